@@ -1,5 +1,5 @@
 from agent_core.assembly import create_session
-from agent_core.events import Event, RunResult, Stamped
+from agent_core.events import Event, EventEnvelope, RunResult
 from agent_core.hooks import Hook, HookTable
 from agent_core.kernel.errors import TillerError
 from agent_core.messages import Image, Text
@@ -12,6 +12,7 @@ __all__ = [
     "AgentSession",
     "CancelResult",
     "Event",
+    "EventEnvelope",
     "Files",
     "Hook",
     "HookTable",
@@ -21,7 +22,6 @@ __all__ = [
     "RunResult",
     "SessionSnapshot",
     "SessionStore",
-    "Stamped",
     "Text",
     "TillerError",
     "Tool",

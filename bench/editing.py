@@ -17,7 +17,7 @@ from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk
 from tests.support.lsp_profiles import VSCODE
 from tiller_server.lsp.editors.requests import Timing
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 LINES = 1_000
 MANY_LINES = 50_000
@@ -64,7 +64,7 @@ class Bench:
         self.path.write_text(text, encoding="utf-8")
         self._window = Window(VSCODE, timing=Timing(pause_s=0.0, patience_s=0.0))
         self.editor = self._window.edits = Ideal(self._window, version=1)
-        self._files = EditorFiles(DiskFiles((folder,), folder.parent))
+        self._files = OverlayFiles(DiskFiles((folder,), folder.parent))
         self._files.attach(self._window.editor)
         uri = self.path.as_uri()
         item = {"uri": uri, "languageId": "python", "version": 1, "text": text}

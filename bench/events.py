@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agent_core.events import Event, MessageDelta, MessageStarted, Stamped
+from agent_core.events import Event, EventEnvelope, MessageDelta, MessageStarted
 from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.kernel.json import encode
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, percentile
@@ -73,7 +73,7 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
     ]
 
 
-def _encoding(what: str, events: list[Stamped], rounds: int) -> Row:
+def _encoding(what: str, events: list[EventEnvelope], rounds: int) -> Row:
     ours: list[float] = []
     floor: list[float] = []
     for _ in range(rounds):
@@ -97,20 +97,22 @@ def _encoding(what: str, events: list[Stamped], rounds: int) -> Row:
     )
 
 
-def _deltas(count: int) -> list[Stamped]:
+def _deltas(count: int) -> list[EventEnvelope]:
     return [
-        Stamped(seq=n, first=n, at_ms=n // 10, event=MessageDelta(**OF, text="word "))
+        EventEnvelope(seq=n, first=n, at_ms=n // 10, event=MessageDelta(**OF, text="word "))
         for n in range(1, count + 1)
     ]
 
 
-def _mixed() -> list[Stamped]:
+def _mixed() -> list[EventEnvelope]:
     events: list[Event] = []
     seed = 0
     while len(events) < EVENTS // 5:
         events += course(chance_of(seed), runs=20)
         seed += 1
-    return [Stamped(seq=n, first=n, at_ms=n // 10, event=one) for n, one in enumerate(events, 1)]
+    return [
+        EventEnvelope(seq=n, first=n, at_ms=n // 10, event=one) for n, one in enumerate(events, 1)
+    ]
 
 
 async def _flood(*, readers: int) -> tuple[float, int]:

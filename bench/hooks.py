@@ -7,11 +7,11 @@ from agent_core.hooks import (
     ContextBuilt,
     GoOn,
     Hook,
+    HookInput,
+    HookOutcome,
     HookTable,
-    Input,
     MessageBegun,
     MessageOver,
-    Outcome,
     RequestBuilt,
     ToolBegun,
     ToolCalled,
@@ -27,7 +27,7 @@ from tests.support.sessions import Bench, bench
 from tests.support.tools import echo
 
 EXTENSIONS = 20
-POINTS: tuple[type[Input[Outcome]], ...] = (
+POINTS: tuple[type[HookInput[HookOutcome]], ...] = (
     TurnBegun,
     ContextBuilt,
     RequestBuilt,

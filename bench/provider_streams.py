@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.providers import Api
+from agent_core.providers import WireApi
 
 WORD = "word "
 EVENT_STREAM = "application/vnd.amazon.eventstream"
@@ -18,7 +18,7 @@ SSE = "text/event-stream"
 class Flood:
     """One answer of one API."""
 
-    api: Api
+    api: WireApi
     body: Callable[[int], bytes]
     """Gives an answer of so many words, a delta each."""
     content_type: str = SSE

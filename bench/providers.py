@@ -14,7 +14,7 @@ import httpx
 from typing_extensions import override
 
 from agent_core.kernel import SystemClock
-from agent_core.providers import Answer, Api, Model, ModelFacts, ModelRequest
+from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished, WireApi
 from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
 from agent_core.providers.adapters.azure_openai_responses import AzureOpenAIResponses
 from agent_core.providers.adapters.bedrock_converse import BedrockConverse
@@ -24,7 +24,7 @@ from agent_core.providers.adapters.mistral_conversations import MistralConversat
 from agent_core.providers.adapters.ollama_chat import OllamaChat
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
 from agent_core.providers.adapters.openai_responses import OpenAIResponses
-from agent_core.providers.auth.authenticator import Grant
+from agent_core.providers.auth.authenticator import RequestCredentials
 from agent_core.providers.http.client import HttpPool
 from agent_core.providers.messages.partial_json import GrowingArguments
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
@@ -43,8 +43,8 @@ REQUEST = ModelRequest(system="", messages=())
 
 
 class _Open:
-    async def grant(self) -> Grant:
-        return Grant(key="key", bearer=True)
+    async def credentials(self) -> RequestCredentials:
+        return RequestCredentials(key="key", bearer=True)
 
 
 async def measure(plan: Plan, _: Workshop) -> list[Row]:
@@ -110,7 +110,7 @@ async def _read(model: Model, deltas: int) -> float:
     text = ""
     async with model.stream(REQUEST) as parts:
         async for part in parts:
-            if isinstance(part, Answer):
+            if isinstance(part, StreamFinished):
                 text = part.message.text
     spent = time.thread_time() - started
     if text != WORD * deltas:
@@ -164,9 +164,9 @@ async def _bare() -> AsyncGenerator[httpx.AsyncClient]:
 
 
 @asynccontextmanager
-async def _adapter(api: Api, url: str) -> AsyncGenerator[Model]:
+async def _adapter(api: WireApi, url: str) -> AsyncGenerator[Model]:
     pool = HttpPool(clock=SystemClock())
-    facts = ModelFacts(
+    facts = ModelInfo(
         provider="lab",
         id="m",
         api=api,

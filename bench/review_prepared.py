@@ -10,7 +10,7 @@ from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import Workshop
 from tiller_server.review.git.change_set import prepare_change
 from tiller_server.review.git.client import open_git
-from tiller_server.review.git.file_filter import Scope
+from tiller_server.review.git.file_filter import ReviewFileFilter
 from tiller_server.review.git.revisions import find_revisions
 from tiller_server.review.model.chunks import divide
 from tiller_server.review.scratch import private_folder
@@ -52,7 +52,7 @@ async def _prepared(root: Path, env: Mapping[str, str]) -> None:
     async with private_folder() as scratch:
         git = await open_git(root, env=env, scratch=scratch)
         revisions = await find_revisions(git, base="main", head="feature", env=env)
-        change = await prepare_change(revisions, scope=Scope(), scratch=scratch)
+        change = await prepare_change(revisions, scope=ReviewFileFilter(), scratch=scratch)
         parts = divide(change.files)
         first = parts[0].text()
     if len(change.files) < FILES or "@@ from line" not in first:

@@ -1,11 +1,11 @@
 """Builds sessions: picks adapters, reads settings, puts the parts together."""
 
-from agent_core.assembly.builder import Ingredients, build_session
+from agent_core.assembly.builder import SessionDeps, build_session
 from agent_core.assembly.factory import create_session, latest_session, open_session
 from agent_core.assembly.request import SessionRequest
 
 __all__ = [
-    "Ingredients",
+    "SessionDeps",
     "SessionRequest",
     "build_session",
     "create_session",

@@ -25,7 +25,7 @@ from agent_core.resources.settings.values import settings_schema
 from agent_core.workspace.permissions.policy.rules.entries import (
     KEYS as RULE_KEYS,
     MOST_CHARS,
-    MOST_WORDS,
+    MOST_TEXTS,
     NOTES as RULE_NOTES,
 )
 from agent_core.workspace.permissions.policy.rules.rule import RuleVerdict
@@ -72,7 +72,7 @@ SERVER: Final[Mapping[str, JsonObject]] = {
 RULE_TEXT: Final[JsonObject] = {**TEXT, "maxLength": MOST_CHARS}
 EXAMPLES: Final[JsonObject] = {
     "type": "array",
-    "maxItems": MOST_WORDS,
+    "maxItems": MOST_TEXTS,
     "items": {"type": "string", "maxLength": MOST_CHARS},
 }
 RULE: Final[Mapping[str, JsonObject]] = {
@@ -183,7 +183,7 @@ def _policy_schema() -> JsonObject:
         },
         "required": ["tool", "verdict"],
     }
-    known: Mapping[str, JsonObject] = {
+    properties: Mapping[str, JsonObject] = {
         "version": {"const": VERSION, "description": "The version of the file."},
         "rules": {"type": "array", "maxItems": MOST_RULES, "items": {"$ref": "#/$defs/Rule"}},
     }
@@ -191,7 +191,9 @@ def _policy_schema() -> JsonObject:
         "$schema": DIALECT,
         "title": "Tiller permission rules",
         "type": "object",
-        "properties": {key: known.get(key, {"description": "For people."}) for key in OUTERMOST},
+        "properties": {
+            key: properties.get(key, {"description": "For people."}) for key in OUTERMOST
+        },
         "$defs": {"Rule": rule},
     }
 

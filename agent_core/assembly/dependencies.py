@@ -6,35 +6,39 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_core.assembly.builder import Ingredients, offspring_in
+from agent_core.assembly.builder import SessionDeps, fork_writer_for
 from agent_core.assembly.config.session_options import allowance, session_options
 from agent_core.assembly.config.settings import LiveSettings
-from agent_core.assembly.config.workspace_config import Ground, home_of
-from agent_core.assembly.extensions import Extending
+from agent_core.assembly.config.workspace_config import WorkspaceConfig, home_of
+from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.mcp import server_ground
-from agent_core.assembly.models.initial_model import Start, Wishes, choose_start
+from agent_core.assembly.models.initial_model import (
+    InitialModelChoice,
+    RequestedModel,
+    choose_start,
+)
 from agent_core.assembly.models.loader import ModelSet
 from agent_core.assembly.outputs import outputs_of
 from agent_core.assembly.request import SessionRequest
-from agent_core.assembly.resources import Brought, LiveResources
+from agent_core.assembly.resources import ExtraResourcePaths, LiveResources
 from agent_core.assembly.tools import StartTools, choose_tools
-from agent_core.assembly.workspace.added_roots import Present
+from agent_core.assembly.workspace.added_roots import LiveFolders
 from agent_core.assembly.workspace.sandbox import notice_of
-from agent_core.changes import Contents
-from agent_core.changes.adapters.detector.disk_detector import DiskLookout
-from agent_core.changes.adapters.folder_store import FolderContents
-from agent_core.changes.adapters.memory_store import MemoryContents
-from agent_core.changes.ports.byte_files import RawFiles
-from agent_core.changes.ports.change_detector import Lookout
+from agent_core.changes import BlobStore
+from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
+from agent_core.changes.adapters.folder_store import FolderBlobStore
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
+from agent_core.changes.ports.byte_files import ByteFiles
+from agent_core.changes.ports.change_detector import ChangeDetector
 from agent_core.hooks import HookLimits
 from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentWithout
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.resources.instructions.system_prompt import Section, written
+from agent_core.resources.instructions.system_prompt import PromptSection, render_prompt
 from agent_core.resources.settings.values import SettingsValues
-from agent_core.session.context import Place, SystemPrompt
+from agent_core.session.context import SystemPrompt, WorkspaceContext
 from agent_core.session.input.system_prompt import Sections
-from agent_core.storage import Opened, SessionStore
+from agent_core.storage import OpenedSession, SessionStore
 from agent_core.tools import Tool, ToolSpec
 from agent_core.tools.builtin import builtin_tools
 from agent_core.transcript import AnyEntry, Transcript, build_context
@@ -44,38 +48,38 @@ from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
 
 
-def choose_ingredients(
+def choose_session_deps(
     request: SessionRequest,
-    ground: Ground,
+    config: WorkspaceConfig,
     models: ModelSet,
-    opened: Opened,
+    opened: OpenedSession,
     *,
     store: SessionStore,
     sandbox: Sandbox,
-    extensions: Extending,
-) -> Ingredients:
+    extensions: SessionExtensions,
+) -> SessionDeps:
     """Choose the parts of a session; forks are written to the store.
 
     Raises:
         ModelUnknown, ToolSetInvalid: The requested model or tool set cannot be used.
     """
-    values = ground.settings.values
+    values = config.settings.values
     path = Transcript(opened.entries).path()
     built_in = builtin_tools()
     tools = _tools(request, extensions, values, path, built_in=built_in)
-    scratch = outputs_of(ground.paths.outputs, opened.log.header.id)
-    contents = _contents(request, ground.paths.blobs, opened.log.header.id)
-    settings = _live_settings(ground, scratch)
+    scratch = outputs_of(config.paths.outputs, opened.log.header.id)
+    contents = _contents(request, config.paths.blobs, opened.log.header.id)
+    settings = _live_settings(config, scratch)
     start = _start(request, models, settings, path)
-    resources = _resources(request, ground, settings, extensions)
+    resources = _resources(request, config, settings, extensions)
     sections = _sections(resources, request.redactor)
     options = session_options(values, scratch=scratch)
-    place = _place(request, ground, scratch, models, sandbox, contents=contents)
-    env, told = place.workspace.env, _problems(ground, models, opened, sandbox)
-    return Ingredients(
+    place = _place(request, config, scratch, models, sandbox, contents=contents)
+    env, problems = place.workspace.env, _problems(config, models, opened, sandbox)
+    return SessionDeps(
         clock=request.clock,
         opened=opened,
-        offspring=offspring_in(store),
+        fork_writer=fork_writer_for(store),
         place=place,
         contents=contents,
         source=models.registry,
@@ -88,27 +92,27 @@ def choose_ingredients(
         tools=(*built_in, *request.custom_tools),
         active_tools=tools.active,
         extensions=extensions,
-        servers=server_ground(request, ground, sandbox=sandbox, env=env, options=options),
+        servers=server_ground(request, config, sandbox=sandbox, env=env, options=options),
         wants_tool=tools.wants,
         hooks=request.hooks,
         hook_limits=HookLimits(short_s=values.hooks.timeout_s, long_s=values.hooks.long_timeout_s),
         redactor=request.redactor,
-        trust=ground.trust,
+        trust=config.trust,
         settings=settings,
         watches=request.watches,
         system_prompt=_whole(sections),
         sections=sections,
-        words=resources,
+        templates=resources,
         steering=values.steering_mode,
         follow_up=values.follow_up_mode,
         options=options,
-        notices=(*request.notices, *told, *start.notices, *tools.notices, *extensions.told),
+        notices=(*request.notices, *problems, *start.notices, *tools.notices, *extensions.notices),
     )
 
 
 def _tools(
     request: SessionRequest,
-    extensions: Extending,
+    extensions: SessionExtensions,
     values: SettingsValues,
     path: Sequence[AnyEntry],
     *,
@@ -126,9 +130,9 @@ def _tools(
 
 def _start(
     request: SessionRequest, models: ModelSet, settings: LiveSettings, path: Sequence[AnyEntry]
-) -> Start:
+) -> InitialModelChoice:
     return choose_start(
-        Wishes(model=request.model, thinking=request.thinking),
+        RequestedModel(model=request.model, thinking=request.thinking),
         values=settings.now.values,
         registry=models.registry,
         context=build_context(path),
@@ -137,64 +141,67 @@ def _start(
 
 
 def _resources(
-    request: SessionRequest, ground: Ground, settings: LiveSettings, extensions: Extending
+    request: SessionRequest,
+    config: WorkspaceConfig,
+    settings: LiveSettings,
+    extensions: SessionExtensions,
 ) -> LiveResources:
     return LiveResources(
         request,
-        ground,
+        config,
         values=lambda: settings.now.values,
         brought=lambda: _brought(extensions),
     )
 
 
-def _brought(extensions: Extending) -> Brought:
+def _brought(extensions: SessionExtensions) -> ExtraResourcePaths:
     found = extensions.host.discovered
-    return Brought(skills=tuple(found.skills), prompts=tuple(found.prompts))
+    return ExtraResourcePaths(skills=tuple(found.skills), prompts=tuple(found.prompts))
 
 
-def _live_settings(ground: Ground, scratch: Path) -> LiveSettings:
+def _live_settings(config: WorkspaceConfig, scratch: Path) -> LiveSettings:
     return LiveSettings(
-        ground.settings,
-        layers=ground.layers,
-        root=ground.root,
+        config.settings,
+        layers=config.layers,
+        root=config.root,
         scratch=scratch,
-        trust=ground.trust,
+        trust=config.trust,
     )
 
 
-def _contents(request: SessionRequest, blobs: Path, session: SessionId) -> Contents:
+def _contents(request: SessionRequest, blobs: Path, session: SessionId) -> BlobStore:
     """A session that leaves nothing on this machine leaves no contents either."""
     if request.store == "memory":
-        return MemoryContents()
-    return FolderContents(outputs_of(blobs, session))
+        return MemoryBlobStore()
+    return FolderBlobStore(outputs_of(blobs, session))
 
 
 def _place(
     request: SessionRequest,
-    ground: Ground,
+    config: WorkspaceConfig,
     scratch: Path,
     models: ModelSet,
     sandbox: Sandbox,
     *,
-    contents: Contents,
-) -> Place:
-    workspace, raw = _workspace(request, ground.root, scratch, models, sandbox)
+    contents: BlobStore,
+) -> WorkspaceContext:
+    workspace, raw = _workspace(request, config.root, scratch, models, sandbox)
     ours = request.ports is None
-    return Place(
+    return WorkspaceContext(
         workspace=workspace,
         raw=raw,
-        lookout=_lookout(request, workspace, contents, sandbox) if ours else None,
-        standing=ground.standing,
-        allowed=ground.allowed,
-        allowance=allowance(ground.settings.values.budgets),
-        secrets=ground.secrets,
+        detector=_change_detector(request, workspace, contents, sandbox) if ours else None,
+        permissions=config.permission_state,
+        allowed=config.allowed,
+        allowance=allowance(config.settings.values.budgets),
+        secrets=config.secrets,
     )
 
 
-def _lookout(
-    request: SessionRequest, workspace: Workspace, contents: Contents, sandbox: Sandbox
-) -> Lookout:
-    return DiskLookout(
+def _change_detector(
+    request: SessionRequest, workspace: Workspace, contents: BlobStore, sandbox: Sandbox
+) -> ChangeDetector:
+    return DiskChangeDetector(
         workspace.roots,
         contents,
         DiskProcesses(sandbox=sandbox, ahead="none"),
@@ -204,12 +211,12 @@ def _lookout(
 
 def _workspace(
     request: SessionRequest, root: Path, scratch: Path, models: ModelSet, sandbox: Sandbox
-) -> tuple[Workspace, RawFiles | None]:
+) -> tuple[Workspace, ByteFiles | None]:
     if request.ports is not None:
         return replace(request.ports, env=_without_keys(request.ports.env, models)), None
     added = request.added
-    roots = Present(lambda: (root, *added.trusted))
-    readable = Present(lambda: (scratch, *added.untrusted))
+    roots = LiveFolders(lambda: (root, *added.trusted))
+    readable = LiveFolders(lambda: (scratch, *added.untrusted))
     disk = DiskFiles(roots, home_of(request.env), read_roots=readable, locks=request.locks)
     workspace = Workspace(
         roots=roots,
@@ -222,11 +229,11 @@ def _workspace(
 
 
 def _problems(
-    ground: Ground, models: ModelSet, opened: Opened, sandbox: Sandbox
+    config: WorkspaceConfig, models: ModelSet, opened: OpenedSession, sandbox: Sandbox
 ) -> tuple[str, ...]:
-    notices = [str(problem) for problem in ground.settings.problems]
+    notices = [str(problem) for problem in config.settings.problems]
     notices.extend(str(problem) for problem in models.problems)
-    notices.extend(ground.left_out)
+    notices.extend(config.left_out)
     if opened.recovery.torn_tail is not None:
         notices.append(
             f"the session's last line was cut off; the fragment is in {opened.recovery.torn_tail}"
@@ -244,11 +251,11 @@ def _problems(
     if opened.recovery.skipped_lines:
         lines = ", ".join(str(line) for line in opened.recovery.skipped_lines)
         notices.append(f"the session's file has damaged lines, which were left out: {lines}")
-    return (*notices, *notice_of(sandbox, setting=ground.settings.values.sandbox))
+    return (*notices, *notice_of(sandbox, setting=config.settings.values.sandbox))
 
 
 def _sections(resources: LiveResources, redactor: Redactor) -> Sections:
-    async def build(specs: Sequence[ToolSpec]) -> tuple[Section, ...]:
+    async def build(specs: Sequence[ToolSpec]) -> tuple[PromptSection, ...]:
         sections = await resources.sections(specs)
         await redactor.prepare(tuple(section.text for section in sections))
         return tuple(replace(section, text=redactor.text(section.text)) for section in sections)
@@ -258,7 +265,7 @@ def _sections(resources: LiveResources, redactor: Redactor) -> Sections:
 
 def _whole(sections: Sections) -> SystemPrompt:
     async def build(specs: Sequence[ToolSpec]) -> str:
-        return written(await sections(specs))
+        return render_prompt(await sections(specs))
 
     return build
 

@@ -10,9 +10,9 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly.builder import build_session
-from agent_core.assembly.config.workspace_config import Ground, lay_ground
-from agent_core.assembly.dependencies import choose_ingredients
-from agent_core.assembly.extensions import Extending
+from agent_core.assembly.config.workspace_config import WorkspaceConfig, load_workspace_config
+from agent_core.assembly.dependencies import choose_session_deps
+from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.models.loader import load_models
 from agent_core.assembly.outputs import outputs_of
 from agent_core.assembly.request import SessionRequest, StoreKind
@@ -21,11 +21,11 @@ from agent_core.events import ThinkingLevel
 from agent_core.extensions import ExtensionApi
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
-from agent_core.providers.http.client import HttpPool, StreamLimits
+from agent_core.providers.http.client import HttpPool, StreamTimeouts
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session import AgentSession
-from agent_core.storage import Opened, Recovery, SessionStore
+from agent_core.storage import OpenedSession, Recovery, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool
@@ -52,14 +52,14 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         SessionLocked: Another process has it.
         ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
-    ground = await lay_ground(request)
-    root, paths, values = ground.root, ground.paths, ground.settings.values
-    extending = Extending(request, ground, values)
-    await extending.load()
+    config = await load_workspace_config(request)
+    root, paths, values = config.root, config.paths, config.settings.values
+    extensions = SessionExtensions(request, config, values)
+    await extensions.load()
     own, cleaning = HttpPool(clock=request.clock), ExitStack()
     pool = (request.pool or own).sharing(_limits(values))
     try:
-        extending.check_named()
+        extensions.check_named()
         models = await load_models(
             paths=paths,
             env=request.env,
@@ -68,54 +68,56 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
             roots=(root, *request.added.trusted),
             block_images=values.images.block_images,
             redactor=request.redactor,
-            brought=extending.models,
+            brought=extensions.models,
         )
-        extending.known = models
+        extensions.model_set = models
         models.hold_secrets(request.redactor, request.env)
         store = _store(request, paths)
         opened = await _opened(request, root, store)
         try:
-            sandbox = await _contained(request, ground, opened)
+            sandbox = await _contained(request, config, opened)
             cleaning.callback(sandbox.close)
-            ground.standing.containment = lambda: sandbox.containing.level
-            ingredients = choose_ingredients(
+            config.permission_state.containment = lambda: sandbox.containing.level
+            deps = choose_session_deps(
                 request,
-                ground,
+                config,
                 models,
                 opened,
                 store=store,
                 sandbox=sandbox,
-                extensions=extending,
+                extensions=extensions,
             )
         except BaseException:
             await opened.log.close()
             raise
-        async with build_session(replace(ingredients, pool=pool)) as session:
+        async with build_session(replace(deps, pool=pool)) as session:
             yield session
     finally:
-        extending.close()
+        extensions.close()
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
 
 
-def _limits(values: SettingsValues) -> StreamLimits:
+def _limits(values: SettingsValues) -> StreamTimeouts:
     stream = values.stream
-    return StreamLimits(first_byte_s=stream.first_byte_timeout_s, idle_s=stream.idle_timeout_s)
+    return StreamTimeouts(first_byte_s=stream.first_byte_timeout_s, idle_s=stream.idle_timeout_s)
 
 
-async def _contained(request: SessionRequest, ground: Ground, opened: Opened) -> Sandbox:
+async def _contained(
+    request: SessionRequest, config: WorkspaceConfig, opened: OpenedSession
+) -> Sandbox:
     contained = contain if request.ports is None else contain_elsewhere
     return await contained(
-        ground.root,
+        config.root,
         request.added,
-        setting=ground.settings.values.sandbox,
-        more=ground.settings.values.containment,
+        setting=config.settings.values.sandbox,
+        more=config.settings.values.containment,
         prober=request.prober,
         env=request.env,
-        paths=ground.paths,
-        outputs=outputs_of(ground.paths.outputs, opened.log.header.id),
-        secrets=ground.secrets,
+        paths=config.paths,
+        outputs=outputs_of(config.paths.outputs, opened.log.header.id),
+        secrets=config.secrets,
     )
 
 
@@ -191,7 +193,7 @@ def create_session(
     )
 
 
-async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> Opened:
+async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> OpenedSession:
     which = request.session
     if which == "latest":
         latest = await store.latest(str(root))
@@ -200,7 +202,7 @@ async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> O
         return await store.open(SessionId(which))
     now_ms = request.clock.now_ms()
     header = Header(id=SessionId(uuid7(now_ms)), at_ms=now_ms, cwd=str(root))
-    return Opened(log=await store.create(header), entries=(), recovery=Recovery())
+    return OpenedSession(log=await store.create(header), entries=(), recovery=Recovery())
 
 
 def _store(request: SessionRequest, paths: AppPaths) -> SessionStore:

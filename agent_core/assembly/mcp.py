@@ -9,7 +9,7 @@ from typing import Final
 from anyio import to_thread
 from msgspec.structs import replace
 
-from agent_core.assembly.config.workspace_config import Ground
+from agent_core.assembly.config.workspace_config import WorkspaceConfig
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice
 from agent_core.kernel import JsonValue
@@ -22,15 +22,15 @@ from agent_core.mcp.adapters.stdio import stdio
 from agent_core.mcp.approvals import ApprovalStore
 from agent_core.mcp.definitions import Http, Server, Stdio
 from agent_core.mcp.files import ServerFiles
-from agent_core.mcp.port import Connection, ServerFailed
+from agent_core.mcp.port import McpConnection, ServerFailed
 from agent_core.mcp.results import Pictures
 from agent_core.mcp.server import Limits
-from agent_core.mcp.servers import Around
+from agent_core.mcp.servers import McpDeps
 from agent_core.messages import Text, UserContent
 from agent_core.resources.settings.values import McpSettings
-from agent_core.session.context import Parts, SessionOptions
-from agent_core.session.permissions.mcp_approval import ServerAsking
-from agent_core.session.tools.registry import Toolbox
+from agent_core.session.context import SessionContext, SessionOptions
+from agent_core.session.permissions.mcp_approval import McpApprovalPrompt
+from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import Tool
 from agent_core.tools.builtin.read.image import image_result, image_rules
 from agent_core.tools.builtin.read.image_header import image_kind
@@ -40,7 +40,7 @@ from agent_core.workspace.permissions.policy.commands.programs import (
     outside_path,
 )
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from agent_core.workspace.processes.interactive import Talks
+from agent_core.workspace.processes.interactive import InteractiveProcesses
 from agent_core.workspace.sandbox import Sandbox, Uncontained
 
 VERSION: Final = "0.1"
@@ -51,44 +51,44 @@ LET_OUT: Final = "not contained: your mcp.json says so"
 
 def server_ground(
     request: SessionRequest,
-    ground: Ground,
+    config: WorkspaceConfig,
     *,
     sandbox: Sandbox,
     env: Mapping[str, str],
     options: SessionOptions,
-) -> Around | None:
+) -> McpDeps | None:
     """Return the inputs for building the MCP servers of a session; None if the workspace is not on this machine.
 
     Args:
         request: Request of the session.
-        ground: Inputs read before the session opened.
+        config: Inputs read before the session opened.
         sandbox: Sandbox of the session's commands and servers.
         env: Environment of commands, without Tiller's keys.
         options: Options of the session; only those for images are used here.
     """
     if request.ports is not None:
         return None
-    root = ground.root
-    values = ground.settings.values.mcp
-    reaching = _Reaching(
+    root = config.root
+    values = config.settings.values.mcp
+    connector = _ServerConnector(
         inside=DiskProcesses(sandbox=sandbox, ahead="none"),
         outside=DiskProcesses(sandbox=Uncontained()),
         env=env,
         sandbox=sandbox,
         roots=lambda: (root, *request.added.trusted),
     )
-    return Around(
+    return McpDeps(
         files=ServerFiles(
-            config=ground.paths.config,
+            config=config.paths.config,
             root=root,
             env=request.env,
-            is_trusted=lambda: ground.standing.is_trusted(),  # noqa: PLW0108 - asked anew each time
-            expected=ground.expected,
+            is_trusted=lambda: config.permission_state.is_trusted(),  # noqa: PLW0108 - asked anew each time
+            expected=config.expected,
         ),
-        store=ApprovalStore(ground.paths.data / "mcp-approved.json"),
-        opens=reaching.opens,
+        store=ApprovalStore(config.paths.data / "mcp-approved.json"),
+        opens=connector.opens,
         limits=lambda: _limits(values),
-        held=reaching.held,
+        held=connector.held,
         pictures=_pictures(lambda: options.tool_options["read"]),
         clock=request.clock,
         root=root,
@@ -96,7 +96,7 @@ def server_ground(
 
 
 def build_servers(
-    around: Around | None, parts: Parts, *, wants: Callable[[str], bool]
+    around: McpDeps | None, parts: SessionContext, *, wants: Callable[[str], bool]
 ) -> McpServers | None:
     """Build the MCP servers of a session; None if there are none.
 
@@ -107,27 +107,27 @@ def build_servers(
     """
     if around is None:
         return None
-    asking = ServerAsking(
+    asking = McpApprovalPrompt(
         session=parts.session,
-        standing=parts.place.standing,
-        desk=parts.gate.desk,
+        permissions=parts.place.permissions,
+        prompts=parts.gate.prompts,
         clock=parts.clock,
         new_id=parts.new_id,
     )
     servers = McpServers(
         around,
-        toolbox=Shelf(toolbox=parts.toolbox, is_wanted=wants),
+        toolbox=McpToolShelf(toolbox=parts.toolbox, is_wanted=wants),
         approves=asking,
-        say=lambda text: parts.voice.say(Notice(level="warning", text=text)),
+        report=lambda text: parts.publisher.publish(Notice(level="warning", text=text)),
     )
     parts.reloads.append(servers)
     return servers
 
 
-class Shelf(Value, frozen=True, kw_only=True):
+class McpToolShelf(Value, frozen=True, kw_only=True):
     """Adapter that adds MCP tools to a toolbox: active when `is_wanted` accepts the name, inactive otherwise."""
 
-    toolbox: Toolbox
+    toolbox: ToolRegistry
     is_wanted: Callable[[str], bool]
 
     @property
@@ -143,17 +143,17 @@ class Shelf(Value, frozen=True, kw_only=True):
             self.toolbox.add(tool)
 
 
-class _Reaching(Value, frozen=True, kw_only=True):
+class _ServerConnector(Value, frozen=True, kw_only=True):
     """Reaches servers, each in its way."""
 
-    inside: Talks
-    outside: Talks
+    inside: InteractiveProcesses
+    outside: InteractiveProcesses
     env: Mapping[str, str]
     sandbox: Sandbox
     roots: Callable[[], Sequence[Path]]
 
     @asynccontextmanager
-    async def opens(self, server: Server) -> AsyncGenerator[Connection]:
+    async def opens(self, server: Server) -> AsyncGenerator[McpConnection]:
         """Open a connection."""
         way = server.way
         if isinstance(way, Http):
@@ -194,10 +194,10 @@ class _Reaching(Value, frozen=True, kw_only=True):
         containing = self.sandbox.containing
         if containing.level == "none":
             return f"not contained: {containing.why_not_full}"
-        reach = "with the network" if "network" in way.needs else "without the network"
-        reach += " and with unix sockets" if "sockets" in way.needs else ""
+        access = "with the network" if "network" in way.needs else "without the network"
+        access += " and with unix sockets" if "sockets" in way.needs else ""
         partly = "" if containing.level == "full" else "partly "
-        return f"{partly}contained like commands, {reach}"
+        return f"{partly}contained like commands, {access}"
 
 
 def _limits(values: McpSettings) -> Limits:

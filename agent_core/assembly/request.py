@@ -9,7 +9,7 @@ import msgspec
 from agent_core.assembly.workspace.added_roots import AddedRoots
 from agent_core.events import ThinkingLevel
 from agent_core.extensions.loader.loader import Factory
-from agent_core.extensions.ui.view_filter import Showing
+from agent_core.extensions.ui.view_filter import ViewFilter
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
 from agent_core.kernel.redaction.redactor import Redactor
@@ -58,7 +58,7 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """Files and folders of extensions besides those that are found; absolute, or below the workspace. Each must load, or no session is opened."""
     own_extensions: Sequence[Factory] = ()
     """Functions that register as extensions do; they come last."""
-    showing: Showing = msgspec.field(default_factory=Showing)
+    showing: ViewFilter = msgspec.field(default_factory=ViewFilter)
     """Kinds of extension views that are shown; the opener of the session sets them."""
     files: Callable[[Files], Files] = lambda disk: disk
     """Wraps the disk, for example with the open documents of an editor."""

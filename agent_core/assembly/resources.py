@@ -7,22 +7,30 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from agent_core.assembly.config.workspace_config import Ground, home_of
+from agent_core.assembly.config.workspace_config import WorkspaceConfig, home_of
 from agent_core.assembly.request import SessionRequest
 from agent_core.kernel.values import Value
 from agent_core.resources.instructions.context_files import ContextFiles, load_context_files
-from agent_core.resources.instructions.system_prompt import Section, ToolWords, prompt_sections
-from agent_core.resources.load_result import Loaded, Problem, Resource
+from agent_core.resources.instructions.system_prompt import (
+    PromptSection,
+    ToolPrompt,
+    prompt_sections,
+)
+from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
 from agent_core.resources.prompts.path_lists import read_path_list
-from agent_core.resources.prompts.prompt_resources import Places, Shelf, ShelfReader
-from agent_core.resources.prompts.skills import PREFIX, skill_words, skills_section
-from agent_core.resources.prompts.templates import template_words
+from agent_core.resources.prompts.prompt_resources import (
+    PromptResourcePaths,
+    PromptResourceReader,
+    PromptResources,
+)
+from agent_core.resources.prompts.skills import PREFIX, expand_skill, skills_section
+from agent_core.resources.prompts.templates import expand_template
 from agent_core.resources.settings.values import SettingsValues
-from agent_core.resources.slash_commands import Command, Slashed
+from agent_core.resources.slash_commands import SlashCommand, SlashInvocation
 from agent_core.tools import ToolSpec
 
 
-class Brought(Value, frozen=True, kw_only=True):
+class ExtraResourcePaths(Value, frozen=True, kw_only=True):
     """More places to look in, absolute."""
 
     skills: tuple[Path, ...] = ()
@@ -35,42 +43,44 @@ class LiveResources:
     def __init__(
         self,
         request: SessionRequest,
-        ground: Ground,
+        config: WorkspaceConfig,
         *,
         values: Callable[[], SettingsValues],
-        brought: Callable[[], "Brought"],
+        brought: Callable[[], "ExtraResourcePaths"],
     ) -> None:
         """Create the resources; nothing is read yet.
 
         Args:
             request: Request of the session that uses them.
-            ground: Inputs read before the session opened.
+            config: Inputs read before the session opened.
             values: Returns the settings in force.
             brought: Returns the places that extensions contribute.
         """
         self._brought = brought
-        self._named = Brought()
+        self._named = ExtraResourcePaths()
         self._request = request
-        self._ground = ground
+        self._config = config
         self._values = values
-        self._reader = ShelfReader()
-        self._shelf = Shelf()
+        self._reader = PromptResourceReader()
+        self._shelf = PromptResources()
         self._turn = anyio.Lock()
 
-    def commands(self) -> tuple[Command, ...]:
+    def commands(self) -> tuple[SlashCommand, ...]:
         """List the skills and templates that were found when they were last read."""
         return self._shelf.commands(skills=self._values().enable_skill_commands)
 
     def look_also(self, *, skills: Sequence[str], prompts: Sequence[str]) -> None:
         """Replace the additional places to search. Relative paths start at the workspace."""
-        listed = partial(read_path_list, home=home_of(self._request.env), root=self._ground.root)
-        self._named = Brought(skills=listed(skills).places, prompts=listed(prompts).places)
+        listed = partial(read_path_list, home=home_of(self._request.env), root=self._config.root)
+        self._named = ExtraResourcePaths(
+            skills=listed(skills).places, prompts=listed(prompts).places
+        )
 
     async def refresh(self) -> tuple[str, ...]:
         """Read skills and templates; gives what is wrong with them, a sentence each."""
         return tuple(str(problem) for problem in (await self.look()).problems)
 
-    async def written_out(self, said: Slashed) -> str | None:
+    async def expand(self, said: SlashInvocation) -> str | None:
         """Return the words that a name stands for; None when it stands for none."""
         name, arguments = said.name, said.arguments
         is_skill = name.startswith(PREFIX)
@@ -80,36 +90,36 @@ class LiveResources:
         if is_skill:
             wanted = name.removeprefix(PREFIX)
             skill = next((one for one in shelf.skills if one.name == wanted), None)
-            return skill and skill_words(skill, shelf.texts[skill.path], arguments)
+            return skill and expand_skill(skill, shelf.texts[skill.path], arguments)
         template = next((one for one in shelf.templates if one.name == name), None)
-        return template and template_words(shelf.texts[template.path], arguments)
+        return template and expand_template(shelf.texts[template.path], arguments)
 
-    async def look(self) -> Shelf:
+    async def look(self) -> PromptResources:
         """Read skills and templates."""
         async with self._turn:
             read = partial(self._reader.read, self._places())
             self._shelf = await anyio.to_thread.run_sync(read)
         return self._shelf
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Read everything, and say what there is and what is wrong with it."""
         files = await self._files()
         shelf = await self.look()
-        return _told(files).plus(shelf.loaded)
+        return _context_resources(files).plus(shelf.loaded)
 
-    async def sections(self, specs: Sequence[ToolSpec]) -> tuple[Section, ...]:
+    async def sections(self, specs: Sequence[ToolSpec]) -> tuple[PromptSection, ...]:
         """Write the parts of the system prompt for the tools that are active."""
         request = self._request
         # What configures the agent may have changed in an added folder, as it may in the primary one.
         if await request.added.look():
-            _ = await self._ground.standing.refresh()
+            _ = await self._config.permission_state.refresh()
         files = await self._files()
         shelf = await self.look()
         return prompt_sections(
-            root=self._ground.root,
+            root=self._config.root,
             added=[(one.folder, one.trusted) for one in request.added.roots],
             tools=[
-                ToolWords(name=spec.name, snippet=spec.snippet, guidelines=spec.guidelines)
+                ToolPrompt(name=spec.name, snippet=spec.snippet, guidelines=spec.guidelines)
                 for spec in specs
             ],
             context=files.files,
@@ -119,27 +129,27 @@ class LiveResources:
         )
 
     async def _files(self) -> ContextFiles:
-        ground = self._ground
+        config = self._config
         return await load_context_files(
-            config=ground.paths.config,
-            root=ground.root,
-            project_trusted=ground.standing.is_trusted(),
+            config=config.paths.config,
+            root=config.root,
+            project_trusted=config.permission_state.is_trusted(),
             added=self._request.added.trusted,
-            above=() if ground.trust is None else ground.trust.above,
-            expected=ground.expected,
+            above=() if config.trust is None else config.trust.above,
+            expected=config.expected,
         )
 
-    def _places(self) -> Places:
-        ground, values = self._ground, self._values()
+    def _places(self) -> PromptResourcePaths:
+        config, values = self._config, self._values()
         home = home_of(self._request.env)
-        listed = partial(read_path_list, home=home, root=ground.root)
+        listed = partial(read_path_list, home=home, root=config.root)
         brought = self._brought()
-        return Places(
-            config=ground.paths.config,
+        return PromptResourcePaths(
+            config=config.paths.config,
             home=home,
-            root=ground.root,
-            project_trusted=ground.standing.is_trusted(),
-            expected=ground.expected,
+            root=config.root,
+            project_trusted=config.permission_state.is_trusted(),
+            expected=config.expected,
             skills=listed(values.skills),
             prompts=listed(values.prompts),
             added_skills=(*brought.skills, *self._named.skills),
@@ -147,12 +157,12 @@ class LiveResources:
         )
 
 
-def _told(files: ContextFiles) -> Loaded:
+def _context_resources(files: ContextFiles) -> LoadedResources:
     context = [Resource(kind="context", name=one.path.name, path=one.path) for one in files.files]
     system = [
         Resource(kind="systemPrompt", name=one.path.name, path=one.path)
         for one in (files.system, files.append)
         if one is not None
     ]
-    problems = tuple(Problem(message=why, level="error") for why in files.problems)
-    return Loaded(resources=(*context, *system), problems=problems)
+    problems = tuple(LoadProblem(message=why, level="error") for why in files.problems)
+    return LoadedResources(resources=(*context, *system), problems=problems)

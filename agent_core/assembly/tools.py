@@ -43,31 +43,31 @@ def choose_tools(
     added = tuple(tool.spec.name for tool in own)
     chosen = tools_of(path) if asked is None else None
     if chosen is None:
-        words = _words(settings if asked is None else asked)
-        here = tuple(word for word in words if not is_of_server(word))
-        if words and words[0].startswith(("+", "-")) and not (here and here[0] == words[0]):
+        tokens = _tokens(settings if asked is None else asked)
+        here = tuple(word for word in tokens if not is_of_server(word))
+        if tokens and tokens[0].startswith(("+", "-")) and not (here and here[0] == tokens[0]):
             here = ("default", *here)
         others = tuple(tool.spec.name for tool in brought) if asked is None else ()
-        return StartTools(active=(*here, *others, *added), wants=partial(_is_wanted, words))
-    known = {tool.spec.name for tool in (*built_in, *brought, *own)}
-    there = tuple(name for name in chosen if name in known)
-    missing = ", ".join(name for name in chosen if name not in known and not is_of_server(name))
-    told = (f"the session was with tools that are not there now: {missing}",) if missing else ()
+        return StartTools(active=(*here, *others, *added), wants=partial(_is_wanted, tokens))
+    available = {tool.spec.name for tool in (*built_in, *brought, *own)}
+    there = tuple(name for name in chosen if name in available)
+    missing = ", ".join(name for name in chosen if name not in available and not is_of_server(name))
+    notices = (f"the session was with tools that are not there now: {missing}",) if missing else ()
     return StartTools(
-        active=(*(there or _words(settings)), *added),
-        notices=told,
+        active=(*(there or _tokens(settings)), *added),
+        notices=notices,
         wants=partial(_is_wanted, chosen),
     )
 
 
-def _is_wanted(words: Sequence[str], name: str) -> bool:
+def _is_wanted(tokens: Sequence[str], name: str) -> bool:
     """Return whether a choice of tools means one that was not there yet: by its name, or as one of no preset."""
-    if f"-{name}" in words:
+    if f"-{name}" in tokens:
         return False
-    starts_from_default = bool(words) and words[0][:1] in {"+", "-"}
-    return starts_from_default or not {"default", name, f"+{name}"}.isdisjoint(words)
+    starts_from_default = bool(tokens) and tokens[0][:1] in {"+", "-"}
+    return starts_from_default or not {"default", name, f"+{name}"}.isdisjoint(tokens)
 
 
-def _words(chosen: str | Sequence[str]) -> tuple[str, ...]:
+def _tokens(chosen: str | Sequence[str]) -> tuple[str, ...]:
     parts = (chosen,) if isinstance(chosen, str) else tuple(chosen)
     return tuple(word for part in parts for word in part.replace(",", " ").split())

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunk_tracker import FileReview
 from agent_core.changes.values import Change
 from agent_core.kernel import RunId
 from agent_core.kernel.values import Value
@@ -17,10 +17,10 @@ class ChangeSet(Value, frozen=True, kw_only=True):
     """Of the run, the checkpoint or the session."""
     base: str
     """The checkpoint before it; the id again where there is none."""
-    files: tuple[FileNow, ...]
+    files: tuple[FileReview, ...]
 
 
-class Extent(Value, frozen=True, kw_only=True):
+class ChangeRange(Value, frozen=True, kw_only=True):
     """Which changes are meant, by their numbers."""
 
     id: str
@@ -34,7 +34,9 @@ class Extent(Value, frozen=True, kw_only=True):
         return index >= self.first and (self.run is None or run == self.run)
 
 
-def change_set(extent: Extent, files: Iterable[FileNow], changes: Sequence[Change]) -> ChangeSet:
+def change_set(
+    extent: ChangeRange, files: Iterable[FileReview], changes: Sequence[Change]
+) -> ChangeSet:
     """Choose what belongs to an extent, the files in the order in which it changed them.
 
     A hunk belongs to the change that made it what it is: of lines that were edited again, to the last one.
@@ -48,11 +50,13 @@ def change_set(extent: Extent, files: Iterable[FileNow], changes: Sequence[Chang
     return ChangeSet(id=extent.id, base=extent.base, files=shown)
 
 
-def _own(extent: Extent, file: FileNow) -> list[int]:
+def _own(extent: ChangeRange, file: FileReview) -> list[int]:
     return [index for run, index in file.runs if extent.has(run, index)]
 
 
-def _of(extent: Extent, file: FileNow, changes: Sequence[Change], own: Sequence[int]) -> FileNow:
+def _of(
+    extent: ChangeRange, file: FileReview, changes: Sequence[Change], own: Sequence[int]
+) -> FileReview:
     first, last = changes[own[0]], changes[own[-1]]
     hunks = tuple(one for one in file.hunks if extent.has(one.maker.run, one.maker.index))
     is_whole = file.maker is not None and extent.has(file.maker.run, file.maker.index)

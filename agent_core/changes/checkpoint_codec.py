@@ -6,7 +6,7 @@ from agent_core.kernel import EntryId, JsonObject, JsonValue, RunId
 
 def encode_checkpoint(one: Checkpoint) -> dict[str, JsonValue]:
     """Encode a checkpoint as JSON; fields that are None are left out."""
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "checkpoint": one.id,
         "run": one.run,
         "at": one.at_ms,
@@ -14,7 +14,7 @@ def encode_checkpoint(one: Checkpoint) -> dict[str, JsonValue]:
         "leaf": one.leaf,
         "restores": one.restores,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def decode_checkpoint(data: JsonObject, *, changes: int) -> Checkpoint | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from agent_core.changes.values import Change, Doer, FileVersion, Op
+from agent_core.changes.values import Change, ChangeSource, FileVersion, Op
 from agent_core.kernel import JsonObject, JsonValue, RunId, ToolCallId
 from agent_core.kernel.json import as_object
 
@@ -14,7 +14,7 @@ _OPS: Final[Mapping[str, Op]] = {
     "delete": "delete",
     "move": "move",
 }
-_DOERS: Final[Mapping[str, Doer]] = {
+_DOERS: Final[Mapping[str, ChangeSource]] = {
     "tool": "tool",
     "process": "process",
     "restore": "restore",
@@ -24,7 +24,7 @@ _DOERS: Final[Mapping[str, Doer]] = {
 
 def encode_change(change: Change) -> dict[str, JsonValue]:
     """Encode a change as JSON; fields that are None or False are left out."""
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "edit": change.id,
         "run": change.run,
         "call": change.call,
@@ -35,10 +35,10 @@ def encode_change(change: Change) -> dict[str, JsonValue]:
         "before": None if change.before is None else _version(change.before),
         "after": None if change.after is None else _version(change.after),
         "at": change.at_ms,
-        "doubtful": change.doubtful or None,
+        "doubtful": change.maybe_user_edit or None,
         "ignored": change.ignored or None,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def decode_change(data: JsonObject) -> Change | None:
@@ -59,24 +59,24 @@ def decode_change(data: JsonObject) -> Change | None:
         before=_read_version(data.get("before")),
         after=_read_version(data.get("after")),
         at_ms=at_ms if isinstance(at_ms, int) else 0,
-        doubtful=data.get("doubtful") is True,
+        maybe_user_edit=data.get("doubtful") is True,
         ignored=data.get("ignored") is True,
     )
 
 
 def _version(one: FileVersion) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {"sha256": one.sha256, "size": one.size}
+    fields: dict[str, JsonValue] = {"sha256": one.sha256, "size": one.size}
     if one.content is not None:
-        told["content"] = one.content
+        fields["content"] = one.content
     if not one.is_text:
-        told["text"] = False
+        fields["text"] = False
     if one.encoding != "utf-8":
-        told["encoding"] = one.encoding
+        fields["encoding"] = one.encoding
     if one.bom:
-        told["bom"] = True
+        fields["bom"] = True
     if not one.saved:
-        told["saved"] = False
-    return told
+        fields["saved"] = False
+    return fields
 
 
 def _read_version(value: JsonValue) -> FileVersion | None:

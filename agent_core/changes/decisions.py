@@ -7,37 +7,37 @@ from typing import Final, Literal, TypeAlias
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
 
-Action: TypeAlias = Literal["accept", "reject", "reviewed"]
+HunkAction: TypeAlias = Literal["accept", "reject", "reviewed"]
 """`reviewed`: the user has seen it and keeps it, which has the same effect as `accept`."""
-Judge: TypeAlias = Literal["user", "git"]
+HunkDecider: TypeAlias = Literal["user", "git"]
 """`git`: it was committed."""
 
-ACTIONS: Final[Mapping[str, Action]] = {
+ACTIONS: Final[Mapping[str, HunkAction]] = {
     "accept": "accept",
     "reject": "reject",
     "reviewed": "reviewed",
 }
 
 
-class Verdict(Value, frozen=True, kw_only=True):
+class HunkDecision(Value, frozen=True, kw_only=True):
     """A word on some hunks of one file."""
 
     path: Path
     """Where the file was then."""
-    action: Action
+    action: HunkAction
     hunks: tuple[str, ...]
     whole: bool = False
     """Also on that the file came, went or moved, and on what is no text."""
     edit: str | None = None
     """The edit that took them back; it follows."""
-    by: Judge = "user"
+    by: HunkDecider = "user"
     note: str | None = None
     at_ms: int = 0
 
 
-def encode_verdict(verdict: Verdict) -> dict[str, JsonValue]:
+def encode_decision(verdict: HunkDecision) -> dict[str, JsonValue]:
     """Write a verdict."""
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "path": str(verdict.path),
         "action": verdict.action,
         "hunks": list(verdict.hunks),
@@ -45,21 +45,21 @@ def encode_verdict(verdict: Verdict) -> dict[str, JsonValue]:
         "at": verdict.at_ms,
     }
     if verdict.whole:
-        told["whole"] = True
+        fields["whole"] = True
     if verdict.edit is not None:
-        told["edit"] = verdict.edit
+        fields["edit"] = verdict.edit
     if verdict.note is not None:
-        told["note"] = verdict.note
-    return told
+        fields["note"] = verdict.note
+    return fields
 
 
-def decode_verdict(data: JsonObject) -> Verdict | None:
+def decode_decision(data: JsonObject) -> HunkDecision | None:
     """Read a verdict; None: it makes no sense, or a later version wrote it."""
     path, action, hunks = data.get("path"), ACTIONS.get(str(data.get("action"))), data.get("hunks")
     if not isinstance(path, str) or action is None or not isinstance(hunks, list | tuple):
         return None
     edit, note, at_ms = data.get("edit"), data.get("note"), data.get("at")
-    return Verdict(
+    return HunkDecision(
         path=Path(path),
         action=action,
         hunks=tuple(one for one in hunks if isinstance(one, str)),
@@ -71,7 +71,7 @@ def decode_verdict(data: JsonObject) -> Verdict | None:
     )
 
 
-class Queued(Value, frozen=True, kw_only=True):
+class QueuedRejection(Value, frozen=True, kw_only=True):
     """A rejection that waits for the end of a run, and for the next process if this one dies first."""
 
     id: str
@@ -83,9 +83,9 @@ class Queued(Value, frozen=True, kw_only=True):
     at_ms: int = 0
 
 
-def encode_queued(queued: Queued) -> dict[str, JsonValue]:
+def encode_queued(queued: QueuedRejection) -> dict[str, JsonValue]:
     """Write a rejection that waits."""
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "state": "queued",
         "id": queued.id,
         "path": str(queued.path),
@@ -93,21 +93,21 @@ def encode_queued(queued: Queued) -> dict[str, JsonValue]:
         "at": queued.at_ms,
     }
     if queued.whole:
-        told["whole"] = True
+        fields["whole"] = True
     if queued.note is not None:
-        told["note"] = queued.note
-    return told
+        fields["note"] = queued.note
+    return fields
 
 
-def encode_settled(queued: Queued, status: str) -> dict[str, JsonValue]:
+def encode_settled(queued: QueuedRejection, status: str) -> dict[str, JsonValue]:
     """Write what became of one."""
     return {"state": "settled", "id": queued.id, "status": status}
 
 
-def queued_in(told: Iterable[JsonObject]) -> dict[str, Queued]:
+def queued_in(entries: Iterable[JsonObject]) -> dict[str, QueuedRejection]:
     """Find the rejections that still wait, by id, in what a session's file says of reviews."""
-    found: dict[str, Queued] = {}
-    for data in told:
+    found: dict[str, QueuedRejection] = {}
+    for data in entries:
         match data.get("state"), data.get("id"):
             case "queued", str(one):
                 if (queued := _queued(one, data)) is not None:
@@ -119,12 +119,12 @@ def queued_in(told: Iterable[JsonObject]) -> dict[str, Queued]:
     return found
 
 
-def _queued(one: str, data: JsonObject) -> Queued | None:
+def _queued(one: str, data: JsonObject) -> QueuedRejection | None:
     path, hunks = data.get("path"), data.get("hunks")
     if not isinstance(path, str) or not isinstance(hunks, list | tuple):
         return None
     note, at_ms = data.get("note"), data.get("at")
-    return Queued(
+    return QueuedRejection(
         id=one,
         path=Path(path),
         hunks=tuple(hunk for hunk in hunks if isinstance(hunk, str)),

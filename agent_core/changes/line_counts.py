@@ -40,8 +40,8 @@ def encode_counts(counts: LineCounts) -> dict[str, JsonValue]:
 
 def counts_in(data: JsonObject) -> LineCounts | None:
     """Read what an entry says; None: it says nothing that makes sense."""
-    told = as_object(data.get("counts"))
-    numbers = [told.get(name) for name in ("files", "additions", "deletions", "unreviewed")]
+    counts = as_object(data.get("counts"))
+    numbers = [counts.get(name) for name in ("files", "additions", "deletions", "unreviewed")]
     match numbers:
         case [int(files), int(additions), int(deletions), int(unreviewed)] if (
             min(files, additions, deletions, unreviewed) >= 0

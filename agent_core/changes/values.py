@@ -8,7 +8,7 @@ from agent_core.kernel import EntryId, RunId, ToolCallId
 from agent_core.kernel.values import Value
 
 Op: TypeAlias = Literal["add", "modify", "delete", "move"]
-Doer: TypeAlias = Literal["tool", "process", "restore", "reject"]
+ChangeSource: TypeAlias = Literal["tool", "process", "restore", "reject"]
 """`tool`: a tool wrote through the workspace. `process`: a command of a tool made the change, detected by scans before
 and after. `restore` and `reject`: a revert by a client."""
 
@@ -37,7 +37,7 @@ class Change(Value, frozen=True, kw_only=True):
     run: RunId | None
     """None: outside any run, as when a person rejects a hunk."""
     call: ToolCallId | None
-    by: Doer
+    by: ChangeSource
     op: Op
     path: Path
     """Absolute and resolved; where it is afterwards, of a deletion where it was."""
@@ -48,7 +48,7 @@ class Change(Value, frozen=True, kw_only=True):
     after: FileVersion | None
     """None: nothing is there any more."""
     at_ms: int
-    doubtful: bool = False
+    maybe_user_edit: bool = False
     """It happened while a command ran, and an editor had the file open: it may be the user's own."""
     ignored: bool = False
     """A command deleted a file, or a folder with all that was in it, that git ignores: nothing to review, and no copy."""

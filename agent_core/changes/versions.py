@@ -3,7 +3,7 @@
 from anyio import to_thread
 from msgspec.structs import replace
 
-from agent_core.changes.ports.blob_store import Contents
+from agent_core.changes.ports.blob_store import BlobStore
 from agent_core.changes.values import FileVersion
 from agent_core.kernel.errors import NotText, StorageError
 from agent_core.workspace import FileBytes, FileText
@@ -38,7 +38,7 @@ async def look_at(found: FileText | FileBytes) -> FileVersion:
     return (await to_thread.run_sync(_described, found))[0]
 
 
-async def keep(found: FileText | FileBytes, contents: Contents) -> FileVersion:
+async def keep(found: FileText | FileBytes, contents: BlobStore) -> FileVersion:
     """Describe a file and keep its bytes: as the disk has them, or would have them if an editor saved now.
 
     When they are too many, or the disk refuses, they are not kept, and whoever wants to go back there is told: the

@@ -4,8 +4,8 @@ from agent_core.compaction.compactor import (
     Cancelled,
     Compacted,
     Compactor,
-    Patience,
-    Spending,
+    RetryPolicy,
+    SummaryUsage,
 )
 from agent_core.compaction.estimate import (
     context_tokens,
@@ -15,18 +15,18 @@ from agent_core.compaction.estimate import (
 )
 from agent_core.compaction.outputs import CutOutput, cut_outputs
 from agent_core.compaction.preparation import NothingToCompact, prepare
-from agent_core.compaction.settings import CompactionSettings, ModelFigures, should_compact
+from agent_core.compaction.settings import CompactionPolicy, ModelFigures, should_compact
 
 __all__ = [
     "Cancelled",
     "Compacted",
-    "CompactionSettings",
+    "CompactionPolicy",
     "Compactor",
     "CutOutput",
     "ModelFigures",
     "NothingToCompact",
-    "Patience",
-    "Spending",
+    "RetryPolicy",
+    "SummaryUsage",
     "context_tokens",
     "cut_outputs",
     "estimate_message",

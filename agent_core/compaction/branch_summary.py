@@ -6,7 +6,7 @@ from agent_core.compaction.estimate import estimate_message
 from agent_core.compaction.files import TouchedFiles, touched_files
 from agent_core.compaction.prompts import EXACT, SECTIONS, focused, tagged, with_files
 from agent_core.compaction.serialisation import serialise
-from agent_core.compaction.settings import RESERVE_TOKENS, CompactionSettings
+from agent_core.compaction.settings import RESERVE_TOKENS, CompactionPolicy
 from agent_core.kernel import JsonValue
 from agent_core.kernel.values import Value
 from agent_core.messages import (
@@ -20,7 +20,7 @@ from agent_core.transcript import (
     AnyEntry,
     BranchSummaryEntry,
     CompactionEntry,
-    Placed,
+    ProjectedEntry,
     project,
 )
 
@@ -82,7 +82,7 @@ def prepare_branch(
     left = {entry.id for entry in path[shared:]}
     placed = [one for one in project(path) if one.entry.id in left and one.message is not None]
     window = context_window or UNKNOWN_WINDOW
-    reserve = CompactionSettings(reserve_tokens=reserve_tokens).scaled(window).reserve_tokens
+    reserve = CompactionPolicy(reserve_tokens=reserve_tokens).scaled(window).reserve_tokens
     messages = _newest(_messages(placed), budget=window - reserve)
     if not serialise(messages).strip():
         return None
@@ -145,7 +145,7 @@ def _is_summary(message: Message) -> bool:
     return isinstance(message, BranchSummaryMessage | CompactionSummaryMessage)
 
 
-def _files(placed: Sequence[Placed]) -> TouchedFiles:
+def _files(placed: Sequence[ProjectedEntry]) -> TouchedFiles:
     read: set[str] = set()
     modified: set[str] = set()
     for files in (touched_files(_messages(placed)), *_earlier(placed)):
@@ -154,7 +154,7 @@ def _files(placed: Sequence[Placed]) -> TouchedFiles:
     return TouchedFiles(read=tuple(sorted(read - modified)), modified=tuple(sorted(modified)))
 
 
-def _earlier(placed: Iterable[Placed]) -> Iterable[TouchedFiles]:
+def _earlier(placed: Iterable[ProjectedEntry]) -> Iterable[TouchedFiles]:
     for one in placed:
         match one.entry:
             # What a hook wrote into the details is its own: it need not mean what ours does.
@@ -164,5 +164,5 @@ def _earlier(placed: Iterable[Placed]) -> Iterable[TouchedFiles]:
                 pass
 
 
-def _messages(placed: Iterable[Placed]) -> tuple[Message, ...]:
+def _messages(placed: Iterable[ProjectedEntry]) -> tuple[Message, ...]:
     return tuple(one.message for one in placed if one.message is not None)

@@ -29,15 +29,15 @@ from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Text, Usage, UserMessage
-from agent_core.providers import Answer, Model, ModelFacts, ModelRequest, UsageUpdate
+from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished, UsageUpdate
 from agent_core.transcript import CompactionPreparation
 
-Made = TypeVar("Made")
+BuiltT = TypeVar("BuiltT")
 PROMPT_TOKENS = 2_000
 """Tokens reserved for the instructions around a conversation; an upper bound."""
 
 
-class Patience(Protocol):
+class RetryPolicy(Protocol):
     """Decides whether a request that failed is made again."""
 
     async def again(self, error: ProviderError, /, *, tries: int) -> bool:
@@ -50,7 +50,7 @@ class Patience(Protocol):
         ...
 
 
-class NoPatience:
+class NoRetry:
     """Never tries again."""
 
     async def again(self, error: ProviderError, /, *, tries: int) -> bool:
@@ -72,7 +72,7 @@ class Compacted(Value, frozen=True, kw_only=True):
     from_hook: bool = False
 
 
-class Spending(Struct):
+class SummaryUsage(Struct):
     """Counts what the requests for one summary used; holds as well when it fails or is cancelled."""
 
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -94,8 +94,8 @@ class Compactor:
         instructions: str | None,
         hooks: Hooks,
         thinking: ThinkingLevel = "off",
-        patience: Patience | None = None,
-        spending: Spending | None = None,
+        patience: RetryPolicy | None = None,
+        spending: SummaryUsage | None = None,
     ) -> Compacted | Cancelled:
         """Summarise the prepared messages.
 
@@ -128,11 +128,11 @@ class Compactor:
                 details=outcome.details,
                 from_hook=True,
             )
-        scribe = Scribe(
+        scribe = Summariser(
             model,
             thinking=thinking if model.facts.reasoning else "off",
-            patience=patience or NoPatience(),
-            spending=spending or Spending(),
+            patience=patience or NoRetry(),
+            spending=spending or SummaryUsage(),
         )
         summary = await scribe.summary(preparation, instructions=instructions)
         files = TouchedFiles(read=preparation.read_files, modified=preparation.modified_files)
@@ -145,11 +145,16 @@ class Compactor:
         )
 
 
-class Scribe:
+class Summariser:
     """Asks one model for one summary, in one or two calls, and counts what they used."""
 
     def __init__(
-        self, model: Model, *, thinking: ThinkingLevel, patience: Patience, spending: Spending
+        self,
+        model: Model,
+        *,
+        thinking: ThinkingLevel,
+        patience: RetryPolicy,
+        spending: SummaryUsage,
     ) -> None:
         self._model = model
         self._thinking: ThinkingLevel = thinking
@@ -181,9 +186,9 @@ class Scribe:
 
     async def notes(self, messages: Sequence[Message], prompt: Callable[[str], str]) -> str:
         """Have notes written on messages, which are shortened to what fits; the prompt is made of their text."""
-        facts = self._model.facts
+        model = self._model.facts
         around = estimate_text(prompt("")) + PROMPT_TOKENS
-        room = _room(facts, around=around)
+        room = _room(model, around=around)
         text = await _on_thread(partial(serialise_within, messages, tokens=room))
         try:
             return await self._ask(prompt(text))
@@ -229,7 +234,7 @@ class Scribe:
                 async for part in parts:
                     if isinstance(part, UsageUpdate):
                         used = part.usage
-                    if isinstance(part, Answer):
+                    if isinstance(part, StreamFinished):
                         used = part.message.usage
                         return part.message
         finally:
@@ -238,13 +243,13 @@ class Scribe:
         raise self._failed("the stream ended before the answer did")
 
     def _failed(self, why: str) -> ProviderError:
-        facts = self._model.facts
+        model = self._model.facts
         return ProviderError(
-            f"Summarization failed: {why}", reason="protocol", provider=facts.provider
+            f"Summarization failed: {why}", reason="protocol", provider=model.provider
         )
 
 
-async def _on_thread(work: Callable[[], Made]) -> Made:
+async def _on_thread(work: Callable[[], BuiltT]) -> BuiltT:
     """Run pure work on a thread: on a conversation of 100 MB it takes seconds, and others wait for the loop."""
     return await to_thread.run_sync(work, abandon_on_cancel=True)
 
@@ -261,18 +266,18 @@ def _announced(
     )
 
 
-def _answer_tokens(facts: ModelFacts) -> int | None:
+def _answer_tokens(model: ModelInfo) -> int | None:
     """Return how long the answer may be; None: as long as the model can."""
-    most = facts.context_window // LARGEST_SHARE
+    most = model.context_window // LARGEST_SHARE
     # A server with a small window refuses a request whose input and output limit do not fit together.
-    return most if 0 < most < facts.max_tokens else None
+    return most if 0 < most < model.max_tokens else None
 
 
-def _room(facts: ModelFacts, *, around: int) -> int | None:
-    if facts.context_window <= 0:
+def _room(model: ModelInfo, *, around: int) -> int | None:
+    if model.context_window <= 0:
         return None
-    answer = _answer_tokens(facts) or facts.max_tokens
-    return max(0, facts.context_window - answer - around)
+    answer = _answer_tokens(model) or model.max_tokens
+    return max(0, model.context_window - answer - around)
 
 
 def _fault(answer: AssistantMessage) -> str | None:

@@ -6,7 +6,7 @@ from agent_core.compaction.estimate import estimate_message
 from agent_core.kernel import EntryId
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, ToolResultMessage
-from agent_core.transcript import Placed
+from agent_core.transcript import ProjectedEntry
 
 
 class Cut(Value, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class Cut(Value, frozen=True, kw_only=True):
 
 
 def find_cut(
-    placed: Sequence[Placed], *, keep_tokens: int, pinned: EntryId | None = None
+    placed: Sequence[ProjectedEntry], *, keep_tokens: int, pinned: EntryId | None = None
 ) -> Cut | None:
     """Find where to cut so that about `keep_tokens` of the newest conversation stay.
 
@@ -47,7 +47,7 @@ def find_cut(
     return Cut(kept_from=kept_from, turn_from=turn_from)
 
 
-def _walk_back(placed: Sequence[Placed], *, keep_tokens: int) -> int:
+def _walk_back(placed: Sequence[ProjectedEntry], *, keep_tokens: int) -> int:
     total = 0
     for place in range(len(placed) - 1, -1, -1):
         message = placed[place].message
@@ -57,9 +57,9 @@ def _walk_back(placed: Sequence[Placed], *, keep_tokens: int) -> int:
     return 0
 
 
-def _may_begin(one: Placed) -> bool:
+def _may_begin(one: ProjectedEntry) -> bool:
     return one.message is not None and not isinstance(one.message, ToolResultMessage)
 
 
-def _starts_turn(one: Placed) -> bool:
+def _starts_turn(one: ProjectedEntry) -> bool:
     return _may_begin(one) and not isinstance(one.message, AssistantMessage)

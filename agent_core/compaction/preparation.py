@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_core.compaction.cut_point import find_cut
 from agent_core.compaction.estimate import context_tokens
 from agent_core.compaction.files import touched_files
-from agent_core.compaction.settings import CompactionSettings
+from agent_core.compaction.settings import CompactionPolicy
 from agent_core.kernel import EntryId
 from agent_core.kernel.values import Value
 from agent_core.messages import Message
@@ -13,7 +13,7 @@ from agent_core.transcript import (
     AnyEntry,
     CompactionEntry,
     CompactionPreparation,
-    Placed,
+    ProjectedEntry,
     project,
 )
 
@@ -28,7 +28,7 @@ def prepare(
     path: Sequence[AnyEntry],
     *,
     context_window: int,
-    settings: CompactionSettings,
+    settings: CompactionPolicy,
     pinned: EntryId | None = None,
     overhead: int = 0,
 ) -> CompactionPreparation | NothingToCompact:
@@ -77,11 +77,11 @@ def _ends_with(path: Sequence[AnyEntry], compaction: CompactionEntry) -> bool:
 
 
 def _halves(
-    placed: Sequence[Placed], kept_from: int, turn_from: int | None
+    placed: Sequence[ProjectedEntry], kept_from: int, turn_from: int | None
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     middle = kept_from if turn_from is None else turn_from
     return _messages(placed[:middle]), _messages(placed[middle:kept_from])
 
 
-def _messages(placed: Sequence[Placed]) -> tuple[Message, ...]:
+def _messages(placed: Sequence[ProjectedEntry]) -> tuple[Message, ...]:
     return tuple(one.message for one in placed if one.message is not None)

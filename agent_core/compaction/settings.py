@@ -20,7 +20,7 @@ class ModelFigures(Value, frozen=True, kw_only=True):
     keep_recent_tokens: int | None = None
 
 
-class CompactionSettings(Value, frozen=True, kw_only=True):
+class CompactionPolicy(Value, frozen=True, kw_only=True):
     """User settings of compaction."""
 
     enabled: bool = True
@@ -36,7 +36,7 @@ class CompactionSettings(Value, frozen=True, kw_only=True):
     by_model: Mapping[str, ModelFigures] = msgspec.field(default_factory=dict[str, ModelFigures])
     """By full name, `provider/id`."""
 
-    def of_model(self, ref: str | None) -> "CompactionSettings":
+    def of_model(self, ref: str | None) -> "CompactionPolicy":
         """Return the figures that hold for a model; None: there is none."""
         own = None if ref is None else self.by_model.get(ref)
         if own is None:
@@ -48,7 +48,7 @@ class CompactionSettings(Value, frozen=True, kw_only=True):
             keep_recent_tokens=self.keep_recent_tokens if keep is None else keep,
         )
 
-    def scaled(self, context_window: int) -> "CompactionSettings":
+    def scaled(self, context_window: int) -> "CompactionPolicy":
         """Fit the figures to a model.
 
         Args:
@@ -64,7 +64,7 @@ class CompactionSettings(Value, frozen=True, kw_only=True):
         )
 
 
-def should_compact(tokens: int, *, context_window: int, settings: CompactionSettings) -> bool:
+def should_compact(tokens: int, *, context_window: int, settings: CompactionPolicy) -> bool:
     """Return whether the context is so full that it must be compacted before more is asked.
 
     Never for a model whose context window is unknown (0), nor when it was switched off.

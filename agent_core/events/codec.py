@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_core.events.feed import Stamped
+from agent_core.events.feed import EventEnvelope
 from agent_core.events.permissions import (
     PermissionRequest,
     PermissionRequested,
@@ -31,7 +31,7 @@ from agent_core.events.session_events import (
     SessionClients,
     SessionConfigured,
     SessionRoots,
-    SessionState,
+    SessionStateChanged,
     SessionTitle,
     SessionTrust,
     SessionUsage,
@@ -67,12 +67,12 @@ from agent_core.events.union import (
     TurnEnded,
     TurnStarted,
 )
-from agent_core.events.values import CheckpointShown, QueueItem, UsageReport
+from agent_core.events.values import CheckpointInfo, QueueItem, UsageReport
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.messages import Image, Text, Usage
 
 NAMES: Mapping[type[Event], str] = {
-    SessionState: "session.state",
+    SessionStateChanged: "session.state",
     SessionConfigured: "session.config",
     SessionRoots: "session.roots",
     SessionUsage: "session.usage",
@@ -135,7 +135,7 @@ KEPT_NULL = frozenset({"details", "model", "title", "leaf", "from", "label", "ex
 """Fields where null says something; any other None is left out."""
 
 
-def encode(stamped: Stamped) -> dict[str, JsonValue]:
+def encode(stamped: EventEnvelope) -> dict[str, JsonValue]:
     """Return an event as the JSON object that everybody sees."""
     event = stamped.event
     out: dict[str, JsonValue] = {"seq": stamped.seq}
@@ -198,7 +198,7 @@ def queue_item(item: QueueItem) -> dict[str, JsonValue]:
     }
 
 
-def checkpoint(one: CheckpointShown) -> dict[str, JsonValue]:
+def checkpoint(one: CheckpointInfo) -> dict[str, JsonValue]:
     """Return a checkpoint in the form of the wire."""
     out: dict[str, JsonValue] = {"checkpoint": one.checkpoint}
     if one.run is not None:
@@ -228,7 +228,7 @@ def value(one: object) -> JsonValue:
             return {str(key): value(item) for key, item in one.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON by construction
         case Sequence():
             return [value(item) for item in one]
-        case CheckpointShown():
+        case CheckpointInfo():
             return checkpoint(one)
         case _:
             return _object(one)

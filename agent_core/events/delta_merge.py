@@ -20,7 +20,7 @@ HEAD_CHARS = 8 * 1024
 TAIL_CHARS = 8 * 1024
 
 
-class Stamped(Value, frozen=True, kw_only=True):
+class EventEnvelope(Value, frozen=True, kw_only=True):
     """An event with its place in the session's history."""
 
     seq: int
@@ -30,12 +30,12 @@ class Stamped(Value, frozen=True, kw_only=True):
     event: Event
 
 
-def merge(events: Iterable[Stamped]) -> tuple[Stamped, ...]:
+def merge(events: Iterable[EventEnvelope]) -> tuple[EventEnvelope, ...]:
     """Merge adjacent deltas of one item; order and text are untouched."""
-    merged: list[Stamped] = []
+    merged: list[EventEnvelope] = []
     texts: list[str] = []
-    first: Stamped | None = None
-    last: Stamped | None = None
+    first: EventEnvelope | None = None
+    last: EventEnvelope | None = None
     for stamped in events:
         if first is not None and last is not None:
             if _continues(last, stamped):
@@ -54,7 +54,7 @@ def merge(events: Iterable[Stamped]) -> tuple[Stamped, ...]:
     return tuple(merged)
 
 
-def elide(stamped: Stamped) -> Stamped:
+def elide(stamped: EventEnvelope) -> EventEnvelope:
     """Remove the middle of long tool output; short output and other events are returned unchanged.
 
     The first `HEAD_CHARS` characters are the beginning; `elided` is the number of characters missing after them.
@@ -67,7 +67,7 @@ def elide(stamped: Stamped) -> Stamped:
     return replace(stamped, event=replace(event, text=text, elided=left_out + (event.elided or 0)))
 
 
-def _continues(before: Stamped, after: Stamped) -> bool:
+def _continues(before: EventEnvelope, after: EventEnvelope) -> bool:
     if type(before.event) is not type(after.event) or after.first != before.seq + 1:
         return False
     # The user's own commands run one at a time: what they print needs no item.
@@ -84,7 +84,7 @@ def _delta_text(event: Event) -> str:
     return event.text if isinstance(event, Delta) else ""
 
 
-def _joined(first: Stamped, last: Stamped, texts: list[str]) -> Stamped:
+def _joined(first: EventEnvelope, last: EventEnvelope, texts: list[str]) -> EventEnvelope:
     if first is last:
         return first
     event = first.event
@@ -94,4 +94,4 @@ def _joined(first: Stamped, last: Stamped, texts: list[str]) -> Stamped:
             whole: Event = replace(event, text=text)
         case _:
             return last
-    return Stamped(seq=last.seq, first=first.first, at_ms=last.at_ms, event=whole)
+    return EventEnvelope(seq=last.seq, first=first.first, at_ms=last.at_ms, event=whole)

@@ -7,11 +7,11 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from agent_core.events.delta_merge import Stamped, elide, merge
+from agent_core.events.delta_merge import EventEnvelope, elide, merge
 from agent_core.events.union import Delta, Event
 from agent_core.kernel import Clock
 
-__all__ = ["Feed", "Reader", "Stamped", "Tap", "merge"]
+__all__ = ["EventEnvelope", "EventFeed", "EventObserver", "EventSubscription", "merge"]
 
 READER_EVENTS = 4096
 """How many events a reader may lag before its deltas are merged in place."""
@@ -20,11 +20,11 @@ READER_BYTES = 1 << 20
 READER_STATES = 8192
 """How many events besides deltas a reader may hold before it is given up."""
 
-Tap = Callable[[Stamped], None]
+EventObserver = Callable[[EventEnvelope], None]
 """Sees every event in the step that tells it, before any reader; must be quick and must not raise."""
 
 
-class _Bells(Struct):
+class _Signals(Struct):
     """Wake-up events of a reader's task."""
 
     some: anyio.Event = msgspec.field(default_factory=anyio.Event)
@@ -32,25 +32,25 @@ class _Bells(Struct):
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
 
-class Reader:
+class EventSubscription:
     """One subscriber's view: events in order, adjacent deltas of one item merged, nothing lost but on `gap`.
 
     A reader belongs to one task. Close it when done; the feed then forgets it.
     """
 
-    def __init__(self, detach: Callable[["Reader"], None]) -> None:
+    def __init__(self, detach: Callable[["EventSubscription"], None]) -> None:
         self.closed = False
         self.urgent = False
         """Something besides deltas waits, or the first delta after that: worth a frame of its own."""
-        self._pending: list[Stamped] = []
+        self._pending: list[EventEnvelope] = []
         self._delta_bytes = 0
         self._merged_to = 0
-        self._bells = _Bells()
+        self._signals = _Signals()
         self._eager = False
         self._gap = False
         self._detach = detach
 
-    def put(self, stamped: Stamped) -> None:
+    def put(self, stamped: EventEnvelope) -> None:
         """Append an event from the feed. Never waits; does nothing when the reader is closed."""
         if self.closed:
             return
@@ -64,26 +64,26 @@ class Reader:
             if self._eager:
                 self._eager = False
                 self._set_urgent()
-        if not self._bells.some.is_set():
-            self._bells.some.set()
+        if not self._signals.some.is_set():
+            self._signals.some.set()
 
     async def wait(self) -> None:
         """Wait until there is something to take, or the reader is closed."""
         while not self._pending and not self.closed:
-            self._bells.some = anyio.Event()
-            await self._bells.some.wait()
+            self._signals.some = anyio.Event()
+            await self._signals.some.wait()
 
     async def wait_urgent(self) -> None:
         """Wait until something urgent waits, or the reader is closed."""
         while not self.urgent and not self.closed:
-            self._bells.urgent = anyio.Event()
-            await self._bells.urgent.wait()
+            self._signals.urgent = anyio.Event()
+            await self._signals.urgent.wait()
 
     async def wait_closed(self) -> None:
         """Wait until the reader is closed."""
-        await self._bells.over.wait()
+        await self._signals.over.wait()
 
-    async def take(self) -> tuple[Stamped, ...]:
+    async def take(self) -> tuple[EventEnvelope, ...]:
         """Wait for events and give all there are; an empty tuple means that the feed or reader is closed."""
         await self.wait()
         return self.take_now()
@@ -97,13 +97,13 @@ class Reader:
         """How many events wait."""
         return len(self._pending)
 
-    def take_now(self, *, to: int | None = None) -> tuple[Stamped, ...]:
+    def take_now(self, *, to: int | None = None) -> tuple[EventEnvelope, ...]:
         """Return and remove all pending events, without waiting.
 
         Args:
             to: Number of the last event to return; later events stay pending. None: all.
         """
-        kept: list[Stamped] = []
+        kept: list[EventEnvelope] = []
         if to is not None and self._pending and self._pending[-1].seq > to:
             place = bisect_right(self._pending, to, key=lambda one: one.seq)
             kept = self._pending[place:]
@@ -130,9 +130,9 @@ class Reader:
     def finish(self) -> None:
         """Close the reader from the feed's side. Pending events can still be read."""
         self.closed = True
-        self._bells.over.set()
-        self._bells.some.set()
-        self._bells.urgent.set()
+        self._signals.over.set()
+        self._signals.some.set()
+        self._signals.urgent.set()
 
     def close(self) -> None:
         """End the reader; the feed forgets it."""
@@ -140,10 +140,10 @@ class Reader:
         self.finish()
         self._detach(self)
 
-    def __aiter__(self) -> "Reader":
+    def __aiter__(self) -> "EventSubscription":
         return self
 
-    async def __anext__(self) -> Stamped:
+    async def __anext__(self) -> EventEnvelope:
         await self.wait()
         if not self._pending:
             raise StopAsyncIteration
@@ -158,7 +158,7 @@ class Reader:
     def _set_urgent(self) -> None:
         if not self.urgent:
             self.urgent = True
-            self._bells.urgent.set()
+            self._signals.urgent.set()
 
     def _hold_bounds(self) -> None:
         is_large = self._delta_bytes > READER_BYTES
@@ -174,7 +174,7 @@ class Reader:
                 self.drop_deltas()
 
 
-class Feed:
+class EventFeed:
     """Stamps every event and hands it to all readers, in one order for everybody.
 
     Written by the session's parts on the loop's thread only.
@@ -183,8 +183,8 @@ class Feed:
     def __init__(self, clock: Clock, *, seq: int = 0) -> None:
         self._clock = clock
         self._seq = seq
-        self._readers: list[Reader] = []
-        self._tap: Tap | None = None
+        self._readers: list[EventSubscription] = []
+        self._tap: EventObserver | None = None
         self._closed = False
 
     @property
@@ -192,24 +192,26 @@ class Feed:
         """The number of the newest event."""
         return self._seq
 
-    def emit(self, event: Event) -> Stamped:
+    def publish(self, event: Event) -> EventEnvelope:
         """Stamp and hand on. Never waits, never fails because of a reader."""
         self._seq += 1
-        stamped = Stamped(seq=self._seq, first=self._seq, at_ms=self._clock.now_ms(), event=event)
+        stamped = EventEnvelope(
+            seq=self._seq, first=self._seq, at_ms=self._clock.now_ms(), event=event
+        )
         if self._tap is not None:
             self._tap(stamped)
         for reader in self._readers:
             reader.put(stamped)
         return stamped
 
-    def go_on_from(self, seq: int, tap: Tap) -> None:
+    def go_on_from(self, seq: int, tap: EventObserver) -> None:
         """Set the tap, which sees every event from now on; the next one follows `seq`, unless the feed is further."""
         self._seq = max(self._seq, seq)
         self._tap = tap
 
-    def subscribe(self) -> Reader:
+    def subscribe(self) -> EventSubscription:
         """Open a reader that sees everything after the newest event."""
-        reader = Reader(self._forget)
+        reader = EventSubscription(self._forget)
         if self._closed:
             reader.finish()
         else:
@@ -223,6 +225,6 @@ class Feed:
             reader.finish()
         self._readers.clear()
 
-    def _forget(self, reader: Reader) -> None:
+    def _forget(self, reader: EventSubscription) -> None:
         if reader in self._readers:
             self._readers.remove(reader)

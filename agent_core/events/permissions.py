@@ -6,7 +6,7 @@ from typing import Literal
 from agent_core.kernel import ItemId, JsonObject, RunId, SessionId
 from agent_core.kernel.values import Value
 
-Containment = Literal["full", "partial", "none"]
+SandboxCoverage = Literal["full", "partial", "none"]
 Risk = Literal["low", "medium", "high"]
 RuleScope = Literal["run", "session", "project", "user"]
 OptionKind = Literal[
@@ -21,7 +21,7 @@ OptionKind = Literal[
 TargetKind = Literal["edit", "delete", "fetch", "mcp", "outsideRoot", "secret", "tool"]
 
 
-class RuleShown(Value, frozen=True, kw_only=True):
+class RuleInfo(Value, frozen=True, kw_only=True):
     """A standing answer, as people see it."""
 
     id: str
@@ -43,7 +43,7 @@ class PermissionOption(Value, frozen=True, kw_only=True):
     id: str
     kind: OptionKind
     label: str
-    rule: RuleShown | None = None
+    rule: RuleInfo | None = None
     """Rule that this answer creates; None: no rule."""
 
 
@@ -64,7 +64,7 @@ class CommandSubject(Value, frozen=True, kw_only=True):
     cwd: Path
     plain: bool
     """The line was understood whole; if not, `parsed` is only what might run."""
-    sandbox: Containment
+    sandbox: SandboxCoverage
     parsed: tuple[CommandRead, ...]
     needs: tuple[str, ...] = ()
     """Access that containment would deny and that the model requests."""
@@ -75,7 +75,7 @@ class TargetSubject(Value, frozen=True, kw_only=True):
 
     type: TargetKind
     tool: str
-    sandbox: Containment
+    sandbox: SandboxCoverage
     path: Path | None = None
     input: JsonObject | None = None
     """The arguments of the call, shortened where they are long."""
@@ -159,4 +159,4 @@ class PermissionResolved(Value, frozen=True, kw_only=True):
     """None: the run was cancelled before anybody answered."""
     by: str
     """Source of the answer: a client, `timeout`, `cancelled`, `tooManyDenials`."""
-    rule: RuleShown | None = None
+    rule: RuleInfo | None = None

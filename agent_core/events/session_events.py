@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.events.values import (
-    CheckpointShown,
+    CheckpointInfo,
     Failure,
     SessionConfig,
     SessionState as State,
@@ -15,7 +15,7 @@ from agent_core.kernel import EntryId, RunId
 from agent_core.kernel.values import Value
 
 
-class SessionState(Value, frozen=True, kw_only=True):
+class SessionStateChanged(Value, frozen=True, kw_only=True):
     """The session is idle, running, compacting or waiting."""
 
     state: State
@@ -58,13 +58,13 @@ class CheckpointCreated(Value, frozen=True, kw_only=True):
     """A run is about to make its first change, or files are about to be taken back."""
 
     run: RunId | None
-    checkpoint: CheckpointShown
+    checkpoint: CheckpointInfo
 
 
 class CheckpointRestored(Value, frozen=True, kw_only=True):
     """Files, the conversation or both were taken back, as far as nothing stood against it."""
 
-    checkpoint: CheckpointShown
+    checkpoint: CheckpointInfo
 
 
 class EntryLabelled(Value, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from agent_core.events.session_events import (
     SessionClients,
     SessionConfigured,
     SessionRoots,
-    SessionState,
+    SessionStateChanged,
     SessionTitle,
     SessionTrust,
     SessionUsage,
@@ -313,7 +313,7 @@ class RetryEnded(Value, frozen=True, kw_only=True):
 
 
 Event = (
-    SessionState
+    SessionStateChanged
     | SessionConfigured
     | SessionRoots
     | SessionUsage

@@ -20,7 +20,7 @@ ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max
 PermissionMode = Literal["plan", "ask", "auto", "yolo"]
 
 
-class CustomMark(Value, frozen=True, kw_only=True):
+class InjectedBy(Value, frozen=True, kw_only=True):
     """Marker of input from a program rather than the user."""
 
     custom_type: str
@@ -38,7 +38,7 @@ class QueueItem(Value, frozen=True, kw_only=True):
     delivery: Delivery
     content: tuple[UserContent, ...]
     at_ms: int
-    custom: CustomMark | None = None
+    custom: InjectedBy | None = None
     """Set when a program said them in its own name."""
     source: InputSource = "person"
 
@@ -88,7 +88,7 @@ class ChangeCounts(Value, frozen=True, kw_only=True):
     unreviewed: int = 0
 
 
-class CheckpointShown(Value, frozen=True, kw_only=True):
+class CheckpointInfo(Value, frozen=True, kw_only=True):
     """A state to which files and conversation can be taken back."""
 
     checkpoint: str

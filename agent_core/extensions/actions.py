@@ -5,16 +5,16 @@ from typing import Literal, NoReturn
 
 from agent_core.events import ThinkingLevel
 from agent_core.extensions.calls.programs import ExecResult, run_program
-from agent_core.extensions.ports import Say
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.ports import ExtensionDelivery
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ModelUnknown, Unsupported, UsageError
 from agent_core.messages import UserContent
-from agent_core.resources.slash_commands import Command
+from agent_core.resources.slash_commands import SlashCommand
 from agent_core.workspace import NO_NEEDS
 from agent_core.workspace.permissions.call_permission import Needs
 
-Content = str | Sequence[UserContent]
+ExtensionMessageContent = str | Sequence[UserContent]
 OURS = "tiller."
 """Prefix of the types of Tiller's own entries."""
 NOT_OFFERED: Mapping[str, str] = {
@@ -24,21 +24,21 @@ NOT_OFFERED: Mapping[str, str] = {
 """Registrations of other agents' extension APIs that Tiller does not support, with the reason."""
 
 
-class Choosing:
+class SessionChoices:
     """Choice of tools and models by an extension."""
 
-    def __init__(self, footing: Footing) -> None:
-        self._footing = footing
+    def __init__(self, scope: ExtensionScope) -> None:
+        self._scope = scope
 
     @property
     def active_tools(self) -> tuple[str, ...]:
         """Names of the tools that the model sees."""
-        return self._footing.session.tools.active
+        return self._scope.session.tools.active
 
     @property
     def all_tools(self) -> tuple[str, ...]:
         """Names of all tools there are."""
-        return self._footing.session.tools.all
+        return self._scope.session.tools.all
 
     async def set_active_tools(self, names: str | Sequence[str]) -> None:
         """Choose the tools that the model sees: a preset, names, or `+name` and `-name`.
@@ -46,16 +46,16 @@ class Choosing:
         Raises:
             ToolSetInvalid: Empty or unknown; the set stays.
         """
-        await self._footing.session.tools.activate(names)
+        await self._scope.session.tools.activate(names)
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[SlashCommand]:
         """List what can be written after a slash: commands, skills and prompt templates."""
-        return self._footing.session.resources.commands()
+        return self._scope.session.resources.commands()
 
     async def set_model(self, ref: str) -> bool:
         """Choose a model by name; False: there is none of that name, or it has no credentials."""
         try:
-            _ = await self._footing.session.models.choose(ref)
+            _ = await self._scope.session.models.choose(ref)
         except ModelUnknown:
             return False
         return True
@@ -63,14 +63,14 @@ class Choosing:
     @property
     def thinking(self) -> ThinkingLevel:
         """How hard the model thinks."""
-        return self._footing.session.models.thinking
+        return self._scope.session.models.thinking
 
     async def set_thinking(self, level: ThinkingLevel) -> None:
         """Choose how hard the model thinks."""
-        await self._footing.session.models.think(level)
+        await self._scope.session.models.think(level)
 
 
-class Acting(Choosing):
+class SessionActions(SessionChoices):
     """The deeds of an extension. They need the session: none of them while the extension is only being loaded.
 
     Each raises `ContextStale` when the extension was loaded anew or the session is over, and `Unsupported` too early.
@@ -78,10 +78,10 @@ class Acting(Choosing):
 
     async def send_message(
         self,
-        content: Content,
+        content: ExtensionMessageContent,
         *,
         custom_type: str,
-        delivery: Say = "append",
+        delivery: ExtensionDelivery = "append",
         display: bool = True,
         details: JsonValue = None,
     ) -> None:
@@ -91,7 +91,7 @@ class Acting(Choosing):
             UsageError: The message is empty, or `custom_type` is one of Tiller's own.
             QueueFull, ModelUnknown, StorageError: As `AgentSession.add`.
         """
-        _ = await self._footing.session.add(
+        _ = await self._scope.session.add(
             content,
             custom_type=_foreign(custom_type),
             delivery=delivery,
@@ -100,7 +100,10 @@ class Acting(Choosing):
         )
 
     async def send_user_message(
-        self, content: Content, *, delivery: Literal["auto", "steer", "followUp"] = "auto"
+        self,
+        content: ExtensionMessageContent,
+        *,
+        delivery: Literal["auto", "steer", "followUp"] = "auto",
     ) -> None:
         """Send a message to the model as the user; a run begins when the session is idle.
 
@@ -109,7 +112,7 @@ class Acting(Choosing):
         Raises:
             QueueFull, ModelUnknown, StorageError: As `AgentSession.prompt`.
         """
-        _ = await self._footing.session.prompt(content, delivery=delivery, source="program")
+        _ = await self._scope.session.prompt(content, delivery=delivery, source="program")
 
     async def append_entry(self, custom_type: str, data: JsonValue = None) -> EntryId:
         """Keep data in the session's file, in this branch; no model sees it.
@@ -117,16 +120,16 @@ class Acting(Choosing):
         Raises:
             UsageError: `custom_type` is one of Tiller's own.
         """
-        return await self._footing.session.programs.keep(custom_type, data)
+        return await self._scope.session.programs.keep(custom_type, data)
 
     @property
     def session_name(self) -> str | None:
         """Name of the session; None: it has no name."""
-        return self._footing.session.tree.title
+        return self._scope.session.tree.title
 
     async def set_session_name(self, name: str | None) -> None:
         """Name the session; None takes the name off."""
-        await self._footing.session.tree.rename(name)
+        await self._scope.session.tree.rename(name)
 
     async def set_label(self, entry: EntryId, label: str | None) -> None:
         """Mark an entry; None takes the mark off.
@@ -134,7 +137,7 @@ class Acting(Choosing):
         Raises:
             EntryUnknown: There is no such entry.
         """
-        await self._footing.session.tree.label(entry, label)
+        await self._scope.session.tree.label(entry, label)
 
     async def exec(
         self,
@@ -150,7 +153,7 @@ class Acting(Choosing):
             WorkspaceError: It cannot be started.
         """
         argv = (command, *arguments)
-        workspace = self._footing.services.workspace
+        workspace = self._scope.services.workspace
         return await run_program(workspace, argv, timeout_s=timeout_s, needs=needs)
 
     def __getattr__(self, name: str) -> NoReturn:

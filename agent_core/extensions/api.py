@@ -7,14 +7,14 @@ from typing import Any, overload
 from agent_core.extensions.context import Context, ToolCallContext
 from agent_core.extensions.event_bus import EventBus, OwnBus
 from agent_core.extensions.lifetime import inside
-from agent_core.extensions.registry.registrar import Handler, Registering
+from agent_core.extensions.registry.registrar import HandlerFunction, Registrar
 from agent_core.extensions.registry.registrations import (
     AnyInput,
     FlagValue,
     OwnCommand,
-    Registered,
+    Registrations,
 )
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.extensions.tools import Function, make_tool
 from agent_core.hooks import Hook
 from agent_core.hooks.call import HookCall
@@ -28,27 +28,27 @@ from agent_core.tools.arguments import ToolArguments
 from agent_core.workspace.permissions.call_permission import ToolKind
 
 AnyHandler = Callable[..., Any]  # pyright: ignore[reportExplicitAny] - code of others gives what it likes
-Complete = Callable[[str], Sequence[Completion | str] | None]
+ArgumentCompleter = Callable[[str], Sequence[Completion | str] | None]
 
 
-class ExtensionApi(Registering):
+class ExtensionApi(Registrar):
     """Registrations and actions of an extension. Registrations after loading take effect as well."""
 
     def __init__(
         self,
-        footing: Footing,
-        registered: Registered,
+        scope: ExtensionScope,
+        registered: Registrations,
         *,
         bus: EventBus,
         flags: Callable[[str], FlagValue | None],
         changed: Callable[[], None],
     ) -> None:
         """Stand on a footing, as `Registering` does, with the bus of the session."""
-        super().__init__(footing, registered, flags=flags, changed=changed)
-        self.events = OwnBus(bus, footing.extension, footing.life)
+        super().__init__(scope, registered, flags=flags, changed=changed)
+        self.events = OwnBus(bus, scope.extension, scope.life)
         """Event bus between extensions."""
 
-    def on(self, event: AnyInput | str) -> Callable[[Handler], Handler]:
+    def on(self, event: AnyInput | str) -> Callable[[HandlerFunction], HandlerFunction]:
         """Have a function asked at a point, after those that are there.
 
         It is called with the event and a `Context`, or with the event alone. `async` functions are cancelled when
@@ -63,8 +63,8 @@ class ExtensionApi(Registering):
         """
         point = _point(event)
 
-        def take(handler: Handler) -> Handler:
-            self._footing.life.check()
+        def take(handler: HandlerFunction) -> HandlerFunction:
+            self._scope.life.check()
             hook: AnyHook = Hook(self.name, _run(handler, point), context=self._context)
             self._registered.hooks.append((point.input, hook))
             self._changed()
@@ -150,7 +150,7 @@ class ExtensionApi(Registering):
 
     def add_tool(self, tool: Tool) -> None:
         """Bring a tool that is one already."""
-        self._footing.life.check()
+        self._scope.life.check()
         self._registered.tools[tool.spec.name] = tool
         self._changed()
 
@@ -160,8 +160,8 @@ class ExtensionApi(Registering):
         *,
         description: str | None = None,
         argument_hint: str = "",
-        complete: Complete | None = None,
-    ) -> Callable[[Handler], Handler]:
+        complete: ArgumentCompleter | None = None,
+    ) -> Callable[[HandlerFunction], HandlerFunction]:
         """Register a command from a function that is called with the text after `/name` and a `CommandContext`.
 
         Args:
@@ -171,8 +171,8 @@ class ExtensionApi(Registering):
             complete: Returns completions of the arguments; must be fast and must not block.
         """
 
-        def take(handler: Handler) -> Handler:
-            self._footing.life.check()
+        def take(handler: HandlerFunction) -> HandlerFunction:
+            self._scope.life.check()
             named = name or handler.__name__.replace("_", "-")
             if not named or any(sign.isspace() or sign == "/" for sign in named):
                 message = f"a command cannot be called {named!r}: no blanks and no slash"
@@ -191,15 +191,15 @@ class ExtensionApi(Registering):
         return take
 
     def _context(self, call: HookCall) -> Context:
-        return Context(self._footing, call.paused)
+        return Context(self._scope, call.paused)
 
     def _tool_context(self, call: ToolContext) -> ToolCallContext:
-        return ToolCallContext(self._footing, call)
+        return ToolCallContext(self._scope, call)
 
 
 def _point(event: AnyInput | str) -> Point:
-    for known, point in POINTS.items():
-        if event is known or event == point.name:
+    for input_type, point in POINTS.items():
+        if event is input_type or event == point.name:
             return point
     names = ", ".join(point.name for point in POINTS.values())
     message = f"there is no event {event!r}; there are {names}"

@@ -8,13 +8,13 @@ import anyio.to_thread
 from agent_core.extensions.calls.threads import call_either
 from agent_core.extensions.context import CommandContext
 from agent_core.extensions.registry.offers import Offers
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
-from agent_core.resources.slash_commands import Command, Completion
+from agent_core.resources.slash_commands import Completion, SlashCommand
 
 
-class Offering(Protocol):
+class ExtensionHostPort(Protocol):
     """Host of the extensions of a session."""
 
     @property
@@ -22,7 +22,7 @@ class Offering(Protocol):
         """Current contributions of the extensions."""
         ...
 
-    def footing(self, extension: str) -> Footing:
+    def scope(self, extension: str) -> ExtensionScope:
         """Return what an extension stands on."""
         ...
 
@@ -30,12 +30,12 @@ class Offering(Protocol):
 class ExtensionCommands(Value, frozen=True):
     """Lists, completes and runs them; a `CommandSource`."""
 
-    _host: Offering
+    _host: ExtensionHostPort
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[SlashCommand]:
         """List them as they are now."""
         return [
-            Command(
+            SlashCommand(
                 name=name,
                 description=one.description,
                 source="extension",
@@ -65,7 +65,7 @@ class ExtensionCommands(Value, frozen=True):
             message = f"there is no command /{name} any more"
             raise ExtensionBroken(message)
         _ = await call_either(
-            command.run, arguments, CommandContext(self._host.footing(command.extension))
+            command.run, arguments, CommandContext(self._host.scope(command.extension))
         )
 
     async def press(self, key: str) -> None:
@@ -79,4 +79,4 @@ class ExtensionCommands(Value, frozen=True):
         if shortcut is None:
             message = f"no extension has the key {key!r}"
             raise ExtensionBroken(message)
-        _ = await call_either(shortcut.run, CommandContext(self._host.footing(shortcut.extension)))
+        _ = await call_either(shortcut.run, CommandContext(self._host.scope(shortcut.extension)))

@@ -8,14 +8,14 @@ from typing import NoReturn, TypeVar
 from agent_core.extensions.calls.model import ask_model
 from agent_core.extensions.calls.programs import ExecResult, run_program
 from agent_core.extensions.lifetime import check_not_inside
-from agent_core.extensions.ports import Fill, Moved, NewSession, Services, Session
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.ports import BranchNavigation, ContextFill, NewSession, Services, Session
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.extensions.ui.dialogs import Pause, Ui
 from agent_core.extensions.ui.session_screen import SessionScreen
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import Unsupported
 from agent_core.messages import AssistantMessage, Message
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.tools import ToolContext
 from agent_core.transcript.entries import AnyEntry, WholeEntry
 from agent_core.workspace import NO_NEEDS
@@ -32,18 +32,18 @@ NOT_HERE: Mapping[str, str] = {
 """Context members of other agents' extension APIs that Tiller does not support, with the reason."""
 
 
-class Looking:
+class SessionReadContext:
     """Read access to the session."""
 
-    __slots__ = ("_footing",)
+    __slots__ = ("_scope",)
 
-    def __init__(self, footing: Footing) -> None:
-        self._footing = footing
+    def __init__(self, scope: ExtensionScope) -> None:
+        self._scope = scope
 
     @property
     def extension(self) -> str:
         """The name of the extension."""
-        return self._footing.extension
+        return self._scope.extension
 
     @property
     def root(self) -> Path:
@@ -56,7 +56,7 @@ class Looking:
         return self._services.is_trusted()
 
     @property
-    def model(self) -> ModelFacts | None:
+    def model(self) -> ModelInfo | None:
         """The model in force; None: there is none."""
         return self._session.models.current
 
@@ -82,29 +82,29 @@ class Looking:
     @property
     def has_pending_messages(self) -> bool:
         """Whether words wait in the queue."""
-        return self._session.programs.has_waiting_words
+        return self._session.programs.has_pending_messages
 
     @property
-    def usage(self) -> Fill:
+    def usage(self) -> ContextFill:
         """How full the model's context is."""
         return self._session.info.context_usage()
 
     @property
     def _services(self) -> Services:
-        return self._footing.services
+        return self._scope.services
 
     @property
     def _session(self) -> Session:
-        return self._footing.session
+        return self._scope.session
 
 
-class Context(Looking):
+class Context(SessionReadContext):
     """The session as a hook, a tool or a listener sees it. It is good until the extension is loaded anew."""
 
     __slots__ = ("_pause", "_ui")
 
-    def __init__(self, footing: Footing, pause: Pause = NO_CLOCK) -> None:
-        super().__init__(footing)
+    def __init__(self, scope: ExtensionScope, pause: Pause = NO_CLOCK) -> None:
+        super().__init__(scope)
         self._pause = pause
         self._ui: Ui | None = None
 
@@ -113,8 +113,8 @@ class Context(Looking):
         """Dialogs and views."""
         if self._ui is None:
             # Most calls of hooks show nothing, and there are many of them.
-            screen = SessionScreen(self._footing)
-            self._ui = Ui(self.extension, screen, life=self._footing.life, pause=self._pause)
+            screen = SessionScreen(self._scope)
+            self._ui = Ui(self.extension, screen, life=self._scope.life, pause=self._pause)
         return self._ui
 
     @property
@@ -225,8 +225,8 @@ class ToolCallContext(Context):
 
     __slots__ = ("call",)
 
-    def __init__(self, footing: Footing, call: ToolContext) -> None:
-        super().__init__(footing)
+    def __init__(self, scope: ExtensionScope, call: ToolContext) -> None:
+        super().__init__(scope)
         self.call = call
         """Files, processes, live output and settings of this call, guarded as those of every tool."""
 
@@ -263,7 +263,7 @@ class CommandContext(Context):
         instructions: str | None = None,
         replace_instructions: bool = False,
         label: str | None = None,
-    ) -> Moved:
+    ) -> BranchNavigation:
         """Go on from another entry, as `session.tree.navigate` does.
 
         Raises:

@@ -6,35 +6,35 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec import Struct
 
-from agent_core.extensions.lifetime import Life
+from agent_core.extensions.lifetime import Lifetime
 from agent_core.kernel.values import Value
 
-Listener = Callable[[object], object]
+BusListener = Callable[[object], object]
 """Receives the data of an event; may return an awaitable."""
-Failed = Callable[[str, str, BaseException], None]
+ListenerErrorHandler = Callable[[str, str, BaseException], None]
 """Told of a listener that failed: extension, channel, error."""
 
 
-class _Heard(Value, frozen=True, eq=False):
+class _BusSubscription(Value, frozen=True, eq=False):
     extension: str
-    life: Life
+    life: Lifetime
     channel: str
-    listener: Listener
+    listener: BusListener
 
 
 class EventBus(Struct, kw_only=True):
     """Hands on what is told; a listener that fails costs only itself."""
 
-    failed: Failed
+    failed: ListenerErrorHandler
     later: Callable[[Awaitable[object], str, str], None]
     """Awaits what a listener gave, in a task that belongs to the session."""
-    _heard: list[_Heard] = msgspec.field(default_factory=list[_Heard])
+    _heard: list[_BusSubscription] = msgspec.field(default_factory=list[_BusSubscription])
 
     def on(
-        self, channel: str, listener: Listener, *, extension: str, life: Life
+        self, channel: str, listener: BusListener, *, extension: str, life: Lifetime
     ) -> Callable[[], None]:
         """Listen for as long as a life lasts; gives what ends it before."""
-        heard = _Heard(extension, life, channel, listener)
+        heard = _BusSubscription(extension, life, channel, listener)
         self._heard.append(heard)
 
         def stop() -> None:
@@ -62,9 +62,9 @@ class OwnBus(Value, frozen=True):
 
     _bus: EventBus
     _extension: str
-    _life: Life
+    _life: Lifetime
 
-    def on(self, channel: str, listener: Listener) -> Callable[[], None]:
+    def on(self, channel: str, listener: BusListener) -> Callable[[], None]:
         """Listen on a channel; gives what ends it. It ends by itself when the extension is loaded anew."""
         self._life.check()
         return self._bus.on(channel, listener, extension=self._extension, life=self._life)

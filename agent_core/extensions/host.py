@@ -8,17 +8,17 @@ import anyio
 
 from agent_core.extensions.api import ExtensionApi
 from agent_core.extensions.event_bus import EventBus
-from agent_core.extensions.loader.discovery import Discovered, Found
+from agent_core.extensions.loader.discovery import DiscoveredExtension, DiscoveryResult
 from agent_core.extensions.loader.loader import LoadedExtension, load
 from agent_core.extensions.ports import Services
 from agent_core.extensions.registry.offers import Conflicts, Offers, offers_of
-from agent_core.extensions.registry.registrations import FlagValue, Registered
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.registry.registrations import FlagValue, Registrations
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.hooks import HookFailure, HookTable
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
-from agent_core.resources.load_result import Loaded, Problem, Resource
+from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
 from agent_core.tools import Tool
 
 RELOADED: Final = "the extension was loaded anew"
@@ -26,10 +26,10 @@ CLOSED: Final = "its session is over"
 GONE: Final = "the extension is not there, or not trusted, any more"
 
 
-class Takes(Protocol):
+class ContributionSink(Protocol):
     """Those who use what extensions bring."""
 
-    def bring_tools(self, tools: Sequence[Tool]) -> None:
+    def set_extension_tools(self, tools: Sequence[Tool]) -> None:
         """Have these tools of extensions from the next request on, and no others of theirs."""
         ...
 
@@ -41,7 +41,7 @@ class Takes(Protocol):
 class HostPlan(Value, frozen=True, kw_only=True):
     """Dependencies and settings of a host."""
 
-    look: Callable[[], Awaitable[Discovered]]
+    look: Callable[[], Awaitable[DiscoveryResult]]
     """Finds the extensions that are to be loaded now."""
     table: HookTable
     new_id: Callable[[], str]
@@ -52,11 +52,11 @@ class HostPlan(Value, frozen=True, kw_only=True):
     load_limit_s: float = 10.0
 
 
-class Stage(Value, frozen=True, kw_only=True):
+class HostBinding(Value, frozen=True, kw_only=True):
     """Where extensions are in force."""
 
     services: Services
-    takes: Takes
+    takes: ContributionSink
     changed: Callable[[Offers], None] = lambda _: None
     """Told when something was registered, or is gone."""
 
@@ -70,11 +70,11 @@ class ExtensionHost:
         self._hooks: list[AnyHook] = []
         """Those in the table."""
         self._bus = EventBus(failed=self._listener_failed, later=self._later)
-        self._stage: Stage | None = None
+        self._stage: HostBinding | None = None
         self._lock = anyio.Lock()
         self._is_loading = False
         self.offers = Offers()
-        self.discovered = Discovered()
+        self.discovered = DiscoveryResult()
 
     @property
     def extensions(self) -> tuple[LoadedExtension, ...]:
@@ -87,7 +87,7 @@ class ExtensionHost:
         paths = [one.found.path for one in self._loaded]
         return frozenset(path.parent for path in paths if path is not None)
 
-    def footing(self, extension: str) -> Footing:
+    def scope(self, extension: str) -> ExtensionScope:
         """Return what an extension stands on.
 
         Raises:
@@ -95,23 +95,23 @@ class ExtensionHost:
         """
         for one in self._loaded:
             if one.found.name == extension:
-                return one.footing
+                return one.scope
         message = f"the extension {extension!r} is not loaded any more"
         raise ExtensionBroken(message)
 
-    async def load(self) -> Loaded:
+    async def load(self) -> LoadedResources:
         """Load all extensions for the first time; a failure becomes a problem and does not prevent the others."""
         async with self._lock:
             return await self._load()
 
-    def bind(self, stage: Stage) -> None:
+    def bind(self, stage: HostBinding) -> None:
         """Activate the loaded extensions in a session."""
         self._stage = stage
         for one in self._loaded:
-            one.footing.bind(stage.services)
+            one.scope.bind(stage.services)
         self._apply()
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Load everything anew: the new code is asked from the next event on, and old contexts say that they are stale.
 
         Where the new code of an extension is broken, its old code stays in force, and that is a problem.
@@ -128,7 +128,7 @@ class ExtensionHost:
         self._plan.table.discard(self._hooks)
         self._loaded, self._hooks, self._stage = [], [], None
 
-    async def _load(self) -> Loaded:
+    async def _load(self) -> LoadedResources:
         discovered = await self._plan.look()
         problems = [*discovered.problems]
         before = {one.found.name: one for one in self._loaded}
@@ -147,10 +147,13 @@ class ExtensionHost:
         resources = [
             Resource(kind="extension", name=one.found.name, path=one.found.path) for one in now
         ]
-        return Loaded(resources=tuple(resources), problems=tuple(problems))
+        return LoadedResources(resources=tuple(resources), problems=tuple(problems))
 
     async def _one(
-        self, found: Found, before: LoadedExtension | None, problems: list[Problem]
+        self,
+        found: DiscoveredExtension,
+        before: LoadedExtension | None,
+        problems: list[LoadProblem],
     ) -> LoadedExtension | None:
         try:
             return await load(
@@ -163,12 +166,12 @@ class ExtensionHost:
             # Half an edit must not take a gate away; but what the user has not seen is not run, nor kept alive by it.
             kept = before if before is not None and found.origin != "project" else None
             stays = "; its old code stays in force" if kept is not None else ""
-            problems.append(Problem(message=f"{error}{stays}", path=found.path, level="error"))
+            problems.append(LoadProblem(message=f"{error}{stays}", path=found.path, level="error"))
             return kept
 
-    def _api(self, footing: Footing, registered: Registered) -> ExtensionApi:
+    def _api(self, scope: ExtensionScope, registered: Registrations) -> ExtensionApi:
         return ExtensionApi(
-            footing,
+            scope,
             registered,
             bus=self._bus,
             flags=self._plan.flags,
@@ -187,7 +190,7 @@ class ExtensionHost:
         self.offers = self._offers()
         if self._stage is not None:
             for one in now:
-                one.footing.bind(self._stage.services)
+                one.scope.bind(self._stage.services)
 
     def _offers(self) -> Offers:
         registered = [one.registered for one in self._loaded]
@@ -214,7 +217,7 @@ class ExtensionHost:
             for at, hook in one.registered.hooks:
                 table.add(hook, at)
                 self._hooks.append(hook)
-        stage.takes.bring_tools(tuple(self.offers.tools.values()))
+        stage.takes.set_extension_tools(tuple(self.offers.tools.values()))
         stage.changed(self.offers)
 
     def _later(self, work: Awaitable[object], extension: str, channel: str) -> None:

@@ -11,7 +11,7 @@ _INSIDE: Final[ContextVar[str]] = ContextVar("tiller_extension_inside", default=
 """Description of the hook or tool of an extension that runs in this context and that a run waits for; empty: none."""
 
 
-class Life:
+class Lifetime:
     """One loading of an extension. When it is over, everything that was handed out says so."""
 
     def __init__(self, extension: str) -> None:

@@ -5,16 +5,16 @@ from typing import Literal, Protocol
 
 from agent_core.events import Answers, Event, InputSource, QuestionLine, ThinkingLevel
 from agent_core.extensions.calls.threads import LoopThread
-from agent_core.extensions.ui.view_filter import Shown
+from agent_core.extensions.ui.view_filter import ViewKind
 from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
 from agent_core.kernel.values import Value
 from agent_core.messages import Message, Usage, UserContent
-from agent_core.providers import Model, ModelFacts
-from agent_core.resources.slash_commands import Command
+from agent_core.providers import Model, ModelInfo
+from agent_core.resources.slash_commands import SlashCommand
 from agent_core.transcript.entries import AnyEntry, WholeEntry
 from agent_core.workspace import Workspace
 
-Say = Literal["append", "steer", "followUp", "nextTurn"]
+ExtensionDelivery = Literal["append", "steer", "followUp", "nextTurn"]
 """When a program's words are said; as `AgentSession.add` knows it."""
 
 
@@ -22,7 +22,7 @@ class Models(Protocol):
     """The choice of a model."""
 
     @property
-    def current(self) -> ModelFacts | None:
+    def current(self) -> ModelInfo | None:
         """The model in force."""
         ...
 
@@ -31,11 +31,11 @@ class Models(Protocol):
         """How hard it thinks."""
         ...
 
-    def available(self) -> tuple[ModelFacts, ...]:
+    def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked."""
         ...
 
-    async def choose(self, ref: str) -> ModelFacts:
+    async def choose(self, ref: str) -> ModelInfo:
         """Choose one by name."""
         ...
 
@@ -71,7 +71,7 @@ class NewSession(Protocol):
         ...
 
 
-class Moved(Protocol):
+class BranchNavigation(Protocol):
     """Where the conversation goes on."""
 
     @property
@@ -85,7 +85,7 @@ class Moved(Protocol):
         ...
 
 
-class Tree(Protocol):
+class SessionTreeAccess(Protocol):
     """The branches of the session."""
 
     @property
@@ -110,7 +110,7 @@ class Tree(Protocol):
         instructions: str | None = None,
         replace_instructions: bool = False,
         label: str | None = None,
-    ) -> Moved:
+    ) -> BranchNavigation:
         """Go on from another entry."""
         ...
 
@@ -123,7 +123,7 @@ class Tree(Protocol):
         ...
 
 
-class Fill(Protocol):
+class ContextFill(Protocol):
     """How full the model's context is."""
 
     @property
@@ -137,7 +137,7 @@ class Fill(Protocol):
         ...
 
 
-class Known(Protocol):
+class SessionReader(Protocol):
     """Read access to the session."""
 
     @property
@@ -155,7 +155,7 @@ class Known(Protocol):
         """The folder it works in."""
         ...
 
-    def context_usage(self) -> Fill:
+    def context_usage(self) -> ContextFill:
         """Return how full the model's context is."""
         ...
 
@@ -169,7 +169,7 @@ class Programs(Protocol):
         ...
 
     @property
-    def has_waiting_words(self) -> bool:
+    def has_pending_messages(self) -> bool:
         """Whether words wait in the queue."""
         ...
 
@@ -182,7 +182,7 @@ class Programs(Protocol):
         ...
 
 
-class Questions(Protocol):
+class QuestionPort(Protocol):
     """Asks people."""
 
     async def ask(
@@ -199,7 +199,7 @@ class Questions(Protocol):
 class Resources(Protocol):
     """Resources of the session."""
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[SlashCommand]:
         """List what can be written after a slash."""
         ...
 
@@ -227,12 +227,12 @@ class Session(Protocol):
         ...
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> SessionTreeAccess:
         """Its branches."""
         ...
 
     @property
-    def info(self) -> Known:
+    def info(self) -> SessionReader:
         """Read access to the session."""
         ...
 
@@ -242,7 +242,7 @@ class Session(Protocol):
         ...
 
     @property
-    def questions(self) -> Questions:
+    def questions(self) -> QuestionPort:
         """Asks people."""
         ...
 
@@ -266,7 +266,7 @@ class Session(Protocol):
         content: str | Sequence[UserContent],
         *,
         custom_type: str,
-        delivery: Say = "append",
+        delivery: ExtensionDelivery = "append",
         display: bool = True,
         details: JsonValue = None,
     ) -> object:
@@ -308,5 +308,5 @@ class Services(Value, frozen=True, kw_only=True):
     """Counts what an answer cost: it is of the session's money, and of the run's budgets."""
     start: Callable[[Callable[[], Awaitable[None]]], object]
     """Runs something in a task that ends with the session."""
-    shows: Callable[[Shown], bool] = lambda _: True
+    shows: Callable[[ViewKind], bool] = lambda _: True
     """Whether some client shows such a thing."""

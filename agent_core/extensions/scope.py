@@ -1,20 +1,20 @@
 """Session access of one load of an extension: from the opening of the session until the extension is reloaded."""
 
-from agent_core.extensions.lifetime import Life
+from agent_core.extensions.lifetime import Lifetime
 from agent_core.extensions.ports import Services, Session
 from agent_core.kernel.errors import Unsupported
 
 TOO_EARLY = "the session is not open while extensions are loaded; do this in a handler, of session_start for one"
 
 
-class Footing:
+class ExtensionScope:
     """The session of an extension, asked for anew at each use."""
 
     __slots__ = ("_services", "extension", "life")
 
     def __init__(self, extension: str) -> None:
         self.extension = extension
-        self.life = Life(extension)
+        self.life = Lifetime(extension)
         self._services: Services | None = None
 
     def bind(self, services: Services) -> None:

@@ -11,16 +11,16 @@ from agent_core.hooks.failure import (
     HookFailure,
 )
 from agent_core.hooks.kinds import (
-    Chains,
-    Collects,
+    Chain,
+    Collect,
     Composition,
-    Decides,
+    FirstWins,
     GoOn,
+    HookInput,
+    HookOutcome,
     Hooks,
-    Input,
-    Outcome,
-    Overrides,
-    Stops,
+    LastWins,
+    Veto,
 )
 from agent_core.hooks.points import (
     ArgumentsReplaced,
@@ -112,14 +112,15 @@ from agent_core.hooks.table import (
     Hook,
     HookTable,
 )
+from agent_core.kernel.deprecated_names import deprecated_names
 
 __all__ = [
     "POINTS",
     "AnswerReplaced",
     "ArgumentsReplaced",
     "BranchSummaryGiven",
-    "Chains",
-    "Collects",
+    "Chain",
+    "Collect",
     "CommandBlocked",
     "CommandCarried",
     "CommandDone",
@@ -134,7 +135,7 @@ __all__ = [
     "ContextBuilt",
     "ContextOutcome",
     "ContextReplaced",
-    "Decides",
+    "FirstWins",
     "ForkCancelled",
     "ForkOutcome",
     "GoOn",
@@ -144,15 +145,17 @@ __all__ = [
     "Hook",
     "HookCall",
     "HookFailure",
+    "HookInput",
     "HookLimits",
+    "HookOutcome",
     "HookRunner",
     "HookTable",
     "Hooks",
-    "Input",
     "InputHandled",
     "InputOutcome",
     "InputReplaced",
     "InputTyped",
+    "LastWins",
     "MessageBegun",
     "MessageGrown",
     "MessageOutcome",
@@ -162,8 +165,6 @@ __all__ = [
     "NavigationChanged",
     "NavigationOutcome",
     "NoHooks",
-    "Outcome",
-    "Overrides",
     "PayloadBuilt",
     "PayloadOutcome",
     "PayloadReplaced",
@@ -191,7 +192,6 @@ __all__ = [
     "SessionNamed",
     "SessionSwitched",
     "SessionSwitching",
-    "Stops",
     "SummaryGiven",
     "SwitchCancelled",
     "SwitchOutcome",
@@ -208,4 +208,11 @@ __all__ = [
     "TreeNavigating",
     "TurnBegun",
     "TurnOver",
+    "Veto",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {"Chains": "Chain", "Collects": "Collect", "Decides": "FirstWins", "Input": "HookInput"}
+    | {"Outcome": "HookOutcome", "Overrides": "LastWins", "Stops": "Veto"},
+)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType, UnionType
 from typing import Literal, get_args
 
-from agent_core.hooks.kinds import Composition, GoOn, Input, Outcome
+from agent_core.hooks.kinds import Composition, GoOn, HookInput, HookOutcome
 from agent_core.hooks.points import (
     CommandOutcome,
     CommandTyped,
@@ -68,7 +68,7 @@ from agent_core.kernel.values import Value
 
 OnFailure = Literal["open", "closed"]
 """Effect of a failing hook: ignored (`open`), or counted as a refusal (`closed`)."""
-Limit = Literal["short", "long"]
+HookLimitKind = Literal["short", "long"]
 
 
 class Point(Value, frozen=True, kw_only=True):
@@ -76,23 +76,23 @@ class Point(Value, frozen=True, kw_only=True):
 
     name: str
     """As users know it, in settings and reports."""
-    input: type[Input[Outcome]]
-    outcomes: tuple[type[Outcome], ...]
+    input: type[HookInput[HookOutcome]]
+    outcomes: tuple[type[HookOutcome], ...]
     """All that a hook may answer; `GoOn` among them."""
     composition: tuple[Composition, ...]
     on_failure: OnFailure
-    limit: Limit
+    limit: HookLimitKind
     """Which of the two limits of time holds unless the settings name the point."""
 
 
 def _point(
     name: str,
-    input_type: type[Input[Outcome]],
-    outcomes: type[Outcome] | UnionType = GoOn,
+    input_type: type[HookInput[HookOutcome]],
+    outcomes: type[HookOutcome] | UnionType = GoOn,
     *,
-    limit: Limit = "short",
+    limit: HookLimitKind = "short",
 ) -> Point:
-    classes: tuple[type[Outcome], ...] = (
+    classes: tuple[type[HookOutcome], ...] = (
         (outcomes,) if isinstance(outcomes, type) else get_args(outcomes)
     )
     kinds: list[Composition] = [kind for one in classes for kind in one.composition]
@@ -158,5 +158,7 @@ _ALL = (
     _point("ui_prompt_end", PromptClosed),
 )
 
-POINTS: Mapping[type[Input[Outcome]], Point] = MappingProxyType({one.input: one for one in _ALL})
+POINTS: Mapping[type[HookInput[HookOutcome]], Point] = MappingProxyType(
+    {one.input: one for one in _ALL}
+)
 """By the class of what hooks are given."""

@@ -30,7 +30,7 @@ class HookFailure(Value, frozen=True, kw_only=True):
         return "".join(traceback.format_exception(type(self.exception), self.exception, foreign))
 
 
-def standing(steps: Coroutine[object, None, object]) -> str | None:
+def wait_stack(steps: Coroutine[object, None, object]) -> str | None:
     """Return where a coroutine waits, outermost frame first, without Tiller's own frames; None: unknown."""
     lines: list[traceback.FrameSummary] = []
     inner: object = steps

@@ -15,7 +15,7 @@ from typing import TypeVar
 import anyio
 
 from agent_core.hooks.call import HookCall
-from agent_core.hooks.failure import standing
+from agent_core.hooks.failure import wait_stack
 
 GRACE_S = 1.0
 """How long a hook may take to end after its time was over, or as long as its limit when that is shorter."""
@@ -36,7 +36,7 @@ class OutOfTime(TimeoutError):
         """Where the hook waited when its time was over."""
 
 
-class TornOff(OutOfTime):
+class HookAbandoned(OutOfTime):
     """It did not even end when it was cancelled, and was left where it stood."""
 
 
@@ -116,7 +116,7 @@ async def within_limit(steps: Coroutine[object, None, T], call: HookCall) -> T:
         OutOfTime: Its time was over.
         TornOff: It did not end when it was cancelled. The task may hold what it left behind, and should end.
     """
-    patience = Patience()
+    patience = HookWatchdog()
     try:
         with patience.scope:
             answer = await patience.wait(steps, call)
@@ -130,7 +130,7 @@ async def within_limit(steps: Coroutine[object, None, T], call: HookCall) -> T:
     raise OutOfTime(call.why_over, stood=patience.stood)
 
 
-class Patience:
+class HookWatchdog:
     """Watches over the coroutines that one task waits for, one after the other, until the first that takes too long."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Patience:
         """Around all of them; cancelled when the time of one is over."""
         self.stood: str | None = None
         """Where that one waited."""
-        self.torn: TornOff | None = None
+        self.torn: HookAbandoned | None = None
         """Set when it did not end and was left."""
         self.is_over = False
         self._call: HookCall | None = None
@@ -165,7 +165,7 @@ class Patience:
                 except BaseException as error:
                     if self.is_over:
                         why = f"{call.why_over}, and it did not let itself be cancelled"
-                        self.torn = TornOff(why, stood=self.stood)
+                        self.torn = HookAbandoned(why, stood=self.stood)
                         raise self.torn from error
                     self._cancelled()
                     waits_for = steps.throw(error)
@@ -195,7 +195,7 @@ class Patience:
 
     def _time_is_over(self) -> None:
         if self._steps is not None:
-            self.stood = standing(self._steps)
+            self.stood = wait_stack(self._steps)
         self.scope.cancel()
         # Told by ourselves as well: a shield keeps the cancellation away from the coroutine.
         self._cancelled()

@@ -12,19 +12,19 @@ before it made. `first wins`: the first one decides, later hooks are not asked. 
 `last override`: all are asked, the last one counts.
 """
 
-Out = TypeVar("Out", bound="Outcome")
-OutCo = TypeVar("OutCo", bound="Outcome", covariant=True)  # noqa: PLC0105 - a type, named as one
+Out = TypeVar("Out", bound="HookOutcome")
+OutCo = TypeVar("OutCo", bound="HookOutcome", covariant=True)  # noqa: PLC0105 - a type, named as one
 In = TypeVar("In")
 
 
-class Input(Value, Generic[OutCo], frozen=True):
+class HookInput(Value, Generic[OutCo], frozen=True):
     """Input of the hooks at one point; `Out` is the closed union of the permitted outcomes."""
 
-    def own(self) -> Self:
+    def isolate(self) -> Self:
         """Return a value that the hooks of one point may do with as they like, once for all of them."""
         return self
 
-    def fresh(self) -> Self:
+    def copy_for_hook(self) -> Self:
         """Return a value for one hook to modify; later hooks do not see changes that it makes in place."""
         return self
 
@@ -37,16 +37,16 @@ class Input(Value, Generic[OutCo], frozen=True):
 class Hooks(Protocol):
     """Those whom parts of a session ask; `HookRunner` is one."""
 
-    async def ask(self, value: Input[Out], /) -> Out:
+    async def ask(self, value: HookInput[Out], /) -> Out:
         """Ask the hooks of the value's point; `GoOn` when they have nothing to say. Never raises."""
         ...
 
-    def listens(self, point: "type[Input[Outcome]]", /) -> bool:
+    def listens(self, point: "type[HookInput[HookOutcome]]", /) -> bool:
         """Return whether anybody is asked at a point, for what costs something to prepare."""
         ...
 
 
-class Outcome(Value, frozen=True, kw_only=True):
+class HookOutcome(Value, frozen=True, kw_only=True):
     """Answer of a hook; the base classes below define how it combines with the answers of other hooks."""
 
     composition: ClassVar[tuple[Composition, ...]] = ()
@@ -54,35 +54,35 @@ class Outcome(Value, frozen=True, kw_only=True):
     """The fields in which the answers of several hooks are put together; of others the last one that is not None counts."""
 
 
-class GoOn(Outcome, frozen=True, kw_only=True):
+class GoOn(HookOutcome, frozen=True, kw_only=True):
     """Nothing to change."""
 
 
-class Stops(Outcome, frozen=True):
+class Veto(HookOutcome, frozen=True):
     """The first such answer stops: later hooks are not asked."""
 
     composition: ClassVar[tuple[Composition, ...]] = ("gate",)
 
 
-class Decides(Outcome, frozen=True):
+class FirstWins(HookOutcome, frozen=True):
     """The first such answer counts: later hooks are not asked."""
 
     composition: ClassVar[tuple[Composition, ...]] = ("first wins",)
 
 
-class Overrides(Outcome, frozen=True):
+class LastWins(HookOutcome, frozen=True):
     """Every hook is asked, and the last such answer counts."""
 
     composition: ClassVar[tuple[Composition, ...]] = ("last override",)
 
 
-class Collects(Outcome, frozen=True):
+class Collect(HookOutcome, frozen=True):
     """Every hook is asked, and all such answers become one, in order."""
 
     composition: ClassVar[tuple[Composition, ...]] = ("collect",)
 
 
-class Chains(Outcome, Generic[In], frozen=True):
+class Chain(HookOutcome, Generic[In], frozen=True):
     """Later hooks see what such an answer changed."""
 
     composition: ClassVar[tuple[Composition, ...]] = ("chain",)

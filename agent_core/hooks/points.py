@@ -8,19 +8,19 @@ from typing_extensions import override
 
 from agent_core.events import InputSource
 from agent_core.hooks.copies import copied, copied_object, own_messages
-from agent_core.hooks.kinds import Chains, Composition, Decides, GoOn, Input, Stops
+from agent_core.hooks.kinds import Chain, Composition, FirstWins, GoOn, HookInput, Veto
 from agent_core.kernel import JsonObject, JsonValue, ToolCallId
 from agent_core.messages import CustomMessage, Message, UserContent
 
 
-class InputTyped(Input["InputOutcome"], frozen=True, kw_only=True):
+class InputTyped(HookInput["InputOutcome"], frozen=True, kw_only=True):
     """Words of the user have arrived and nothing has been done with them."""
 
     content: tuple[UserContent, ...]
     source: InputSource = "person"
 
 
-class InputReplaced(Chains[InputTyped], frozen=True, kw_only=True):
+class InputReplaced(Chain[InputTyped], frozen=True, kw_only=True):
     """Go on with other words; later hooks see these."""
 
     content: tuple[UserContent, ...]
@@ -31,21 +31,21 @@ class InputReplaced(Chains[InputTyped], frozen=True, kw_only=True):
         return replace(value, content=self.content)
 
 
-class InputHandled(Stops, frozen=True, kw_only=True):
+class InputHandled(Veto, frozen=True, kw_only=True):
     """The words are dealt with: no run starts, later hooks are not asked."""
 
 
 InputOutcome = GoOn | InputReplaced | InputHandled
 
 
-class RunPreparing(Input["RunOutcome"], frozen=True, kw_only=True):
+class RunPreparing(HookInput["RunOutcome"], frozen=True, kw_only=True):
     """A run is about to start."""
 
     content: tuple[UserContent, ...]
     system: str
 
 
-class RunPrepared(Chains[RunPreparing], frozen=True, kw_only=True):
+class RunPrepared(Chain[RunPreparing], frozen=True, kw_only=True):
     """Start with another system prompt (None: the same) and with messages added before the first request."""
 
     composition: ClassVar[tuple[Composition, ...]] = ("chain", "collect")
@@ -63,18 +63,18 @@ class RunPrepared(Chains[RunPreparing], frozen=True, kw_only=True):
 RunOutcome = GoOn | RunPrepared
 
 
-class ContextBuilt(Input["ContextOutcome"], frozen=True, kw_only=True):
+class ContextBuilt(HookInput["ContextOutcome"], frozen=True, kw_only=True):
     """The messages of the next request; the transcript stays as it is."""
 
     messages: tuple[Message, ...]
 
     @override
-    def own(self) -> "ContextBuilt":
+    def isolate(self) -> "ContextBuilt":
         """Return messages whose arguments are copies."""
         return ContextBuilt(messages=own_messages(self.messages))
 
 
-class ContextReplaced(Chains[ContextBuilt], frozen=True, kw_only=True):
+class ContextReplaced(Chain[ContextBuilt], frozen=True, kw_only=True):
     """Send other messages; later hooks see these."""
 
     messages: tuple[Message, ...]
@@ -88,19 +88,19 @@ class ContextReplaced(Chains[ContextBuilt], frozen=True, kw_only=True):
 ContextOutcome = GoOn | ContextReplaced
 
 
-class RequestBuilt(Input["RequestOutcome"], frozen=True, kw_only=True):
+class RequestBuilt(HookInput["RequestOutcome"], frozen=True, kw_only=True):
     """The next request as it is about to go out, after all that `ContextBuilt` changed."""
 
     system: str
     messages: tuple[Message, ...]
 
     @override
-    def own(self) -> "RequestBuilt":
+    def isolate(self) -> "RequestBuilt":
         """Return messages whose arguments are copies."""
         return RequestBuilt(system=self.system, messages=own_messages(self.messages))
 
 
-class RequestReplaced(Chains[RequestBuilt], frozen=True, kw_only=True):
+class RequestReplaced(Chain[RequestBuilt], frozen=True, kw_only=True):
     """Send another system prompt or other messages; None leaves a part as it is."""
 
     system: str | None = None
@@ -118,7 +118,7 @@ class RequestReplaced(Chains[RequestBuilt], frozen=True, kw_only=True):
 RequestOutcome = GoOn | RequestReplaced
 
 
-class ToolCalled(Input["ToolCallOutcome"], frozen=True, kw_only=True):
+class ToolCalled(HookInput["ToolCallOutcome"], frozen=True, kw_only=True):
     """A tool call with checked arguments is about to run."""
 
     call: ToolCallId
@@ -126,7 +126,7 @@ class ToolCalled(Input["ToolCallOutcome"], frozen=True, kw_only=True):
     arguments: JsonObject
 
     @override
-    def fresh(self) -> "ToolCalled":
+    def copy_for_hook(self) -> "ToolCalled":
         """Return a copy of the arguments, so that a later check does not see changes that one hook made in place."""
         return ToolCalled(call=self.call, tool=self.tool, arguments=copied_object(self.arguments))
 
@@ -138,13 +138,13 @@ class ToolCalled(Input["ToolCallOutcome"], frozen=True, kw_only=True):
         )
 
 
-class ToolBlocked(Stops, frozen=True, kw_only=True):
+class ToolBlocked(Veto, frozen=True, kw_only=True):
     """The call must not run; the reason goes to the model, later hooks are not asked."""
 
     reason: str
 
 
-class ArgumentsReplaced(Chains[ToolCalled], frozen=True, kw_only=True):
+class ArgumentsReplaced(Chain[ToolCalled], frozen=True, kw_only=True):
     """Run with other arguments; they are checked again, later hooks see these."""
 
     arguments: JsonObject
@@ -158,7 +158,7 @@ class ArgumentsReplaced(Chains[ToolCalled], frozen=True, kw_only=True):
 ToolCallOutcome = GoOn | ToolBlocked | ArgumentsReplaced
 
 
-class ToolReturned(Input["ToolResultOutcome"], frozen=True, kw_only=True):
+class ToolReturned(HookInput["ToolResultOutcome"], frozen=True, kw_only=True):
     """A tool call has a result that nobody has seen yet."""
 
     call: ToolCallId
@@ -169,7 +169,7 @@ class ToolReturned(Input["ToolResultOutcome"], frozen=True, kw_only=True):
     is_error: bool
 
     @override
-    def fresh(self) -> "ToolReturned":
+    def copy_for_hook(self) -> "ToolReturned":
         """Return copies of the arguments and the details."""
         return ToolReturned(
             call=self.call,
@@ -181,7 +181,7 @@ class ToolReturned(Input["ToolResultOutcome"], frozen=True, kw_only=True):
         )
 
 
-class ResultReplaced(Chains[ToolReturned], frozen=True, kw_only=True):
+class ResultReplaced(Chain[ToolReturned], frozen=True, kw_only=True):
     """Change parts of the result; None leaves a part as it is. Later hooks see the changed result."""
 
     content: tuple[UserContent, ...] | None = None
@@ -202,7 +202,7 @@ class ResultReplaced(Chains[ToolReturned], frozen=True, kw_only=True):
 ToolResultOutcome = GoOn | ResultReplaced
 
 
-class CommandTyped(Input["CommandOutcome"], frozen=True, kw_only=True):
+class CommandTyped(HookInput["CommandOutcome"], frozen=True, kw_only=True):
     """The user's own command is about to run."""
 
     command: str
@@ -217,20 +217,20 @@ class CommandTyped(Input["CommandOutcome"], frozen=True, kw_only=True):
         )
 
 
-class CommandBlocked(Stops, frozen=True, kw_only=True):
+class CommandBlocked(Veto, frozen=True, kw_only=True):
     """The command must not run; the user is told the reason."""
 
     reason: str
 
 
-class CommandDone(Decides, frozen=True, kw_only=True):
+class CommandDone(FirstWins, frozen=True, kw_only=True):
     """The command is not run here: this is what became of it."""
 
     output: str
     exit_code: int | None = 0
 
 
-class CommandCarried(Decides, frozen=True, kw_only=True):
+class CommandCarried(FirstWins, frozen=True, kw_only=True):
     """The command is run by a function, on another machine for one; it may show output while it goes on."""
 
     run: Callable[[str, Callable[[str], None]], Awaitable[CommandDone]]
@@ -240,7 +240,7 @@ class CommandCarried(Decides, frozen=True, kw_only=True):
 CommandOutcome = GoOn | CommandBlocked | CommandDone | CommandCarried
 
 
-class PayloadBuilt(Input["PayloadOutcome"], frozen=True, kw_only=True):
+class PayloadBuilt(HookInput["PayloadOutcome"], frozen=True, kw_only=True):
     """The body of a request in the provider's own form."""
 
     provider: str
@@ -248,12 +248,12 @@ class PayloadBuilt(Input["PayloadOutcome"], frozen=True, kw_only=True):
     payload: JsonObject
 
     @override
-    def own(self) -> "PayloadBuilt":
+    def isolate(self) -> "PayloadBuilt":
         """Return a copy of the body."""
         return replace(self, payload=copied_object(self.payload))
 
 
-class PayloadReplaced(Chains[PayloadBuilt], frozen=True, kw_only=True):
+class PayloadReplaced(Chain[PayloadBuilt], frozen=True, kw_only=True):
     """Send another body; later hooks see it."""
 
     payload: JsonObject
@@ -267,7 +267,7 @@ class PayloadReplaced(Chains[PayloadBuilt], frozen=True, kw_only=True):
 PayloadOutcome = GoOn | PayloadReplaced
 
 
-class HeadersBuilt(Input["HeadersOutcome"], frozen=True, kw_only=True):
+class HeadersBuilt(HookInput["HeadersOutcome"], frozen=True, kw_only=True):
     """The headers of a request, without those that hold keys."""
 
     provider: str
@@ -275,7 +275,7 @@ class HeadersBuilt(Input["HeadersOutcome"], frozen=True, kw_only=True):
     headers: Mapping[str, str]
 
 
-class HeadersChanged(Chains[HeadersBuilt], frozen=True, kw_only=True):
+class HeadersChanged(Chain[HeadersBuilt], frozen=True, kw_only=True):
     """Set headers, or leave some out (None)."""
 
     collected: ClassVar[tuple[str, ...]] = ("headers",)
@@ -294,7 +294,7 @@ class HeadersChanged(Chains[HeadersBuilt], frozen=True, kw_only=True):
 HeadersOutcome = GoOn | HeadersChanged
 
 
-class ResponseArrived(Input[GoOn], frozen=True, kw_only=True):
+class ResponseArrived(HookInput[GoOn], frozen=True, kw_only=True):
     """A provider has begun to answer."""
 
     provider: str

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from agent_core.events.values import RunStatus, ToolStatus
 from agent_core.hooks.copies import copied, copied_object, own_message, own_messages
-from agent_core.hooks.kinds import Chains, GoOn, Input
+from agent_core.hooks.kinds import Chain, GoOn, HookInput
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, ToolCallId, TurnId
 from agent_core.messages import (
     AssistantContent,
@@ -20,13 +20,13 @@ from agent_core.messages import (
 )
 
 
-class RunBegun(Input[GoOn], frozen=True, kw_only=True):
+class RunBegun(HookInput[GoOn], frozen=True, kw_only=True):
     """A run's words are in the conversation and its first request is next."""
 
     run: RunId
 
 
-class RunOver(Input[GoOn], frozen=True, kw_only=True):
+class RunOver(HookInput[GoOn], frozen=True, kw_only=True):
     """The turns of a run have come to their end; a retry or a compaction may still follow."""
 
     run: RunId
@@ -40,12 +40,12 @@ class RunOver(Input[GoOn], frozen=True, kw_only=True):
     """Calls that have a result."""
 
     @override
-    def own(self) -> "RunOver":
+    def isolate(self) -> "RunOver":
         """Return messages whose arguments and details are copies."""
         return replace(self, messages=own_messages(self.messages))
 
 
-class RunSettled(Input[GoOn], frozen=True, kw_only=True):
+class RunSettled(HookInput[GoOn], frozen=True, kw_only=True):
     """Nothing of a run goes on any more."""
 
     run: RunId
@@ -55,7 +55,7 @@ class RunSettled(Input[GoOn], frozen=True, kw_only=True):
     tool_calls: int
 
 
-class TurnBegun(Input[GoOn], frozen=True, kw_only=True):
+class TurnBegun(HookInput[GoOn], frozen=True, kw_only=True):
     """One answer of the model with its tool calls begins."""
 
     run: RunId
@@ -64,7 +64,7 @@ class TurnBegun(Input[GoOn], frozen=True, kw_only=True):
     at_ms: int
 
 
-class TurnOver(Input[GoOn], frozen=True, kw_only=True):
+class TurnOver(HookInput[GoOn], frozen=True, kw_only=True):
     """The answer and the results of its tools are in the transcript."""
 
     run: RunId
@@ -75,7 +75,7 @@ class TurnOver(Input[GoOn], frozen=True, kw_only=True):
     duration_ms: int
 
     @override
-    def own(self) -> "TurnOver":
+    def isolate(self) -> "TurnOver":
         """Return messages whose arguments and details are copies."""
         return replace(
             self,
@@ -84,7 +84,7 @@ class TurnOver(Input[GoOn], frozen=True, kw_only=True):
         )
 
 
-class MessageBegun(Input[GoOn], frozen=True, kw_only=True):
+class MessageBegun(HookInput[GoOn], frozen=True, kw_only=True):
     """Start of a message of the user, the model or a program."""
 
     run: RunId
@@ -92,7 +92,7 @@ class MessageBegun(Input[GoOn], frozen=True, kw_only=True):
     role: Literal["user", "assistant", "custom"]
 
 
-class MessageGrown(Input[GoOn], frozen=True, kw_only=True):
+class MessageGrown(HookInput[GoOn], frozen=True, kw_only=True):
     """The model has produced more text. Sent at intervals, not per delta, and the run does not wait for the hooks."""
 
     run: RunId
@@ -101,7 +101,7 @@ class MessageGrown(Input[GoOn], frozen=True, kw_only=True):
     """Text since the last such input."""
 
 
-class MessageOver(Input["MessageOutcome"], frozen=True, kw_only=True):
+class MessageOver(HookInput["MessageOutcome"], frozen=True, kw_only=True):
     """A message is whole, and is not kept yet."""
 
     run: RunId
@@ -109,12 +109,12 @@ class MessageOver(Input["MessageOutcome"], frozen=True, kw_only=True):
     message: Message
 
     @override
-    def own(self) -> "MessageOver":
+    def isolate(self) -> "MessageOver":
         """Return a message whose arguments and details are copies."""
         return replace(self, message=own_message(self.message))
 
 
-class AnswerReplaced(Chains[MessageOver], frozen=True, kw_only=True):
+class AnswerReplaced(Chain[MessageOver], frozen=True, kw_only=True):
     """Keep an answer of the model with other words; its thoughts and tool calls stay. Later hooks see it."""
 
     text: str
@@ -129,7 +129,7 @@ class AnswerReplaced(Chains[MessageOver], frozen=True, kw_only=True):
 
     def content_of(self, message: AssistantMessage) -> tuple[AssistantContent, ...]:
         """Return the content of an answer with these words, where its first words stood."""
-        words: tuple[AssistantContent, ...] = (Text(text=self.text),) if self.text else ()
+        text_parts: tuple[AssistantContent, ...] = (Text(text=self.text),) if self.text else ()
         at = next((n for n, part in enumerate(message.content) if isinstance(part, Text)), None)
         if at is None:
             at = next(
@@ -137,13 +137,13 @@ class AnswerReplaced(Chains[MessageOver], frozen=True, kw_only=True):
                 len(message.content),
             )
         rest = tuple(part for part in message.content[at:] if not isinstance(part, Text))
-        return (*message.content[:at], *words, *rest)
+        return (*message.content[:at], *text_parts, *rest)
 
 
 MessageOutcome = GoOn | AnswerReplaced
 
 
-class ToolBegun(Input[GoOn], frozen=True, kw_only=True):
+class ToolBegun(HookInput[GoOn], frozen=True, kw_only=True):
     """A tool call passed every check and runs next."""
 
     call: ToolCallId
@@ -151,12 +151,12 @@ class ToolBegun(Input[GoOn], frozen=True, kw_only=True):
     arguments: JsonObject
 
     @override
-    def own(self) -> "ToolBegun":
+    def isolate(self) -> "ToolBegun":
         """Return a copy of the arguments."""
         return replace(self, arguments=copied_object(self.arguments))
 
 
-class ToolPrinted(Input[GoOn], frozen=True, kw_only=True):
+class ToolPrinted(HookInput[GoOn], frozen=True, kw_only=True):
     """A running tool has more output. Sent at intervals, and the run does not wait for the hooks."""
 
     call: ToolCallId
@@ -165,7 +165,7 @@ class ToolPrinted(Input[GoOn], frozen=True, kw_only=True):
     """Output since the last such input."""
 
 
-class ToolOver(Input[GoOn], frozen=True, kw_only=True):
+class ToolOver(HookInput[GoOn], frozen=True, kw_only=True):
     """A tool call has its one result, also when it was blocked or skipped."""
 
     call: ToolCallId
@@ -176,12 +176,12 @@ class ToolOver(Input[GoOn], frozen=True, kw_only=True):
     is_error: bool
 
     @override
-    def own(self) -> "ToolOver":
+    def isolate(self) -> "ToolOver":
         """Return a copy of the details."""
         return replace(self, details=copied(self.details))
 
 
-class PromptShown(Input[GoOn], frozen=True, kw_only=True):
+class PromptShown(HookInput[GoOn], frozen=True, kw_only=True):
     """A person is asked something."""
 
     kind: str
@@ -189,7 +189,7 @@ class PromptShown(Input[GoOn], frozen=True, kw_only=True):
     title: str
 
 
-class PromptClosed(Input[GoOn], frozen=True, kw_only=True):
+class PromptClosed(HookInput[GoOn], frozen=True, kw_only=True):
     """A question was answered or withdrawn."""
 
     kind: str

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from agent_core.hooks.call import HookCall
 from agent_core.hooks.catalogue import POINTS, Point
 from agent_core.hooks.failure import HookFailure
-from agent_core.hooks.isolation import OutOfTime, Patience, Threads, apart
-from agent_core.hooks.kinds import Chains, Collects, Decides, GoOn, Input, Outcome, Stops
+from agent_core.hooks.isolation import HookWatchdog, OutOfTime, Threads, apart
+from agent_core.hooks.kinds import Chain, Collect, FirstWins, GoOn, HookInput, HookOutcome, Veto
 from agent_core.hooks.table import Entered, HookTable
 from agent_core.hooks.validation import fault
 from agent_core.kernel.values import Value
@@ -23,8 +23,8 @@ LONG_LIMIT_S = 120.0
 """At points around compaction and providers, where hooks may ask a model."""
 GO_ON = GoOn()
 
-Out = TypeVar("Out", bound=Outcome)
-One = TypeVar("One", bound=Outcome)
+CombinedT = TypeVar("CombinedT", bound=HookOutcome)
+One = TypeVar("One", bound=HookOutcome)
 
 
 class HookLimits(Value, frozen=True, kw_only=True):
@@ -44,11 +44,11 @@ class HookLimits(Value, frozen=True, kw_only=True):
 class NoHooks:
     """Runner without hooks."""
 
-    async def ask(self, value: Input[Out], /) -> Out:
+    async def ask(self, value: HookInput[CombinedT], /) -> CombinedT:
         """Return `GoOn`."""
         return _go_on(value)
 
-    def listens(self, point: type[Input[Outcome]], /) -> bool:
+    def listens(self, point: type[HookInput[HookOutcome]], /) -> bool:
         """Return False."""
         del point
         return False
@@ -69,11 +69,11 @@ class HookRunner:
         self._limits = limits or HookLimits()
         self._threads = Threads()
 
-    def listens(self, point: type[Input[Outcome]], /) -> bool:
+    def listens(self, point: type[HookInput[HookOutcome]], /) -> bool:
         """Return whether anybody is asked at a point, for what costs something to prepare."""
         return bool(self._table.at(point))
 
-    async def ask(self, value: Input[Out], /) -> Out:
+    async def ask(self, value: HookInput[CombinedT], /) -> CombinedT:
         """Ask the hooks of a point; gives `GoOn` when there are none, or none has anything to say.
 
         Never raises but for cancellation, which ends the hook that is being asked.
@@ -83,7 +83,11 @@ class HookRunner:
             return _go_on(value)
         point = POINTS[type(value)]
         asking = _Asking(
-            value.own(), point, self._threads, limit_s=self._limits.of(point), report=self._report
+            value.isolate(),
+            point,
+            self._threads,
+            limit_s=self._limits.of(point),
+            report=self._report,
         )
         asking.left = list(reversed(entered))
         while asking.is_open:
@@ -95,7 +99,7 @@ class HookRunner:
         return asking.answer  # pyright: ignore[reportReturnType] - checked to be in the union of the point
 
 
-def laid_over(earlier: Outcome, later: One) -> One:
+def laid_over(earlier: HookOutcome, later: One) -> One:
     """Merge two answers of the same class: fields that are None in the later one come from the earlier one.
 
     Fields named in `collected` are joined instead.
@@ -111,7 +115,7 @@ def laid_over(earlier: Outcome, later: One) -> One:
     return replace(later, **parts)
 
 
-def _go_on(value: Input[Out]) -> Out:
+def _go_on(value: HookInput[CombinedT]) -> CombinedT:
     del value
     return GO_ON  # pyright: ignore[reportReturnType] - `GoOn` is in the union of every point
 
@@ -121,17 +125,17 @@ class _Asking:
 
     def __init__(
         self,
-        value: Input[Outcome],
+        value: HookInput[HookOutcome],
         point: Point,
         threads: Threads,
         *,
         limit_s: float,
         report: Callable[[HookFailure], None],
     ) -> None:
-        self.answer: Outcome | None = None
+        self.answer: HookOutcome | None = None
         self.left: list[Entered] = []
         """The next one last."""
-        self._value: Input[Outcome] = value
+        self._value: HookInput[HookOutcome] = value
         self._point = point
         self._asked: tuple[Entered, HookCall] | None = None
         self._is_stopped = False
@@ -148,7 +152,7 @@ class _Asking:
 
     async def go_on(self) -> None:
         """Ask the hooks that are left, until one of them decides or fails: that one may have spoilt the task."""
-        patience = Patience()
+        patience = HookWatchdog()
         try:
             with patience.scope:
                 while self.left and not patience.scope.cancel_called:
@@ -189,7 +193,7 @@ class _Asking:
     def _steps(self, entered: Entered, call: HookCall) -> Coroutine[object, None, object]:
         """Begin a call of a hook."""
         hook = entered.hook
-        value = self._value.fresh()
+        value = self._value.copy_for_hook()
         context = hook.context(call)
         if not entered.is_async:
             return self._in_thread(hook.owner, partial(hook.run, value, context))
@@ -202,17 +206,17 @@ class _Asking:
     def _take(self, outcome: object) -> None:
         """Apply a hook's answer as its class requires; count an answer that does not fit the point as a failure."""
         why = fault(outcome, self._point)
-        if why is not None or not isinstance(outcome, Outcome):
+        if why is not None or not isinstance(outcome, HookOutcome):
             # Where a failure means no, a forgotten `return` must not count as consent.
             self._failed(TypeError(why), why or "")
             return
         self._asked = None
         match outcome:
-            case Stops() | Decides():
+            case Veto() | FirstWins():
                 self.answer = outcome
                 self.left.clear()
-            case Chains() | Collects():
-                if isinstance(outcome, Chains):
+            case Chain() | Collect():
+                if isinstance(outcome, Chain):
                     self._value = outcome.applied(self._value)  # pyright: ignore[reportUnknownMemberType] - of this point
                 self.answer = outcome if self.answer is None else laid_over(self.answer, outcome)  # pyright: ignore[reportUnknownArgumentType] - of this point
             case _:

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from agent_core.events.values import CompactionReason, ThinkingLevel
 from agent_core.hooks.copies import own_messages
-from agent_core.hooks.kinds import Collects, GoOn, Input, Overrides, Stops
+from agent_core.hooks.kinds import Collect, GoOn, HookInput, LastWins, Veto
 from agent_core.kernel import EntryId, JsonValue, SessionId
 from agent_core.messages import Message
 
@@ -15,18 +15,18 @@ SessionReason = Literal["new", "resume", "reload"]
 """Why a session begins: it is a new one, it was there before, or the code that is asked was loaded anew."""
 SwitchReason = Literal["new", "resume"]
 EndReason = Literal["quit", "reload"]
-ModelSource = Literal["set", "cycle", "restore"]
+ModelSelectionSource = Literal["set", "cycle", "restore"]
 """How a model came to be chosen: by name, as the next one, or because the session's branch says so."""
 
 
-class ResourcesSought(Input["ResourcesOutcome"], frozen=True, kw_only=True):
+class ResourcesSought(HookInput["ResourcesOutcome"], frozen=True, kw_only=True):
     """Skills and prompt templates are being looked for."""
 
     cwd: str
     reason: Literal["startup", "reload"]
 
 
-class ResourcesGiven(Collects, frozen=True, kw_only=True):
+class ResourcesGiven(Collect, frozen=True, kw_only=True):
     """More files or folders to look in."""
 
     collected: ClassVar[tuple[str, ...]] = ("skills", "prompts")
@@ -38,19 +38,19 @@ class ResourcesGiven(Collects, frozen=True, kw_only=True):
 ResourcesOutcome = GoOn | ResourcesGiven
 
 
-class SessionBegun(Input[GoOn], frozen=True, kw_only=True):
+class SessionBegun(HookInput[GoOn], frozen=True, kw_only=True):
     """A session is open."""
 
     reason: SessionReason
 
 
-class SessionEnding(Input[GoOn], frozen=True, kw_only=True):
+class SessionEnding(HookInput[GoOn], frozen=True, kw_only=True):
     """A session is about to be let go; nothing goes on in it any more."""
 
     reason: EndReason = "quit"
 
 
-class SessionSwitching(Input["SwitchOutcome"], frozen=True, kw_only=True):
+class SessionSwitching(HookInput["SwitchOutcome"], frozen=True, kw_only=True):
     """A client is about to switch from this session to another."""
 
     reason: SwitchReason
@@ -58,7 +58,7 @@ class SessionSwitching(Input["SwitchOutcome"], frozen=True, kw_only=True):
     """None: a new one."""
 
 
-class SwitchCancelled(Stops, frozen=True, kw_only=True):
+class SwitchCancelled(Veto, frozen=True, kw_only=True):
     """Stay in this session."""
 
     reason: str = ""
@@ -67,21 +67,21 @@ class SwitchCancelled(Stops, frozen=True, kw_only=True):
 SwitchOutcome = GoOn | SwitchCancelled
 
 
-class SessionSwitched(Input[GoOn], frozen=True, kw_only=True):
+class SessionSwitched(HookInput[GoOn], frozen=True, kw_only=True):
     """A client has switched to this session from another."""
 
     reason: SwitchReason
     previous: SessionId | None
 
 
-class SessionForking(Input["ForkOutcome"], frozen=True, kw_only=True):
+class SessionForking(HookInput["ForkOutcome"], frozen=True, kw_only=True):
     """A session is about to be made of a part of this one."""
 
     entry: EntryId | None
     """The message before which it ends; None: all of the branch is copied."""
 
 
-class ForkCancelled(Stops, frozen=True, kw_only=True):
+class ForkCancelled(Veto, frozen=True, kw_only=True):
     """Do not make it."""
 
     reason: str = ""
@@ -90,7 +90,7 @@ class ForkCancelled(Stops, frozen=True, kw_only=True):
 ForkOutcome = GoOn | ForkCancelled
 
 
-class SessionForked(Input[GoOn], frozen=True, kw_only=True):
+class SessionForked(HookInput[GoOn], frozen=True, kw_only=True):
     """A session was made of a part of this one."""
 
     session: SessionId | None
@@ -98,7 +98,7 @@ class SessionForked(Input[GoOn], frozen=True, kw_only=True):
     location: str | None
 
 
-class Compacting(Input["CompactionOutcome"], frozen=True, kw_only=True):
+class Compacting(HookInput["CompactionOutcome"], frozen=True, kw_only=True):
     """The older part of the conversation is about to be summarised."""
 
     reason: str
@@ -109,16 +109,16 @@ class Compacting(Input["CompactionOutcome"], frozen=True, kw_only=True):
     tokens_before: int
 
     @override
-    def own(self) -> "Compacting":
+    def isolate(self) -> "Compacting":
         """Return messages whose arguments and details are copies."""
         return replace(self, messages=own_messages(self.messages))
 
 
-class CompactionCancelled(Stops, frozen=True, kw_only=True):
+class CompactionCancelled(Veto, frozen=True, kw_only=True):
     """Do not compact; later hooks are not asked."""
 
 
-class SummaryGiven(Overrides, frozen=True, kw_only=True):
+class SummaryGiven(LastWins, frozen=True, kw_only=True):
     """Use this summary instead of asking a model."""
 
     summary: str
@@ -128,7 +128,7 @@ class SummaryGiven(Overrides, frozen=True, kw_only=True):
 CompactionOutcome = GoOn | CompactionCancelled | SummaryGiven
 
 
-class CompactionKept(Input[GoOn], frozen=True, kw_only=True):
+class CompactionKept(HookInput[GoOn], frozen=True, kw_only=True):
     """A summary stands in the place of the older part now."""
 
     reason: CompactionReason
@@ -137,7 +137,7 @@ class CompactionKept(Input[GoOn], frozen=True, kw_only=True):
     from_hook: bool
 
 
-class CompactionFailed(Input[GoOn], frozen=True, kw_only=True):
+class CompactionFailed(HookInput[GoOn], frozen=True, kw_only=True):
     """There is no summary; the conversation is as it was, or has its tool output cut."""
 
     reason: CompactionReason
@@ -146,7 +146,7 @@ class CompactionFailed(Input[GoOn], frozen=True, kw_only=True):
     """Whether the user or a hook cancelled it."""
 
 
-class TreeNavigating(Input["NavigationOutcome"], frozen=True, kw_only=True):
+class TreeNavigating(HookInput["NavigationOutcome"], frozen=True, kw_only=True):
     """The conversation is about to go on from another entry."""
 
     target: EntryId
@@ -161,25 +161,25 @@ class TreeNavigating(Input["NavigationOutcome"], frozen=True, kw_only=True):
     label: str | None
 
     @override
-    def own(self) -> "TreeNavigating":
+    def isolate(self) -> "TreeNavigating":
         """Return messages whose arguments and details are copies."""
         return replace(self, messages=own_messages(self.messages))
 
 
-class NavigationCancelled(Stops, frozen=True, kw_only=True):
+class NavigationCancelled(Veto, frozen=True, kw_only=True):
     """Stay where the conversation is."""
 
     reason: str = ""
 
 
-class BranchSummaryGiven(Overrides, frozen=True, kw_only=True):
+class BranchSummaryGiven(LastWins, frozen=True, kw_only=True):
     """Use this summary of the branch that is left; without effect when none was asked for."""
 
     summary: str
     details: JsonValue = None
 
 
-class NavigationChanged(Overrides, frozen=True, kw_only=True):
+class NavigationChanged(LastWins, frozen=True, kw_only=True):
     """Have the branch summarised by other instructions, or set a label; None leaves a part as it is."""
 
     instructions: str | None = None
@@ -190,7 +190,7 @@ class NavigationChanged(Overrides, frozen=True, kw_only=True):
 NavigationOutcome = GoOn | NavigationCancelled | BranchSummaryGiven | NavigationChanged
 
 
-class TreeNavigated(Input[GoOn], frozen=True, kw_only=True):
+class TreeNavigated(HookInput[GoOn], frozen=True, kw_only=True):
     """The conversation goes on from another entry."""
 
     new_leaf: EntryId | None
@@ -199,21 +199,21 @@ class TreeNavigated(Input[GoOn], frozen=True, kw_only=True):
     from_hook: bool
 
 
-class SessionNamed(Input[GoOn], frozen=True, kw_only=True):
+class SessionNamed(HookInput[GoOn], frozen=True, kw_only=True):
     """The session has another name."""
 
     name: str | None
 
 
-class ModelSelected(Input[GoOn], frozen=True, kw_only=True):
+class ModelSelected(HookInput[GoOn], frozen=True, kw_only=True):
     """Another model was chosen; it counts from the next request."""
 
     model: str
     previous: str | None
-    source: ModelSource
+    source: ModelSelectionSource
 
 
-class ThinkingSelected(Input[GoOn], frozen=True, kw_only=True):
+class ThinkingSelected(HookInput[GoOn], frozen=True, kw_only=True):
     """Another thinking level was chosen."""
 
     level: ThinkingLevel

@@ -6,27 +6,27 @@ from typing import Any, Generic, TypeVar
 
 from agent_core.hooks.call import HookCall
 from agent_core.hooks.catalogue import POINTS
-from agent_core.hooks.kinds import Input, Outcome
+from agent_core.hooks.kinds import HookInput, HookOutcome
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
 
-In = TypeVar("In", bound=Input[Any])  # pyright: ignore[reportExplicitAny] - of any point
-Out = TypeVar("Out", bound=Outcome)
+InputT = TypeVar("InputT", bound=HookInput[Any])  # pyright: ignore[reportExplicitAny] - of any point
+OutcomeT = TypeVar("OutcomeT", bound=HookOutcome)
 
 
-def the_call(call: HookCall) -> object:
+def current_call(call: HookCall) -> object:
     """Return hooks the bare call as their context."""
     return call
 
 
-class Hook(Value, Generic[In, Out], frozen=True):
+class Hook(Value, Generic[InputT, OutcomeT], frozen=True):
     """A function that is asked at a point."""
 
     owner: str
     """Whose it is: the name that its failures are reported under, and by which it is removed."""
-    run: Callable[[In, Any], Awaitable[Out | None] | Out | None]  # pyright: ignore[reportExplicitAny] - what `context` makes
+    run: Callable[[InputT, Any], Awaitable[OutcomeT | None] | OutcomeT | None]  # pyright: ignore[reportExplicitAny] - what `context` makes
     """One that is `async` is cancelled when its time is over. Any other runs in a thread, and is left to itself then."""
-    context: Callable[[HookCall], object] = the_call
+    context: Callable[[HookCall], object] = current_call
     """Makes what the function is given beside the value, anew for each call."""
 
     @property
@@ -51,9 +51,9 @@ class HookTable:
     """The hooks of a session; it may grow and shrink while hooks are asked."""
 
     def __init__(self) -> None:
-        self._hooks: dict[type[Input[Outcome]], tuple[Entered, ...]] = {}
+        self._hooks: dict[type[HookInput[HookOutcome]], tuple[Entered, ...]] = {}
 
-    def add(self, hook: Hook[In, Out], at: type[In]) -> None:
+    def add(self, hook: Hook[InputT, OutcomeT], at: type[InputT]) -> None:
         """Ask a function at a point from now on, after those that are there.
 
         Raises:
@@ -76,6 +76,6 @@ class HookTable:
         for at, there in self._hooks.items():
             self._hooks[at] = tuple(one for one in there if id(one.hook) not in gone)
 
-    def at(self, point: type[Input[Outcome]]) -> tuple[Entered, ...]:
+    def at(self, point: type[HookInput[HookOutcome]]) -> tuple[Entered, ...]:
         """Return the functions at a point, in order."""
         return self._hooks.get(point, ())

@@ -28,21 +28,21 @@ def unknown_keys(
     return _of_model(model, document, ())
 
 
-def did_you_mean(name: str, known: Iterable[str], *, above: str = "") -> str:
+def did_you_mean(name: str, candidates: Iterable[str], *, above: str = "") -> str:
     """Return `; did you mean "x"?` for the known name that is most like one, or nothing.
 
     Args:
         name: The one that is not known.
-        known: Those that are.
+        candidates: Those that are.
         above: Put before the name that is meant, such as `permission.`.
     """
-    near = nearest(name, known)
+    near = nearest(name, candidates)
     return "" if near is None else f'; did you mean "{above}{near}"?'
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the known name that is most like one; None: none is like it."""
-    by_lower = {one.lower(): one for one in known}
+    by_lower = {one.lower(): one for one in candidates}
     near = get_close_matches(name.lower(), by_lower, n=1, cutoff=CLOSE)
     return by_lower[near[0]] if near else None
 

@@ -2,28 +2,28 @@
 
 from agent_core.loop.port import (
     BeforeTurn,
-    Demand,
-    Inbox,
-    Intake,
-    Items,
-    Loop,
-    Recording,
+    InputHooks,
+    LoopContext,
+    PendingInput,
+    RequestConfig,
+    RunningCalls,
+    TranscriptPort,
     TurnCount,
-    Words,
+    UserInput,
 )
-from agent_core.loop.turns import run_turns, say, tell_words
+from agent_core.loop.turns import notify_input_hooks, publish_input, run_turns
 
 __all__ = [
     "BeforeTurn",
-    "Demand",
-    "Inbox",
-    "Intake",
-    "Items",
-    "Loop",
-    "Recording",
+    "InputHooks",
+    "LoopContext",
+    "PendingInput",
+    "RequestConfig",
+    "RunningCalls",
+    "TranscriptPort",
     "TurnCount",
-    "Words",
+    "UserInput",
+    "notify_input_hooks",
+    "publish_input",
     "run_turns",
-    "say",
-    "tell_words",
 ]

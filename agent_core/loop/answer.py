@@ -34,22 +34,22 @@ from agent_core.hooks import (
 from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.shield import uncancelled
-from agent_core.loop.hook_stream import growing
-from agent_core.loop.port import Demand, Loop
+from agent_core.loop.hook_stream import hook_stream
+from agent_core.loop.port import LoopContext, RequestConfig
 from agent_core.messages import (
     AssistantMessage,
-    Draft,
     Image,
     Message,
+    PartialAnswer,
     StopReason,
     Text,
     ToolCall,
     Usage,
 )
 from agent_core.providers import (
-    Answer,
     ModelRequest,
-    Part,
+    StreamEvent,
+    StreamFinished,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -63,7 +63,7 @@ KEEP_S = 5.0
 """How long a cancelled run may take to keep what it has."""
 
 
-class Answered(Struct, kw_only=True):
+class StoredAnswer(Struct, kw_only=True):
     """A message in the transcript, with the items under which its calls were announced."""
 
     message: AssistantMessage
@@ -71,7 +71,7 @@ class Answered(Struct, kw_only=True):
     """One for each tool call, in source order."""
 
 
-class Thought(Struct):
+class StreamedThought(Struct):
     """One thought of an answer, told as it comes and ended when it is in the transcript."""
 
     item: ItemId
@@ -82,19 +82,21 @@ class AnswerStream(Struct):
     """The received part of an answer, with its open thoughts and its tool calls."""
 
     item: ItemId
-    draft: Draft = msgspec.field(default_factory=Draft)
+    draft: PartialAnswer = msgspec.field(default_factory=PartialAnswer)
     announced: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
     """Usage so far, also when the answer fails or is cancelled."""
     thinking: bool = False
     """The newest of the thoughts still grows."""
-    thoughts: list[Thought] = msgspec.field(default_factory=list)
+    thoughts: list[StreamedThought] = msgspec.field(default_factory=list)
     """Those that were announced and not ended."""
     calls: dict[int, tuple[ItemId, str, ToolCallId]] = msgspec.field(default_factory=dict)
     """By index: item, name and id of the calls announced."""
 
 
-async def ask(loop: Loop, demand: Demand, stream: AnswerStream, *, turn: TurnId) -> Answered:
+async def ask(
+    loop: LoopContext, demand: RequestConfig, stream: AnswerStream, *, turn: TurnId
+) -> StoredAnswer:
     """Ask the model and keep its answer.
 
     When the call fails, what has come is kept as an answer of stop reason `error`, also when that is nothing; when
@@ -117,7 +119,7 @@ async def ask(loop: Loop, demand: Demand, stream: AnswerStream, *, turn: TurnId)
     grown = partial(MessageGrown, run=loop.run, item=stream.item)
     try:
         async with (
-            growing(loop.hooks, MessageGrown, lambda text: grown(text=text)) as growth,
+            hook_stream(loop.hooks, MessageGrown, lambda text: grown(text=text)) as growth,
             demand.model.stream(request) as parts,
         ):
             count = 0
@@ -129,7 +131,7 @@ async def ask(loop: Loop, demand: Demand, stream: AnswerStream, *, turn: TurnId)
                     _ = await loop.hooks.ask(
                         MessageBegun(run=loop.run, item=stream.item, role="assistant")
                     )
-                if isinstance(part, Answer):
+                if isinstance(part, StreamFinished):
                     await growth.finish()
                     stream.usage = part.message.usage
                     message = await _replaced(loop, stream, part.message)
@@ -147,12 +149,12 @@ async def ask(loop: Loop, demand: Demand, stream: AnswerStream, *, turn: TurnId)
         with anyio.move_on_after(KEEP_S, shield=True):
             await _keep_partial(loop, demand, stream, turn=turn, stop="aborted", why=None)
         raise
-    facts = demand.model.facts
-    message = f"{facts.ref} ended its stream without an answer; try again"
-    raise ProviderError(message, reason="protocol", provider=facts.provider)
+    info = demand.model.facts
+    message = f"{info.ref} ended its stream without an answer; try again"
+    raise ProviderError(message, reason="protocol", provider=info.provider)
 
 
-async def _asked(loop: Loop, demand: Demand) -> tuple[str, tuple[Message, ...]]:
+async def _asked(loop: LoopContext, demand: RequestConfig) -> tuple[str, tuple[Message, ...]]:
     """Return the system prompt and the messages of a request, as hooks want them."""
     system, messages = demand.system, loop.recording.context()
     match await loop.hooks.ask(ContextBuilt(messages=messages)):
@@ -170,7 +172,7 @@ async def _asked(loop: Loop, demand: Demand) -> tuple[str, tuple[Message, ...]]:
 
 
 async def _replaced(
-    loop: Loop, stream: AnswerStream, message: AssistantMessage
+    loop: LoopContext, stream: AnswerStream, message: AssistantMessage
 ) -> AssistantMessage:
     """Return a whole answer with the words that hooks want to be kept."""
     match await loop.hooks.ask(MessageOver(run=loop.run, item=stream.item, message=message)):
@@ -181,12 +183,17 @@ async def _replaced(
 
 
 def _announce(
-    loop: Loop, demand: Demand, stream: AnswerStream, part: Part, *, turn: TurnId
+    loop: LoopContext,
+    demand: RequestConfig,
+    stream: AnswerStream,
+    part: StreamEvent,
+    *,
+    turn: TurnId,
 ) -> None:
     """Turn a part into events."""
     if not stream.announced:
         stream.announced = True
-        loop.emit(
+        loop.publish(
             MessageStarted(
                 run=loop.run,
                 turn=turn,
@@ -199,13 +206,13 @@ def _announce(
     match part:
         case TextDelta(text=text):
             stream.draft.text(text)
-            loop.emit(MessageDelta(run=loop.run, turn=turn, item=stream.item, text=text))
+            loop.publish(MessageDelta(run=loop.run, turn=turn, item=stream.item, text=text))
         case ThinkingDelta(text=text):
             _think(loop, stream, text, turn=turn)
         case ToolCallStart(index=index, name=name, id=call):
             item = ItemId(loop.new_id())
             stream.calls[index] = (item, name, ToolCallId(call))
-            loop.emit(
+            loop.publish(
                 ToolStarted(
                     run=loop.run, turn=turn, item=item, call=ToolCallId(call), name=name, title=name
                 )
@@ -213,44 +220,49 @@ def _announce(
         case ToolCallDelta(index=index, text=text):
             if index in stream.calls:
                 item, _, _ = stream.calls[index]
-                loop.emit(ToolInputDelta(run=loop.run, turn=turn, item=item, text=text))
-        case Answer() | UsageUpdate():
+                loop.publish(ToolInputDelta(run=loop.run, turn=turn, item=item, text=text))
+        case StreamFinished() | UsageUpdate():
             pass
 
 
-def _think(loop: Loop, stream: AnswerStream, text: str, *, turn: TurnId) -> None:
+def _think(loop: LoopContext, stream: AnswerStream, text: str, *, turn: TurnId) -> None:
     stream.draft.thinking(text)
     if not stream.thinking:
         stream.thinking = True
-        stream.thoughts.append(Thought(ItemId(loop.new_id())))
-        loop.emit(ThoughtStarted(run=loop.run, turn=turn, item=stream.thoughts[-1].item))
+        stream.thoughts.append(StreamedThought(ItemId(loop.new_id())))
+        loop.publish(ThoughtStarted(run=loop.run, turn=turn, item=stream.thoughts[-1].item))
     thought = stream.thoughts[-1]
     thought.pieces.append(text)
-    loop.emit(ThoughtDelta(run=loop.run, turn=turn, item=thought.item, text=text))
+    loop.publish(ThoughtDelta(run=loop.run, turn=turn, item=thought.item, text=text))
 
 
-def _end_thoughts(loop: Loop, stream: AnswerStream, *, turn: TurnId) -> None:
+def _end_thoughts(loop: LoopContext, stream: AnswerStream, *, turn: TurnId) -> None:
     """End the thoughts of an answer that is in the transcript, so that a thought reported as whole survives a crash."""
     for thought in stream.thoughts:
         whole = "".join(thought.pieces)
-        loop.emit(ThoughtEnded(run=loop.run, turn=turn, item=thought.item, text=whole))
+        loop.publish(ThoughtEnded(run=loop.run, turn=turn, item=thought.item, text=whole))
     stream.thoughts.clear()
 
 
 async def _keep(
-    loop: Loop, demand: Demand, stream: AnswerStream, message: AssistantMessage, *, turn: TurnId
-) -> Answered:
+    loop: LoopContext,
+    demand: RequestConfig,
+    stream: AnswerStream,
+    message: AssistantMessage,
+    *,
+    turn: TurnId,
+) -> StoredAnswer:
     """Keep a whole answer and say so; cancellation waits until both are done."""
-    entry = await uncancelled(loop.recording.answered(message))
+    entry = await uncancelled(loop.recording.add_assistant(message))
     if not stream.announced:
         _announce(loop, demand, stream, TextDelta(text=message.text), turn=turn)
     _end_thoughts(loop, stream, turn=turn)
-    loop.emit(_message_ended(demand, stream, message, run=loop.run, turn=turn, entry=entry))
-    return Answered(message=message, call_items=_call_items(loop, stream, message, turn=turn))
+    loop.publish(_message_ended(demand, stream, message, run=loop.run, turn=turn, entry=entry))
+    return StoredAnswer(message=message, call_items=_call_items(loop, stream, message, turn=turn))
 
 
 def _message_ended(
-    demand: Demand,
+    demand: RequestConfig,
     stream: AnswerStream,
     message: AssistantMessage,
     *,
@@ -258,11 +270,11 @@ def _message_ended(
     turn: TurnId,
     entry: EntryId | None,
 ) -> MessageEnded:
-    facts = demand.model.facts
+    info = demand.model.facts
     usage = UsageReport(
         tokens=message.usage,
         context_used=message.usage.total or None,
-        context_size=facts.context_window,
+        context_size=info.context_window,
     )
     return MessageEnded(
         run=run,
@@ -270,7 +282,7 @@ def _message_ended(
         item=stream.item,
         role="assistant",
         content=tuple(part for part in message.content if isinstance(part, Text | Image)),
-        model=facts.ref,
+        model=info.ref,
         usage=usage if message.content or message.usage.total else None,
         stop_reason=message.stop_reason,
         entry=entry,
@@ -278,7 +290,7 @@ def _message_ended(
 
 
 def _call_items(
-    loop: Loop, stream: AnswerStream, message: AssistantMessage, *, turn: TurnId
+    loop: LoopContext, stream: AnswerStream, message: AssistantMessage, *, turn: TurnId
 ) -> tuple[ItemId, ...]:
     """Match calls with the items that announced them, announcing those that were not streamed."""
     announced = [announced for _, (announced, _, _) in sorted(stream.calls.items())]
@@ -288,12 +300,12 @@ def _call_items(
             items.append(announced[index])
             continue
         item = ItemId(loop.new_id())
-        loop.emit(_tool_started(loop, item, call, turn=turn))
+        loop.publish(_tool_started(loop, item, call, turn=turn))
         items.append(item)
     return tuple(items)
 
 
-def _tool_started(loop: Loop, item: ItemId, call: ToolCall, *, turn: TurnId) -> ToolStarted:
+def _tool_started(loop: LoopContext, item: ItemId, call: ToolCall, *, turn: TurnId) -> ToolStarted:
     title = loop.tools.title(call)
     return ToolStarted(
         run=loop.run, turn=turn, item=item, call=call.id, name=call.name, title=title
@@ -301,8 +313,8 @@ def _tool_started(loop: Loop, item: ItemId, call: ToolCall, *, turn: TurnId) -> 
 
 
 async def _keep_partial(
-    loop: Loop,
-    demand: Demand,
+    loop: LoopContext,
+    demand: RequestConfig,
     stream: AnswerStream,
     *,
     turn: TurnId,
@@ -310,12 +322,12 @@ async def _keep_partial(
     why: str | None,
 ) -> None:
     """Keep what came and what it used, and end everything that was announced."""
-    facts = demand.model.facts
+    info = demand.model.facts
     message = AssistantMessage(
         content=stream.draft.content(),
-        api=facts.api,
-        provider=facts.provider,
-        model=facts.id,
+        api=info.api,
+        provider=info.provider,
+        model=info.id,
         stop_reason=stop,
         usage=stream.usage,
         error=why,
@@ -326,18 +338,18 @@ async def _keep_partial(
         _end_calls(loop, stream, turn=turn)
         return
     # A failure is a fact of the session even without words, and so is what was paid for; a cancel before is none.
-    told = stop == "error" or message.usage.total
-    entry = await uncancelled(loop.recording.answered(message)) if told else None
+    must_store = stop == "error" or message.usage.total
+    entry = await uncancelled(loop.recording.add_assistant(message)) if must_store else None
     _end_thoughts(loop, stream, turn=turn)
     if stream.announced:
-        loop.emit(_message_ended(demand, stream, message, run=loop.run, turn=turn, entry=entry))
+        loop.publish(_message_ended(demand, stream, message, run=loop.run, turn=turn, entry=entry))
     _end_calls(loop, stream, turn=turn)
 
 
-def _end_calls(loop: Loop, stream: AnswerStream, *, turn: TurnId) -> None:
+def _end_calls(loop: LoopContext, stream: AnswerStream, *, turn: TurnId) -> None:
     """End the calls of an answer that never became whole: they are in no transcript and never run."""
     for item, name, call in stream.calls.values():
-        loop.emit(
+        loop.publish(
             ToolEnded(
                 run=loop.run,
                 turn=turn,

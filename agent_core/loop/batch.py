@@ -11,9 +11,9 @@ from msgspec import Struct
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
 from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
-from agent_core.loop.answer import KEEP_S, Answered
-from agent_core.loop.hook_stream import Growth, Unheard, growing
-from agent_core.loop.port import Demand, Loop
+from agent_core.loop.answer import KEEP_S, StoredAnswer
+from agent_core.loop.hook_stream import NullHookStream, TextSink, hook_stream
+from agent_core.loop.port import LoopContext, RequestConfig
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
 from agent_core.messages.values import Unfinished
 from agent_core.tools.runner import ToolOutcome
@@ -46,7 +46,7 @@ class _Slot(Struct, kw_only=True):
 
 
 async def run_batch(
-    loop: Loop, demand: Demand, answered: Answered, *, turn: TurnId
+    loop: LoopContext, demand: RequestConfig, answered: StoredAnswer, *, turn: TurnId
 ) -> tuple[ToolResultMessage, ...]:
     """Run the calls of an answer, keep their results and give them.
 
@@ -72,18 +72,18 @@ async def run_batch(
     return tuple(slot.result for slot in slots if slot.result is not None)
 
 
-def _all_safe(loop: Loop, slots: Sequence[_Slot]) -> bool:
+def _all_safe(loop: LoopContext, slots: Sequence[_Slot]) -> bool:
     return all(loop.tools.parallel_safe(slot.call.name) for slot in slots)
 
 
-async def _refuse_all(loop: Loop, slots: Sequence[_Slot], *, turn: TurnId) -> None:
+async def _refuse_all(loop: LoopContext, slots: Sequence[_Slot], *, turn: TurnId) -> None:
     for slot in slots:
         slot.outcome = ToolOutcome.without_run("error", CUT_OFF)
         await _end(loop, slot, turn=turn)
 
 
 async def _side_by_side(
-    loop: Loop, demand: Demand, slots: Sequence[_Slot], *, turn: TurnId
+    loop: LoopContext, demand: RequestConfig, slots: Sequence[_Slot], *, turn: TurnId
 ) -> None:
     if demand.skip_on_steer and loop.inbox.has_steering():
         await _skip(loop, slots, turn=turn)
@@ -95,7 +95,9 @@ async def _side_by_side(
         await _end(loop, slot, turn=turn)
 
 
-async def _one_by_one(loop: Loop, demand: Demand, slots: Sequence[_Slot], *, turn: TurnId) -> None:
+async def _one_by_one(
+    loop: LoopContext, demand: RequestConfig, slots: Sequence[_Slot], *, turn: TurnId
+) -> None:
     for index, slot in enumerate(slots):
         if demand.skip_on_steer and loop.inbox.has_steering():
             await _skip(loop, slots[index:], turn=turn)
@@ -104,29 +106,29 @@ async def _one_by_one(loop: Loop, demand: Demand, slots: Sequence[_Slot], *, tur
         await _end(loop, slot, turn=turn)
 
 
-async def _skip(loop: Loop, slots: Sequence[_Slot], *, turn: TurnId) -> None:
+async def _skip(loop: LoopContext, slots: Sequence[_Slot], *, turn: TurnId) -> None:
     for slot in slots:
         slot.outcome = ToolOutcome.without_run("skipped", SKIPPED)
         await _end(loop, slot, turn=turn)
 
 
-async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
+async def _run(loop: LoopContext, demand: RequestConfig, slot: _Slot, turn: TurnId) -> None:
     """Run one call in a scope of its own, so that it can be stopped alone."""
     begun = anyio.Event()
-    growth: Growth = Unheard()
+    growth: TextSink = NullHookStream()
     printed = partial(ToolPrinted, call=slot.call.id, tool=slot.call.name)
 
     def running(arguments: JsonObject) -> None:
         begun.set()
         title = loop.tools.title(slot.call)
-        loop.emit(
+        loop.publish(
             ToolRunning(run=loop.run, turn=turn, item=slot.item, title=title, input=arguments)
         )
 
     def output(text: str) -> None:
         slot.tail = (slot.tail + text)[-TAIL_CHARS:]
         growth.add(text)
-        loop.emit(ToolOutputDelta(run=loop.run, turn=turn, item=slot.item, text=text))
+        loop.publish(ToolOutputDelta(run=loop.run, turn=turn, item=slot.item, text=text))
 
     def stop() -> None:
         slot.stop_text = STOPPED_BY_USER
@@ -146,7 +148,7 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
             if demand.steer_grace_s is not None and loop.tools.runs_processes(slot.call.name):
                 group.start_soon(_stop_on_steering, loop, slot, begun, demand.steer_grace_s)
             with slot.scope:
-                async with growing(
+                async with hook_stream(
                     loop.hooks, ToolPrinted, lambda text: printed(text=text)
                 ) as growth:
                     slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
@@ -162,11 +164,13 @@ async def _run(loop: Loop, demand: Demand, slot: _Slot, turn: TurnId) -> None:
         slot.outcome = _stopped(slot, took_ms)
 
 
-async def _stop_on_steering(loop: Loop, slot: _Slot, begun: anyio.Event, grace_s: float) -> None:
+async def _stop_on_steering(
+    loop: LoopContext, slot: _Slot, begun: anyio.Event, grace_s: float
+) -> None:
     """Cancel a running tool call `grace_s` seconds after a steering message; until then it may end by itself."""
     # Words said while a permission is asked neither answer nor withdraw the question.
     await begun.wait()
-    await loop.inbox.steered()
+    await loop.inbox.wait_for_steering()
     await loop.clock.sleep(grace_s)
     slot.stop_text = STOPPED_BY_STEERING
     slot.scope.cancel()
@@ -178,7 +182,7 @@ def _stopped(slot: _Slot, duration_ms: int | None) -> ToolOutcome:
     return ToolOutcome.without_run("cancelled", text, duration_ms=duration_ms)
 
 
-async def _end(loop: Loop, slot: _Slot, *, turn: TurnId) -> None:
+async def _end(loop: LoopContext, slot: _Slot, *, turn: TurnId) -> None:
     """Keep a call's result, and tell hooks of it."""
     result, status = await _keep(loop, slot, turn=turn)
     _ = await loop.hooks.ask(
@@ -201,7 +205,9 @@ def _unfinished(status: ToolStatus) -> Unfinished | None:
             return status
 
 
-async def _keep(loop: Loop, slot: _Slot, *, turn: TurnId) -> tuple[ToolResultMessage, ToolStatus]:
+async def _keep(
+    loop: LoopContext, slot: _Slot, *, turn: TurnId
+) -> tuple[ToolResultMessage, ToolStatus]:
     """Keep a call's result and say so, once."""
     outcome = slot.outcome or _stopped(slot, None)
     if slot.result is not None:
@@ -218,8 +224,8 @@ async def _keep(loop: Loop, slot: _Slot, *, turn: TurnId) -> tuple[ToolResultMes
         at_ms=loop.clock.now_ms(),
     )
     with anyio.CancelScope(shield=True):
-        _ = await loop.recording.returned(slot.result)
-        loop.emit(
+        _ = await loop.recording.add_tool_result(slot.result)
+        loop.publish(
             ToolEnded(
                 run=loop.run,
                 turn=turn,

@@ -6,13 +6,13 @@ from typing import Protocol
 
 import anyio
 
-from agent_core.hooks import GoOn, Hooks, Input
+from agent_core.hooks import GoOn, HookInput, Hooks
 
 INTERVAL_S = 0.1
 """At least this long between two times."""
 
 
-class Growth(Protocol):
+class TextSink(Protocol):
     """A text that grows."""
 
     def add(self, text: str) -> None:
@@ -24,7 +24,7 @@ class Growth(Protocol):
         ...
 
 
-class Unheard:
+class NullHookStream:
     """Something that grows while nobody listens."""
 
     def add(self, text: str) -> None:
@@ -35,16 +35,16 @@ class Unheard:
         """Wait for nothing."""
 
 
-class Heard:
+class HookStream:
     """Something that grows while hooks listen."""
 
-    def __init__(self, hooks: Hooks, value_of: Callable[[str], Input[GoOn]]) -> None:
+    def __init__(self, hooks: Hooks, value_of: Callable[[str], HookInput[GoOn]]) -> None:
         self._hooks = hooks
         self._value_of = value_of
         self._waiting: list[str] = []
         self._news = anyio.Event()
         self._over = anyio.Event()
-        self._told = anyio.Event()
+        self._delivered = anyio.Event()
 
     def add(self, text: str) -> None:
         """More of it came."""
@@ -55,9 +55,9 @@ class Heard:
         """Wait until hooks were told all of it."""
         self._over.set()
         self._news.set()
-        await self._told.wait()
+        await self._delivered.wait()
 
-    async def tell(self) -> None:
+    async def deliver(self) -> None:
         """Notify hooks of added text, at intervals, until `finish` is called."""
         while self._waiting or not self._over.is_set():
             await self._news.wait()
@@ -68,13 +68,13 @@ class Heard:
                 _ = await self._hooks.ask(self._value_of(text))
                 with anyio.move_on_after(INTERVAL_S):
                     await self._over.wait()
-        self._told.set()
+        self._delivered.set()
 
 
 @asynccontextmanager
-async def growing(
-    hooks: Hooks, point: type[Input[GoOn]], value_of: Callable[[str], Input[GoOn]]
-) -> AsyncGenerator[Growth]:
+async def hook_stream(
+    hooks: Hooks, point: type[HookInput[GoOn]], value_of: Callable[[str], HookInput[GoOn]]
+) -> AsyncGenerator[TextSink]:
     """Open a growing text; the hooks have received all of it when the context is left without an error.
 
     Args:
@@ -83,12 +83,12 @@ async def growing(
         value_of: Makes the hook input from the text added since the last notification.
     """
     if not hooks.listens(point):
-        yield Unheard()
+        yield NullHookStream()
         return
-    heard = Heard(hooks, value_of)
+    heard = HookStream(hooks, value_of)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        group.start_soon(heard.tell)
+        group.start_soon(heard.deliver)
         try:
             yield heard
             await heard.finish()

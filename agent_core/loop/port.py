@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from agent_core.events import CustomMark, Delivery, Event, InputSource, ThinkingLevel
+from agent_core.events import Delivery, Event, InjectedBy, InputSource, ThinkingLevel
 from agent_core.hooks import Hooks
 from agent_core.kernel import Clock, EntryId, ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.values import Value
@@ -21,26 +21,26 @@ from agent_core.providers import CacheRetention, Model, ToolDeclaration
 from agent_core.tools.runner import ToolRunner
 
 
-class Words(Value, frozen=True, kw_only=True):
+class UserInput(Value, frozen=True, kw_only=True):
     """Words on their way into the conversation: the user's, or those of a program."""
 
     content: tuple[UserContent, ...]
     delivery: Delivery
     message_id: MessageId | None = None
     queue_id: QueueId | None = None
-    custom: CustomMark | None = None
+    custom: InjectedBy | None = None
     """Set when a program said them in its own name."""
     source: InputSource = "person"
 
 
-class Inbox(Protocol):
+class PendingInput(Protocol):
     """Words that wait; taking them is immediate, so that nothing can come between."""
 
-    def take_steering(self) -> tuple[Words, ...]:
+    def take_steering(self) -> tuple[UserInput, ...]:
         """Remove and return the messages to deliver now: the oldest, or all, by the queue's mode."""
         ...
 
-    def take_follow_ups(self) -> tuple[Words, ...]:
+    def take_follow_ups(self) -> tuple[UserInput, ...]:
         """Remove and return the messages to deliver when there is nothing else to do."""
         ...
 
@@ -52,23 +52,23 @@ class Inbox(Protocol):
         """Return whether words wait for the end."""
         ...
 
-    async def steered(self) -> None:
+    async def wait_for_steering(self) -> None:
         """Wait until words wait to be said now."""
         ...
 
 
-class Recording(Protocol):
+class TranscriptPort(Protocol):
     """The transcript as the loop sees it. The argument of a method is stored when the method returns."""
 
-    async def said(self, words: Words) -> EntryId:
+    async def add_user(self, user_input: UserInput) -> EntryId:
         """Keep the user's words and strike them from the queue, in one step."""
         ...
 
-    async def answered(self, message: AssistantMessage) -> EntryId:
+    async def add_assistant(self, message: AssistantMessage) -> EntryId:
         """Keep an answer."""
         ...
 
-    async def returned(self, result: ToolResultMessage) -> EntryId:
+    async def add_tool_result(self, result: ToolResultMessage) -> EntryId:
         """Keep a tool's result."""
         ...
 
@@ -77,10 +77,10 @@ class Recording(Protocol):
         ...
 
 
-class Intake(Protocol):
+class InputHooks(Protocol):
     """Handler of user messages that are stored in the transcript."""
 
-    async def taken_in(self, words: Words, entry: EntryId) -> None:
+    async def on_input(self, user_input: UserInput, entry: EntryId) -> None:
         """Ask the hooks that may change or deal with the words."""
         ...
 
@@ -93,7 +93,7 @@ class BeforeTurn(Protocol):
         ...
 
 
-class Demand(Value, frozen=True, kw_only=True):
+class RequestConfig(Value, frozen=True, kw_only=True):
     """Parameters of the next request; read again before each, since all of them may change in a run."""
 
     model: Model
@@ -122,7 +122,7 @@ class TurnCount(Struct):
         return self.count - 1
 
 
-class Items(Protocol):
+class RunningCalls(Protocol):
     """The tool calls that run now, so that one of them can be stopped alone."""
 
     def started(self, item: ItemId, stop: Callable[[], None]) -> None:
@@ -134,21 +134,21 @@ class Items(Protocol):
         ...
 
 
-class Loop(Value, frozen=True, kw_only=True):
+class LoopContext(Value, frozen=True, kw_only=True):
     """Everything one run needs."""
 
     run: RunId
     session: str
-    demand: Callable[[], Demand]
+    demand: Callable[[], RequestConfig]
     tools: ToolRunner
-    inbox: Inbox
-    recording: Recording
-    intake: Intake
+    inbox: PendingInput
+    recording: TranscriptPort
+    intake: InputHooks
     before_turn: BeforeTurn
     hooks: Hooks
-    emit: Callable[[Event], object]
+    publish: Callable[[Event], object]
     clock: Clock
     new_id: Callable[[], str]
-    items: Items
+    items: RunningCalls
     turns: TurnCount
     repetition: Repetition = msgspec.field(default_factory=Repetition)

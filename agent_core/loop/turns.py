@@ -13,9 +13,9 @@ from agent_core.hooks import MessageBegun, MessageOver, TurnBegun, TurnOver
 from agent_core.kernel import EntryId, ItemId, TurnId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
-from agent_core.loop.answer import Answered, AnswerStream, ask
+from agent_core.loop.answer import AnswerStream, StoredAnswer, ask
 from agent_core.loop.batch import run_batch
-from agent_core.loop.port import Demand, Loop, Words
+from agent_core.loop.port import LoopContext, RequestConfig, UserInput
 from agent_core.messages import (
     AssistantMessage,
     CustomMessage,
@@ -35,7 +35,7 @@ class _Turn(Value, frozen=True, kw_only=True):
 
 
 async def run_turns(
-    loop: Loop, *, first: Callable[[], tuple[Words, ...]] | None = None
+    loop: LoopContext, *, first: Callable[[], tuple[UserInput, ...]] | None = None
 ) -> AssistantMessage:
     """Run turns from where the transcript stands to the last answer.
 
@@ -66,18 +66,18 @@ async def run_turns(
         take = loop.inbox.take_follow_ups
 
 
-async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
+async def _turn(loop: LoopContext, take: Callable[[], tuple[UserInput, ...]]) -> StoredAnswer:
     """Return what waits, ask the model, run its calls."""
     turn, index = TurnId(loop.new_id()), loop.turns.next()
     begun = _Turn(id=turn, index=index, begun_s=loop.clock.monotonic_s())
-    loop.emit(TurnStarted(run=loop.run, turn=turn, index=index))
-    said: list[tuple[Words, EntryId]] = []
+    loop.publish(TurnStarted(run=loop.run, turn=turn, index=index))
+    said: list[tuple[UserInput, EntryId]] = []
     # What is taken from the queue must land in the transcript, whatever is cancelled meanwhile.
     with anyio.CancelScope(shield=True):
-        for words in take():
-            entry = await loop.recording.said(words)
-            say(loop, words, entry, turn=turn)
-            said.append((words, entry))
+        for user_input in take():
+            entry = await loop.recording.add_user(user_input)
+            publish_input(loop, user_input, entry, turn=turn)
+            said.append((user_input, entry))
     if said:
         loop.repetition.reset()
     demand = loop.demand()
@@ -86,9 +86,9 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
     try:
         now_ms = loop.clock.now_ms()
         _ = await loop.hooks.ask(TurnBegun(run=loop.run, turn=turn, index=index, at_ms=now_ms))
-        for words, entry in said:
-            await loop.intake.taken_in(words, entry)
-            await tell_words(loop, words)
+        for user_input, entry in said:
+            await loop.intake.on_input(user_input, entry)
+            await notify_input_hooks(loop, user_input)
         answered = await ask(loop, demand, stream, turn=turn)
         if answered.message.tool_calls:
             results = await run_batch(loop, demand, answered, turn=turn)
@@ -113,39 +113,41 @@ async def _turn(loop: Loop, take: Callable[[], tuple[Words, ...]]) -> Answered:
     return answered
 
 
-def say(loop: Loop, words: Words, entry: EntryId, *, turn: TurnId | None) -> None:
+def publish_input(
+    loop: LoopContext, user_input: UserInput, entry: EntryId, *, turn: TurnId | None
+) -> None:
     """Report that words are in the conversation now, unless a program said them and people are not to see them."""
-    custom = words.custom
+    custom = user_input.custom
     if custom is not None and not custom.display:
         return
     item = ItemId(loop.new_id())
     role = "user" if custom is None else "custom"
-    loop.emit(MessageStarted(run=loop.run, turn=turn, item=item, role=role))
-    loop.emit(
+    loop.publish(MessageStarted(run=loop.run, turn=turn, item=item, role=role))
+    loop.publish(
         MessageEnded(
             run=loop.run,
             turn=turn,
             item=item,
             role=role,
-            content=words.content,
+            content=user_input.content,
             custom_type=None if custom is None else custom.custom_type,
-            delivery=words.delivery,
-            message_id=words.message_id,
+            delivery=user_input.delivery,
+            message_id=user_input.message_id,
             entry=entry,
         )
     )
 
 
-async def tell_words(loop: Loop, words: Words) -> None:
+async def notify_input_hooks(loop: LoopContext, user_input: UserInput) -> None:
     """Notify hooks of a message that was added to the conversation."""
     if not (loop.hooks.listens(MessageBegun) or loop.hooks.listens(MessageOver)):
         return
-    item, custom, now_ms = ItemId(loop.new_id()), words.custom, loop.clock.now_ms()
-    message = UserMessage(content=words.content, at_ms=now_ms)
+    item, custom, now_ms = ItemId(loop.new_id()), user_input.custom, loop.clock.now_ms()
+    message = UserMessage(content=user_input.content, at_ms=now_ms)
     if custom is not None:
         message = CustomMessage(
             custom_type=custom.custom_type,
-            content=words.content,
+            content=user_input.content,
             display=custom.display,
             details=custom.details,
             at_ms=now_ms,
@@ -155,11 +157,13 @@ async def tell_words(loop: Loop, words: Words) -> None:
     _ = await loop.hooks.ask(MessageOver(run=loop.run, item=item, message=message))
 
 
-def _end(loop: Loop, demand: Demand, turn: _Turn, *, stop: StopReason, tokens: Usage) -> int:
+def _end(
+    loop: LoopContext, demand: RequestConfig, turn: _Turn, *, stop: StopReason, tokens: Usage
+) -> int:
     """Report the end of a turn; returns how long it took, in milliseconds."""
     took_ms = round((loop.clock.monotonic_s() - turn.begun_s) * 1000)
     size = demand.model.facts.context_window
-    loop.emit(
+    loop.publish(
         TurnEnded(
             run=loop.run,
             turn=turn.id,

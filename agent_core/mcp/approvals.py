@@ -12,16 +12,16 @@ from agent_core.kernel.json import is_object
 from agent_core.kernel.values import Value
 from agent_core.mcp.declarations import Declared
 from agent_core.mcp.definitions import Server
-from agent_core.resources.trust.decision_file import WordFile, texts_of
+from agent_core.resources.trust.decision_file import DecisionFile, texts_of
 
 KEPT_CHARS: Final = 16 * 1024
-Said = Literal["approved", "refused"]
+ApprovalDecision = Literal["approved", "refused"]
 
 
-class Word(Value, frozen=True, kw_only=True):
+class ServerApproval(Value, frozen=True, kw_only=True):
     """The user's decision on one server."""
 
-    said: Said
+    said: ApprovalDecision
     way: str
     """How it was reached then: the hash of what the user's own file says of it; empty for a project's, which its trust covers."""
     hashes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
@@ -30,7 +30,7 @@ class Word(Value, frozen=True, kw_only=True):
     """The declarations as they were, to show what has changed."""
 
 
-class News(Value, frozen=True, kw_only=True):
+class ToolListDiff(Value, frozen=True, kw_only=True):
     """How the tools of a server differ from what was approved."""
 
     added: tuple[str, ...] = ()
@@ -47,9 +47,9 @@ class News(Value, frozen=True, kw_only=True):
         return bool(self.added or self.changed)
 
 
-def fresh_word(said: Said, tools: Sequence[Declared], *, way: str) -> Word:
+def new_approval(said: ApprovalDecision, tools: Sequence[Declared], *, way: str) -> ServerApproval:
     """Make a word for what is there."""
-    return Word(
+    return ServerApproval(
         said=said,
         way=way,
         hashes={tool.name: tool.hash for tool in tools},
@@ -57,29 +57,33 @@ def fresh_word(said: Said, tools: Sequence[Declared], *, way: str) -> Word:
     )
 
 
-def is_approved(tool: Declared, word: Word | None, *, way: str) -> bool:
+def is_approved(tool: Declared, word: ServerApproval | None, *, way: str) -> bool:
     """Return whether a tool is what was approved. Pure."""
     if word is None or word.said != "approved" or word.way != way:
         return False
     return word.hashes.get(tool.name) == tool.hash
 
 
-def compared(tools: Sequence[Declared], word: Word | None, *, way: str) -> News:
+def compare_tools(
+    tools: Sequence[Declared], word: ServerApproval | None, *, way: str
+) -> ToolListDiff:
     """Compare what is there with what was approved. Pure."""
-    known: Mapping[str, str] = {} if word is None else word.hashes
+    approved: Mapping[str, str] = {} if word is None else word.hashes
     moved = word is not None and word.way != way
     here = {tool.name: tool for tool in tools}
-    added = tuple(name for name in here if name not in known)
+    added = tuple(name for name in here if name not in approved)
     changed = tuple(
-        name for name, tool in here.items() if name in known and (moved or known[name] != tool.hash)
+        name
+        for name, tool in here.items()
+        if name in approved and (moved or approved[name] != tool.hash)
     )
-    removed = tuple(name for name in known if name not in here)
+    removed = tuple(name for name in approved if name not in here)
     texts: Mapping[str, str] = {} if word is None else word.texts
     lines: list[str] = []
     for name in (*changed, *added):
         # All of it: what was not shown was not approved. How much there can be is bounded where it is believed.
         lines.extend(_of_tool(here[name], texts.get(name), is_new=name in added))
-    return News(
+    return ToolListDiff(
         added=added, removed=removed, changed=changed, difference="\n".join(lines), moved=moved
     )
 
@@ -88,9 +92,9 @@ class ApprovalStore:
     """The words about all servers of a user, in one file for their eyes only."""
 
     def __init__(self, path: Path) -> None:
-        self._file = WordFile(path, section="servers", else_="no MCP server is approved")
+        self._file = DecisionFile(path, section="servers", else_="no MCP server is approved")
 
-    def word(self, key: str) -> Word | None:
+    def approval(self, key: str) -> ServerApproval | None:
         """Return the decision on a server; None if there is none.
 
         Raises:
@@ -98,7 +102,7 @@ class ApprovalStore:
         """
         return _word(self._file.entries().get(key))
 
-    def say(self, key: str, word: Word, *, at_ms: int) -> None:
+    def record(self, key: str, word: ServerApproval, *, at_ms: int) -> None:
         """Store a decision; it replaces the earlier decision on the server.
 
         Raises:
@@ -133,13 +137,13 @@ def _of_tool(tool: Declared, before: str | None, *, is_new: bool) -> Iterator[st
     yield from diff
 
 
-def _word(entry: JsonValue) -> Word | None:
+def _word(entry: JsonValue) -> ServerApproval | None:
     if not is_object(entry):
         return None
     said, way = entry.get("said"), entry.get("way")
     if said not in {"approved", "refused"} or not isinstance(way, str):
         return None
-    return Word(
+    return ServerApproval(
         said="approved" if said == "approved" else "refused",
         way=way,
         hashes=texts_of(entry.get("hashes")),

@@ -16,7 +16,7 @@ from agent_core.mcp.variable_expansion import Unfit, expanded
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs
 
-Origin = Literal["user", "project"]
+McpServerOrigin = Literal["user", "project"]
 """Owner of the file that names the server; a server of a project has fewer rights."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 MOST_SERVERS: Final = 50
@@ -51,7 +51,7 @@ class Server(Value, frozen=True, kw_only=True):
     """One server as it is to be reached."""
 
     name: str
-    origin: Origin
+    origin: McpServerOrigin
     at: Path
     """The file that says so."""
     way: Stdio | Http
@@ -69,7 +69,7 @@ class Defined(Value, frozen=True, kw_only=True):
 
 
 def read_definitions(
-    document: JsonObject, *, at: Path, origin: Origin, root: Path, env: Mapping[str, str]
+    document: JsonObject, *, at: Path, origin: McpServerOrigin, root: Path, env: Mapping[str, str]
 ) -> Defined:
     """Read the servers of one file; an invalid entry does not exclude the others.
 
@@ -118,7 +118,7 @@ def without_password(url: str) -> str:
 
 class _Reading(Value, frozen=True, kw_only=True):
     at: Path
-    origin: Origin
+    origin: McpServerOrigin
     root: Path
     env: Mapping[str, str]
     problems: list[str] = msgspec.field(default_factory=list[str])
@@ -148,10 +148,10 @@ class _Reading(Value, frozen=True, kw_only=True):
             self._tell(name, "it has a server inside of it, which is not used")
         way = self._http(name, entry) if "url" in entry else self._stdio(name, entry)
         keys = HTTP_KEYS if isinstance(way, Http) else STDIO_KEYS
-        known = sorted(keys | COMMON_KEYS)
+        allowed = sorted(keys | COMMON_KEYS)
         for unknown in entry:
-            if unknown not in known and not unknown.startswith(NOTES):
-                hint = did_you_mean(unknown, known)
+            if unknown not in allowed and not unknown.startswith(NOTES):
+                hint = did_you_mean(unknown, allowed)
                 self._tell(
                     name, f'"{unknown}" is no key of a server here, so it has no effect{hint}'
                 )
@@ -170,11 +170,11 @@ class _Reading(Value, frozen=True, kw_only=True):
             message = 'it needs a "command" to start, or a "url" to reach'
             raise Unfit(message)
         command = self._text(entry["command"], "command")
-        words = tuple(self._text(one, "args") for one in _list(entry.get("args"), "args"))
+        args = tuple(self._text(one, "args") for one in _list(entry.get("args"), "args"))
         cwd = entry.get("cwd")
         folder = self.root if cwd is None else self.root / self._text(cwd, "cwd")
         return Stdio(
-            argv=(command, *words),
+            argv=(command, *args),
             env=self._given(name, self._texts(entry.get("env"), "env")),
             cwd=folder,
             needs=frozenset(_need(one) for one in _list(entry.get("needs"), "needs")),

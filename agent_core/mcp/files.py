@@ -10,7 +10,7 @@ from typing import Final
 import anyio.to_thread
 
 from agent_core.kernel.values import Value
-from agent_core.mcp.definitions import Defined, Origin, Server, read_definitions
+from agent_core.mcp.definitions import Defined, McpServerOrigin, Server, read_definitions
 from agent_core.resources.json_text import JsonTextError, read_object
 from agent_core.resources.paths import project_folder
 
@@ -41,7 +41,7 @@ class ServerFiles(Value, frozen=True, kw_only=True):
     def _read(self, with_project: bool) -> Defined:  # noqa: FBT001 - for a thread
         found: dict[str, Server] = {}
         problems: list[str] = []
-        places: list[tuple[Path, Origin]] = [(self.config / "mcp.json", "user")]
+        places: list[tuple[Path, McpServerOrigin]] = [(self.config / "mcp.json", "user")]
         if with_project:
             places.append((self.root / ".mcp.json", "project"))
             places.append((project_folder(self.root) / "mcp.json", "project"))
@@ -51,7 +51,7 @@ class ServerFiles(Value, frozen=True, kw_only=True):
             found.update({server.name: server for server in defined.servers})
         return Defined(servers=tuple(found.values()), problems=tuple(problems))
 
-    def _of(self, path: Path, origin: Origin) -> Defined:
+    def _of(self, path: Path, origin: McpServerOrigin) -> Defined:
         expected = self.expected(path) if origin == "project" else None
         try:
             raw = _bytes_of(path)

@@ -23,7 +23,7 @@ class ServerSlow(ServerFailed):
     """A server did not answer in time."""
 
 
-class Part(Value, frozen=True, kw_only=True):
+class McpContent(Value, frozen=True, kw_only=True):
     """A part of what a tool gave."""
 
     kind: Literal["text", "image", "audio", "resource", "link"]
@@ -35,15 +35,15 @@ class Part(Value, frozen=True, kw_only=True):
     uri: str = ""
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class McpToolResponse(Value, frozen=True, kw_only=True):
     """Result of a tool call."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[McpContent, ...] = ()
     structured: JsonValue = None
     is_error: bool = False
 
 
-class Progress(Value, frozen=True, kw_only=True):
+class McpProgress(Value, frozen=True, kw_only=True):
     """How far a call is, as its server says."""
 
     done: float
@@ -58,7 +58,7 @@ class Listed(Value, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-class Connection(Protocol):
+class McpConnection(Protocol):
     """A server that is ready. It belongs to the task that opened it; anyone may call."""
 
     @property
@@ -80,8 +80,8 @@ class Connection(Protocol):
         arguments: JsonObject,
         *,
         timeout_s: float,
-        progress: Callable[[Progress], None],
-    ) -> Answer:
+        progress: Callable[[McpProgress], None],
+    ) -> McpToolResponse:
         """Call a tool. Cancelled, the server is told so.
 
         Raises:
@@ -103,5 +103,5 @@ class Connection(Protocol):
         ...
 
 
-Opens = Callable[[Server], AbstractAsyncContextManager[Connection]]
+Opens = Callable[[Server], AbstractAsyncContextManager[McpConnection]]
 """Opens a connection. Entering raises ServerFailed; leaving ends what was started for it."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from agent_core.kernel import JsonObject
 from agent_core.kernel.truncation import format_size
-from agent_core.mcp.port import Answer, Part
+from agent_core.mcp.port import McpContent, McpToolResponse
 from agent_core.messages import Text, UserContent
 from agent_core.tools import ToolResult
 
@@ -17,7 +17,7 @@ Pictures = Callable[[str, bytes], tuple[UserContent, ...]]
 """Makes of an image, with a name for it, what a model may be shown; words instead when it cannot. Blocking."""
 
 
-def result_of(answer: Answer, *, server: str, tool: str, pictures: Pictures) -> ToolResult:
+def result_of(answer: McpToolResponse, *, server: str, tool: str, pictures: Pictures) -> ToolResult:
     """Make the result. Text stays as it is; content that no model can be shown is named."""
     content: list[UserContent] = []
     images = 0
@@ -28,7 +28,7 @@ def result_of(answer: Answer, *, server: str, tool: str, pictures: Pictures) -> 
                 continue
             content.extend(_image(part, f"image {images} of {server}/{tool}", pictures))
         else:
-            content.append(Text(text=_words(part)))
+            content.append(Text(text=_text_of(part)))
     if images > MOST_IMAGES:
         content.append(Text(text=f"[{images - MOST_IMAGES} more images are left out.]"))
     said = any(isinstance(part, Text) and part.text.strip() for part in content)
@@ -45,7 +45,7 @@ def result_of(answer: Answer, *, server: str, tool: str, pictures: Pictures) -> 
     return ToolResult(content=tuple(content), details=details, is_error=answer.is_error)
 
 
-def _image(part: Part, name: str, pictures: Pictures) -> tuple[UserContent, ...]:
+def _image(part: McpContent, name: str, pictures: Pictures) -> tuple[UserContent, ...]:
     try:
         data = base64.b64decode(part.data, validate=True)
     except (binascii.Error, ValueError):
@@ -53,7 +53,7 @@ def _image(part: Part, name: str, pictures: Pictures) -> tuple[UserContent, ...]
     return pictures(name, data)
 
 
-def _words(part: Part) -> str:
+def _text_of(part: McpContent) -> str:
     match part.kind:
         case "link":
             about = f" ({part.mime})" if part.mime else ""

@@ -13,16 +13,16 @@ from agent_core.kernel.values import Value
 from agent_core.mcp.declarations import Declared, believed
 from agent_core.mcp.definitions import Server
 from agent_core.mcp.port import (
-    Answer,
-    Connection,
+    McpConnection,
+    McpProgress,
+    McpToolResponse,
     Opens,
-    Progress,
     ServerFailed,
     ServerGone,
     ServerSlow,
 )
 
-State = Literal["idle", "starting", "ready", "down"]
+McpServerState = Literal["idle", "starting", "ready", "down"]
 BACKOFF_S: Final = 1.0
 LONGEST_BACKOFF_S: Final = 60.0
 WORTH_WAITING_S: Final = 4.0
@@ -53,7 +53,7 @@ class _Record(Struct, kw_only=True):
     why: str = ""
 
 
-class Surroundings(Value, frozen=True, kw_only=True):
+class McpServerDeps(Value, frozen=True, kw_only=True):
     """Dependencies of a server."""
 
     opens: Opens
@@ -61,21 +61,21 @@ class Surroundings(Value, frozen=True, kw_only=True):
     """How long things may take, asked each time."""
     tools_changed: Callable[["McpServer"], None]
     """Told whenever the tools were listed."""
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     """Reports failures to people, one sentence each."""
 
 
 class McpServer:
     """A server and its connection. `keep` runs as a task; everyone else calls."""
 
-    def __init__(self, server: Server, around: Surroundings) -> None:
+    def __init__(self, server: Server, around: McpServerDeps) -> None:
         self.server = server
-        self.state: State = "idle"
+        self.state: McpServerState = "idle"
         self.tools: tuple[Declared, ...] = ()
         """Tools of the last listing; kept while the server is down."""
         self._around = around
         self._record = _Record()
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._news = anyio.Condition()
         self._dropping: anyio.CancelScope | None = None
         """Ends the connection of the moment."""
@@ -132,8 +132,8 @@ class McpServer:
         return max(0.0, record.failed_at_s + pause_s - anyio.current_time())
 
     async def call(
-        self, name: str, arguments: JsonObject, *, progress: Callable[[Progress], None]
-    ) -> Answer:
+        self, name: str, arguments: JsonObject, *, progress: Callable[[McpProgress], None]
+    ) -> McpToolResponse:
         """Call a tool; a server that is down is started first.
 
         Raises:
@@ -155,7 +155,7 @@ class McpServer:
             message = f"the MCP server {self.server.name!r} failed: {error}"
             raise ServerFailed(message) from error
 
-    async def ready(self) -> Connection:
+    async def ready(self) -> McpConnection:
         """Have it started and wait until it is there.
 
         Raises:
@@ -174,7 +174,7 @@ class McpServer:
             raise ServerFailed(message)
         return connection
 
-    async def _left(self, connection: Connection) -> None:
+    async def _left(self, connection: McpConnection) -> None:
         """Wait until a connection that is over counts as such: the next call must not meet it again."""
         with anyio.move_on_after(LEAVE_S):
             async with self._news:
@@ -182,7 +182,7 @@ class McpServer:
                     await self._news.wait()
         await self._drop(connection)
 
-    async def _drop(self, connection: Connection) -> None:
+    async def _drop(self, connection: McpConnection) -> None:
         """Close a connection that is stuck; the next call opens a new one."""
         if self._connection is connection and self._dropping is not None:
             self._connection = None
@@ -211,7 +211,7 @@ class McpServer:
             self._connection = None
         await self._be_down(why, ran_s=anyio.current_time() - begun_s)
 
-    async def _be_ready(self, connection: Connection) -> None:
+    async def _be_ready(self, connection: McpConnection) -> None:
         async with self._news:
             self._connection = connection
             self.state = "ready"
@@ -223,15 +223,15 @@ class McpServer:
         was_ready = self.state == "ready"
         record.failures = 1 if was_ready and ran_s > STEADY_S else record.failures + 1
         record.failed_at_s = anyio.current_time()
-        told, record.why = record.why, why
+        last_why, record.why = record.why, why
         async with self._news:
             self.state = "down"
             self._news.notify_all()
-        if why != told:
+        if why != last_why:
             verb = "ended" if was_ready else "is not there"
-            self._around.say(f"the MCP server {self.server.name!r} {verb}: {why}")
+            self._around.report(f"the MCP server {self.server.name!r} {verb}: {why}")
 
-    async def _serve(self, connection: Connection) -> str:
+    async def _serve(self, connection: McpConnection) -> str:
         """Stay until the end; list the tools again when they change."""
         times: list[float] = []
         while await connection.next_event() == "changed":
@@ -245,11 +245,11 @@ class McpServer:
             await self._list(connection)
         return connection.why_over
 
-    async def _ends_untrusted(self, connection: Connection, pause_s: float) -> bool:
+    async def _ends_untrusted(self, connection: McpConnection, pause_s: float) -> bool:
         """Do without the tools for a while, since nobody can say what they are; tells whether the server ended then."""
         self.tools = ()
         self._around.tools_changed(self)
-        self._around.say(
+        self._around.report(
             f"the MCP server {self.server.name!r} says all the time that its tools change; they are not used for a while"
         )
         with anyio.move_on_after(pause_s):
@@ -258,11 +258,11 @@ class McpServer:
             return True
         return False
 
-    async def _list(self, connection: Connection) -> None:
+    async def _list(self, connection: McpConnection) -> None:
         listed = await connection.list_tools()
         found = believed(listed.tools)
         for problem in (*listed.problems, *found.problems):
-            self._around.say(f"the MCP server {self.server.name!r}: {problem}")
+            self._around.report(f"the MCP server {self.server.name!r}: {problem}")
         self.tools = found.tools
         self._around.tools_changed(self)
 
@@ -279,9 +279,9 @@ class McpServer:
 def _reason(error: BaseException) -> str:
     """Find out of what was raised, perhaps by several at once, what people should know."""
     leaves: Sequence[BaseException] = tuple(_leaves(error))
-    known = next((one for one in leaves if isinstance(one, ServerFailed)), None)
-    if known is not None:
-        return str(known)
+    failure = next((one for one in leaves if isinstance(one, ServerFailed)), None)
+    if failure is not None:
+        return str(failure)
     log.error("an MCP server failed unexpectedly", exc_info=error)
     first = leaves[0]
     return f"{type(first).__name__}: {first}"

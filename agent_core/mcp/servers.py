@@ -17,27 +17,27 @@ from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.mcp.approvals import (
     ApprovalStore,
-    News,
-    Word,
-    compared,
-    fresh_word,
+    ServerApproval,
+    ToolListDiff,
+    compare_tools,
     is_approved,
     key_of,
+    new_approval,
 )
 from agent_core.mcp.declarations import tool_name
 from agent_core.mcp.definitions import Defined, Http, Server, Stdio, shown_way
 from agent_core.mcp.files import ServerFiles
 from agent_core.mcp.port import Opens
 from agent_core.mcp.results import Pictures
-from agent_core.mcp.server import Limits, McpServer, Surroundings
+from agent_core.mcp.server import Limits, McpServer, McpServerDeps
 from agent_core.mcp.tool import McpTool
-from agent_core.resources.load_result import Loaded, Problem
+from agent_core.resources.load_result import LoadedResources, LoadProblem
 from agent_core.tools import Tool
 
 WAIT_S: Final = 10.0
 """Longest wait of a run for starting servers; a slower server is available from a later run."""
 
-Reply = Literal["always", "session", "no", "never"]
+McpApprovalReply = Literal["always", "session", "no", "never"]
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Approval(Value, frozen=True, kw_only=True):
     server: Server
     about: str
     """How it is reached, and what holds it in."""
-    news: News
+    news: ToolListDiff
     unasked: tuple[str, ...]
     """Tools that would run without asking, since the server marks them as read-only."""
     is_first: bool
@@ -57,12 +57,12 @@ class Approval(Value, frozen=True, kw_only=True):
 class Approves(Protocol):
     """Asks a person about a server."""
 
-    async def __call__(self, approval: Approval, /, *, run: RunId) -> Reply:
+    async def __call__(self, approval: Approval, /, *, run: RunId) -> McpApprovalReply:
         """Ask and wait; silence, and nobody to ask, is a no."""
         ...
 
 
-class Toolbox(Protocol):
+class McpToolRegistry(Protocol):
     """Where tools are put for models to see."""
 
     @property
@@ -75,7 +75,7 @@ class Toolbox(Protocol):
         ...
 
 
-class Around(Value, frozen=True, kw_only=True):
+class McpDeps(Value, frozen=True, kw_only=True):
     """Dependencies of the servers of a session."""
 
     files: ServerFiles
@@ -93,7 +93,7 @@ class _Kept(Struct, kw_only=True):
     """State of one server."""
 
     server: McpServer
-    word: Word | None = None
+    word: ServerApproval | None = None
     """The user's decision on it, permanent or for this session."""
     declined: frozenset[str] = frozenset()
     """Hashes of what somebody said no to, for as long as the session is open."""
@@ -104,19 +104,19 @@ class McpServers:
 
     def __init__(
         self,
-        around: Around,
+        around: McpDeps,
         *,
-        toolbox: Toolbox,
+        toolbox: McpToolRegistry,
         approves: Approves,
-        say: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
         self._around = around
         self._toolbox = toolbox
         self._approves = approves
-        self._say = say
+        self._report = report
         self._kept: dict[str, _Kept] = {}
         self._tools: dict[tuple[str, str], McpTool] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._group: TaskGroup | None = None
 
     def live_in(self, group: TaskGroup) -> None:
@@ -163,27 +163,27 @@ class McpServers:
                 self._kept[name] = await self._began(server)
         return defined
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Read the files again, and forget what failed: the next run tries it anew. Never raises."""
-        self._told.clear()
+        self._reported.clear()
         for name, kept in tuple(self._kept.items()):
             if kept.server.has_failed and kept.server.state != "ready":
                 kept.server.stop()
                 del self._kept[name]
         defined = await self.look()
-        return Loaded(problems=tuple(Problem(message=one) for one in defined.problems))
+        return LoadedResources(problems=tuple(LoadProblem(message=one) for one in defined.problems))
 
     async def _began(self, server: Server) -> _Kept:
         around = self._around
-        surroundings = Surroundings(
-            opens=around.opens, limits=around.limits, tools_changed=self._take, say=self._tell
+        surroundings = McpServerDeps(
+            opens=around.opens, limits=around.limits, tools_changed=self._take, report=self._tell
         )
         made = McpServer(server, surroundings)
         if self._group is not None:
             self._group.start_soon(made.keep)
         kept = _Kept(server=made)
         try:
-            kept.word = await to_thread.run_sync(around.store.word, key_of(server, around.root))
+            kept.word = await to_thread.run_sync(around.store.approval, key_of(server, around.root))
         except TillerError as error:
             self._tell(str(error))
         return kept
@@ -221,7 +221,7 @@ class McpServers:
         if word is not None and word.said == "refused":
             return
         way = _way(server)
-        news = await to_thread.run_sync(partial(compared, tools, word, way=way))
+        news = await to_thread.run_sync(partial(compare_tools, tools, word, way=way))
         new = frozenset(one.hash for one in tools if not is_approved(one, word, way=way))
         if not news.must_ask or new <= kept.declined:
             return
@@ -240,14 +240,14 @@ class McpServers:
             )
             return
         # What came while somebody thought is not what they said yes to.
-        kept.word = fresh_word("refused" if reply == "never" else "approved", tools, way=way)
+        kept.word = new_approval("refused" if reply == "never" else "approved", tools, way=way)
         if reply != "session":
             await self._keep(server, kept.word)
 
-    async def _keep(self, server: Server, word: Word) -> None:
+    async def _keep(self, server: Server, word: ServerApproval) -> None:
         around = self._around
         keep = partial(
-            around.store.say, key_of(server, around.root), word, at_ms=around.clock.now_ms()
+            around.store.record, key_of(server, around.root), word, at_ms=around.clock.now_ms()
         )
         try:
             await to_thread.run_sync(keep)
@@ -258,9 +258,9 @@ class McpServers:
 
     def _tell(self, text: str) -> None:
         """Report a text once: the servers are checked before each run. `reload` reports it again."""
-        if text not in self._told:
-            self._told.add(text)
-            self._say(text)
+        if text not in self._reported:
+            self._reported.add(text)
+            self._report(text)
 
 
 def _way(server: Server) -> str:
@@ -273,7 +273,7 @@ def _way(server: Server) -> str:
     match server.way:
         case Stdio() as way:
             needs = sorted(way.needs)
-            told = (way.argv, str(way.cwd), needs, way.contained, sorted(way.env))
+            identity = (way.argv, str(way.cwd), needs, way.contained, sorted(way.env))
         case Http(url=url, headers=headers):
-            told = (url, sorted(headers))
-    return hashlib.sha256(repr(told).encode("utf-8", "replace")).hexdigest()
+            identity = (url, sorted(headers))
+    return hashlib.sha256(repr(identity).encode("utf-8", "replace")).hexdigest()

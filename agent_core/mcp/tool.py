@@ -10,7 +10,7 @@ from anyio import current_time, to_thread
 from agent_core.kernel import JsonObject
 from agent_core.kernel.visible_text import one_line
 from agent_core.mcp.declarations import Declared
-from agent_core.mcp.port import Progress, ServerFailed
+from agent_core.mcp.port import McpProgress, ServerFailed
 from agent_core.mcp.results import Pictures, result_of
 from agent_core.mcp.server import McpServer
 from agent_core.tools import ToolContext, ToolResult, ToolSpec, error_result
@@ -81,7 +81,9 @@ class McpTool:
                     f"{changed} The user is asked when the next run begins; go on without it.",
                     happened=f"{changed} You are asked when the next run begins.",
                 )
-            answer = await server.call(declared.name, arguments, progress=_Told(context.output))
+            answer = await server.call(
+                declared.name, arguments, progress=_ProgressPrinter(context.output)
+            )
         except ServerFailed as error:
             return error_result(f"{self._spec.name}: {error}", details=self._details())
         make = partial(
@@ -97,21 +99,21 @@ class McpTool:
         return {"server": self._server.server.name, "tool": self.declared.name}
 
 
-class _Told:
+class _ProgressPrinter:
     """Shows progress, but not more of it than anyone can read."""
 
     def __init__(self, output: Callable[[str], None]) -> None:
         self._output = output
-        self._told_at_s = -math.inf
+        self._printed_at_s = -math.inf
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: McpProgress) -> None:
         now_s = current_time()
-        if now_s < self._told_at_s + TELL_S:
+        if now_s < self._printed_at_s + TELL_S:
             return
-        self._told_at_s = now_s
+        self._printed_at_s = now_s
         of = "" if progress.total is None else f"/{progress.total:g}"
-        words = one_line(progress.message or "")[:SHOWN_CHARS]
-        self._output(f"{progress.done:g}{of} {words}".rstrip() + "\n")
+        message = one_line(progress.message or "")[:SHOWN_CHARS]
+        self._output(f"{progress.done:g}{of} {message}".rstrip() + "\n")
 
 
 def _spec(name: str, declared: Declared, *, server: str) -> ToolSpec:

@@ -1,6 +1,6 @@
 """Messages of a conversation, with their text, images, thoughts and tool calls."""
 
-from agent_core.messages.partial_answer import Draft
+from agent_core.messages.partial_answer import PartialAnswer
 from agent_core.messages.values import (
     AssistantContent,
     AssistantMessage,
@@ -30,9 +30,9 @@ __all__ = [
     "CompactionSummaryMessage",
     "Cost",
     "CustomMessage",
-    "Draft",
     "Image",
     "Message",
+    "PartialAnswer",
     "StopReason",
     "Text",
     "Thinking",

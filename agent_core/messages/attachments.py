@@ -29,17 +29,17 @@ def attachment_name(text: str) -> str | None:
     return _base_name(uri) if uri else tag
 
 
-def own_words(texts: Iterable[str]) -> list[str]:
+def user_texts(texts: Iterable[str]) -> list[str]:
     """Return the user's own words; with none, the names of what was sent along."""
-    words: list[str] = []
+    typed: list[str] = []
     names: list[str] = []
     for text in texts:
         name = attachment_name(text)
         if name is None:
-            words.append(text)
+            typed.append(text)
         else:
             names.append(name)
-    return words if any(one.strip() for one in words) else [one for one in names if one]
+    return typed if any(one.strip() for one in typed) else [one for one in names if one]
 
 
 def _base_name(uri: str) -> str:

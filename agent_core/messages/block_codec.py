@@ -13,7 +13,7 @@ from agent_core.messages.values import (
     UserContent,
 )
 
-Block = UserContent | AssistantContent
+MessageBlock = UserContent | AssistantContent
 
 NOTHING: JsonObject = MappingProxyType(dict[str, JsonValue]())
 
@@ -73,7 +73,7 @@ def one_alone(value: JsonValue) -> tuple[Text | ToolCall] | None:
     return (ToolCall(id=ToolCallId(call_id), name=name, arguments=arguments),)
 
 
-def decode_blocks(value: JsonValue) -> tuple[tuple[Block, ...], bool]:
+def decode_blocks(value: JsonValue) -> tuple[tuple[MessageBlock, ...], bool]:
     """Read content of any kind; blocks that we do not know are left out."""
     if isinstance(value, str):
         return ((Text(text=value),) if value else ()), True
@@ -81,7 +81,7 @@ def decode_blocks(value: JsonValue) -> tuple[tuple[Block, ...], bool]:
         return (), True
     if not isinstance(value, list):
         return (), False
-    found: list[Block] = []
+    found: list[MessageBlock] = []
     whole = True
     for raw in value:
         part, shown = _block(raw)
@@ -92,7 +92,7 @@ def decode_blocks(value: JsonValue) -> tuple[tuple[Block, ...], bool]:
     return tuple(found), whole
 
 
-def encode_blocks(content: Iterable[Block]) -> list[JsonValue]:
+def encode_blocks(content: Iterable[MessageBlock]) -> list[JsonValue]:
     """Write content as a list of blocks."""
     return [_encode_block(part) for part in content]
 
@@ -104,13 +104,13 @@ def put_text(out: dict[str, JsonValue], key: str, value: str | None) -> dict[str
     return out
 
 
-def _block(raw: JsonValue) -> tuple[Block | None, bool]:
+def _block(raw: JsonValue) -> tuple[MessageBlock | None, bool]:
     """Read one block; None when it is not one that we know or lacks what it is about."""
     if not isinstance(raw, dict):
         return None, False
     kind = raw.get("type")
     if kind == "text":
-        return _words(raw)
+        return _text_block(raw)
     if kind == "toolCall":
         return _tool_call(raw)
     if kind == "thinking":
@@ -122,7 +122,7 @@ def _block(raw: JsonValue) -> tuple[Block | None, bool]:
     return None, False
 
 
-def _words(raw: JsonObject) -> tuple[Text | None, bool]:
+def _text_block(raw: JsonObject) -> tuple[Text | None, bool]:
     text = raw.get("text")
     if not isinstance(text, str):
         return None, False
@@ -164,7 +164,7 @@ def _tool_call(raw: JsonObject) -> tuple[ToolCall | None, bool]:
     return part, whole and part.arguments_error == error and _CALL_KEYS.issuperset(raw)
 
 
-def _encode_block(part: Block) -> dict[str, JsonValue]:
+def _encode_block(part: MessageBlock) -> dict[str, JsonValue]:
     match part:
         case Text():
             return put_text({"type": "text", "text": part.text}, "textSignature", part.signature)

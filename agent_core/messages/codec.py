@@ -76,7 +76,7 @@ def decode_odd(raw: JsonObject, *, at_ms: int) -> DecodedMessage | None:
     """Do as `decode_message` does, field by field: whatever is odd about the message is kept."""
     match raw.get("role"):
         case "user":
-            content, extra = _user_content(raw, known=_USER_KEYS)
+            content, extra = _user_content(raw, fields=_USER_KEYS)
             return UserMessage(content=content, at_ms=_time(raw, at_ms)), extra
         case "assistant":
             return _assistant(raw, at_ms=at_ms)
@@ -138,7 +138,7 @@ def _assistant(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
         odd.append("usage")
     if stop is not None and stop not in STOP_REASONS:
         odd.append("stopReason")
-    return message, _extra(raw, known=_ASSISTANT_KEYS, odd=odd)
+    return message, _extra(raw, fields=_ASSISTANT_KEYS, odd=odd)
 
 
 def _tool_result(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
@@ -158,7 +158,7 @@ def _tool_result(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
         unfinished=unfinished,
         at_ms=_time(raw, at_ms),
     )
-    return message, _extra(raw, known=_RESULT_KEYS, odd=odd)
+    return message, _extra(raw, fields=_RESULT_KEYS, odd=odd)
 
 
 def _bash(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
@@ -173,11 +173,11 @@ def _bash(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
         exclude_from_context=raw.get("excludeFromContext") is True,
         at_ms=_time(raw, at_ms),
     )
-    return message, _extra(raw, known=_BASH_KEYS)
+    return message, _extra(raw, fields=_BASH_KEYS)
 
 
 def _custom(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
-    content, extra = _user_content(raw, known=_CUSTOM_KEYS)
+    content, extra = _user_content(raw, fields=_CUSTOM_KEYS)
     message = CustomMessage(
         custom_type=_text(raw, "customType"),
         content=content,
@@ -189,16 +189,16 @@ def _custom(raw: JsonObject, *, at_ms: int) -> DecodedMessage:
 
 
 def _user_content(
-    raw: JsonObject, *, known: frozenset[str]
+    raw: JsonObject, *, fields: frozenset[str]
 ) -> tuple[tuple[UserContent, ...], JsonObject]:
     content, whole = decode_user_content(raw.get("content"))
-    return content, _extra(raw, known=known, odd=() if whole else ("content",))
+    return content, _extra(raw, fields=fields, odd=() if whole else ("content",))
 
 
-def _extra(raw: JsonObject, *, known: frozenset[str], odd: Sequence[str] = ()) -> JsonObject:
-    if not odd and known.issuperset(raw):
+def _extra(raw: JsonObject, *, fields: frozenset[str], odd: Sequence[str] = ()) -> JsonObject:
+    if not odd and fields.issuperset(raw):
         return NOTHING
-    return {key: value for key, value in raw.items() if key not in known or key in odd}
+    return {key: value for key, value in raw.items() if key not in fields or key in odd}
 
 
 def _head(role: str, content: list[JsonValue]) -> dict[str, JsonValue]:

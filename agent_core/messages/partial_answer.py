@@ -3,7 +3,7 @@
 from agent_core.messages.values import AssistantContent, Text, Thinking
 
 
-class Draft:
+class PartialAnswer:
     """The words and thoughts that have come so far.
 
     Tool calls are left out on purpose: a call that was not finished is never executed, and one without

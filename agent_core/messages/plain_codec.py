@@ -94,8 +94,8 @@ def _result(raw: JsonObject, content: JsonValue, at_ms: int) -> ToolResultMessag
     call_id, tool, is_error = raw["toolCallId"], raw["toolName"], raw["isError"]
     details, duration = raw.get("details"), raw.get("durationMs")
     unfinished = unfinished_of(raw.get("unfinished"))
-    known = sum(one is not None for one in (details, duration, unfinished))
-    if len(raw) != _RESULT_FIELDS + known:
+    optional_count = sum(one is not None for one in (details, duration, unfinished))
+    if len(raw) != _RESULT_FIELDS + optional_count:
         return None
     if not (isinstance(call_id, str) and isinstance(tool, str) and isinstance(is_error, bool)):
         return None

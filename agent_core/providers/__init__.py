@@ -1,35 +1,46 @@
 """Models: the port, what is known of them, and how to find one."""
 
+from agent_core.kernel.deprecated_names import deprecated_names
 from agent_core.providers.model import (
-    Answer,
-    Api,
     CacheRetention,
     Model,
-    ModelFacts,
+    ModelInfo,
     ModelRequest,
-    Part,
     Prices,
+    StreamEvent,
+    StreamFinished,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     ToolCallStart,
     ToolDeclaration,
     UsageUpdate,
+    WireApi,
 )
 
 __all__ = [
-    "Answer",
-    "Api",
     "CacheRetention",
     "Model",
-    "ModelFacts",
+    "ModelInfo",
     "ModelRequest",
-    "Part",
     "Prices",
+    "StreamEvent",
+    "StreamFinished",
     "TextDelta",
     "ThinkingDelta",
     "ToolCallDelta",
     "ToolCallStart",
     "ToolDeclaration",
     "UsageUpdate",
+    "WireApi",
 ]
+
+__getattr__ = deprecated_names(
+    __name__,
+    {
+        "Answer": "StreamFinished",
+        "Api": "WireApi",
+        "ModelFacts": "ModelInfo",
+        "Part": "StreamEvent",
+    },
+)

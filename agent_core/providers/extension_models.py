@@ -5,22 +5,24 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from agent_core.kernel.values import Value
-from agent_core.providers.auth.authenticator import Access
+from agent_core.providers.auth.authenticator import Authenticator
 from agent_core.providers.auth.oauth import OAuthFacts
 from agent_core.providers.catalog.models_file import ProviderShape
-from agent_core.providers.model import Model, ModelFacts
+from agent_core.providers.model import Model, ModelInfo
 
-Adapter = Callable[[ModelFacts, Access], Model]
+ExtensionModelFactory = Callable[[ModelInfo, Authenticator], Model]
 """Makes a model ready to be asked."""
 
 
-class Brought(Value, frozen=True, kw_only=True):
+class ExtensionModels(Value, frozen=True, kw_only=True):
     """Everything by the name of the provider."""
 
     shapes: Mapping[str, ProviderShape] = msgspec.field(default_factory=dict[str, ProviderShape])
     oauth: Mapping[str, OAuthFacts] = msgspec.field(default_factory=dict[str, OAuthFacts])
-    adapters: Mapping[str, Adapter] = msgspec.field(default_factory=dict[str, Adapter])
+    adapters: Mapping[str, ExtensionModelFactory] = msgspec.field(
+        default_factory=dict[str, ExtensionModelFactory]
+    )
     """Answer in the place of those of the wire format."""
 
 
-NOTHING = Brought()
+NOTHING = ExtensionModels()

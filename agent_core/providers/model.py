@@ -11,7 +11,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Usage
 
-Api = Literal[
+WireApi = Literal[
     "anthropic-messages",
     "openai-completions",
     "openai-responses",
@@ -46,12 +46,12 @@ class PriceTier(Value, frozen=True, kw_only=True):
     prices: Prices
 
 
-class ModelFacts(Value, frozen=True, kw_only=True):
+class ModelInfo(Value, frozen=True, kw_only=True):
     """Facts about a model."""
 
     provider: str
     id: str
-    api: Api
+    api: WireApi
     name: str
     context_window: int
     """Tokens; 0 when unknown."""
@@ -139,13 +139,15 @@ class UsageUpdate(Value, frozen=True, kw_only=True):
     """With its cost, where the prices are known."""
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class StreamFinished(Value, frozen=True, kw_only=True):
     """The whole answer; always the last part of a stream that did not fail."""
 
     message: AssistantMessage
 
 
-Part = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | UsageUpdate | Answer
+StreamEvent = (
+    TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | UsageUpdate | StreamFinished
+)
 """Adapters merge what arrives in one network chunk: adjacent deltas of one kind come as one part."""
 
 
@@ -153,13 +155,13 @@ class Model(Protocol):
     """A model that can be asked."""
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         """Facts about the model."""
         ...
 
     def stream(
         self, request: ModelRequest
-    ) -> AbstractAsyncContextManager[AsyncGenerator[Part, None]]:
+    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
         """Ask; leaving the context closes the connection at once, also on cancellation.
 
         Raises:

@@ -12,10 +12,10 @@ from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.providers.auth.authenticator import Access
-from agent_core.providers.auth.credentials import Credentials
+from agent_core.providers.auth.authenticator import Authenticator
+from agent_core.providers.auth.credentials import ProviderCredentials
 from agent_core.providers.auth.store import AuthStore
-from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.catalog.local_servers import FoundServer, local_model, local_servers
 from agent_core.providers.catalog.models_file import (
     CONTEXT_WINDOW,
@@ -24,20 +24,20 @@ from agent_core.providers.catalog.models_file import (
     load_models_file,
 )
 from agent_core.providers.catalog.provider_state import ProviderState, state_of
-from agent_core.providers.catalog.provider_table import Ground, known_with
+from agent_core.providers.catalog.provider_table import ProviderConfig, build_provider_table
 from agent_core.providers.catalog.references import (
+    ModelScope,
     Named,
-    Scope,
     exactly,
     matching,
     without_date,
     without_level,
 )
-from agent_core.providers.extension_models import NOTHING, Adapter, Brought
+from agent_core.providers.extension_models import NOTHING, ExtensionModelFactory, ExtensionModels
 from agent_core.providers.messages.thinking_level import LEVELS
-from agent_core.providers.model import Api, Model, ModelFacts
+from agent_core.providers.model import Model, ModelInfo, WireApi
 
-Opener = Callable[[ModelFacts, Access], Model]
+ModelFactory = Callable[[ModelInfo, Authenticator], Model]
 """Makes a model of one API, ready to be asked."""
 
 NO_MODEL = (
@@ -49,10 +49,10 @@ NEVER_BY_CHANCE = ("embedded",)
 """Providers that are used only when they are named."""
 
 
-class Choice(Value, frozen=True, kw_only=True):
+class ChosenModel(Value, frozen=True, kw_only=True):
     """The model to use."""
 
-    model: ModelFacts | None
+    model: ModelInfo | None
     fallback_message: str | None = None
     """Set when it is not the one that was wished for, or when there is none: why, for the user."""
     thinking: ThinkingLevel | None = None
@@ -70,15 +70,15 @@ class ModelRegistry:
     def __init__(
         self,
         *,
-        openers: Mapping[Api, Opener],
+        openers: Mapping[WireApi, ModelFactory],
         environment: Mapping[str, str],
         file: ModelsFile | None = None,
         models_path: Path | None = None,
-        extra: Sequence[ProviderFacts] = (),
+        extra: Sequence[ProviderInfo] = (),
         auth: AuthStore | None = None,
         keys: Mapping[str, str] | None = None,
         redactor: Redactor | None = None,
-        brought: Brought = NOTHING,
+        brought: ExtensionModels = NOTHING,
     ) -> None:
         """Lay the user's files over what is known.
 
@@ -94,26 +94,28 @@ class ModelRegistry:
             brought: Models and providers of extensions.
         """
         self._openers = openers
-        self._ground = Ground(file or ModelsFile(), extra, auth, keys or {}, environment, redactor)
+        self._ground = ProviderConfig(
+            file or ModelsFile(), extra, auth, keys or {}, environment, redactor
+        )
         self._models_path = models_path
         self._brought = brought
         self.servers: tuple[FoundServer, ...] = ()
-        self._adapters: Mapping[str, Adapter] = {}
-        self._providers: dict[str, ProviderFacts] = {}
-        self._credentials: Mapping[str, Credentials] = {}
+        self._adapters: Mapping[str, ExtensionModelFactory] = {}
+        self._providers: dict[str, ProviderInfo] = {}
+        self._credentials: Mapping[str, ProviderCredentials] = {}
         self.secret_variables = frozenset[str]()
         self.problems: tuple[ConfigError, ...] = ()
-        self.bring(brought)
+        self.set_extension_models(brought)
 
-    def bring(self, brought: Brought) -> None:
+    def set_extension_models(self, brought: ExtensionModels) -> None:
         """Replace the models of extensions by these; the user's own models.json has precedence over them."""
         self._brought = brought
-        known = known_with(self._ground, brought)
+        table = build_provider_table(self._ground, brought)
         self._adapters = brought.adapters
-        self._providers = {provider.id: provider for provider in known.providers}
-        self._credentials = known.credentials
-        self.secret_variables = known.secret_variables
-        self.problems = known.problems
+        self._providers = {provider.id: provider for provider in table.providers}
+        self._credentials = table.credentials
+        self.secret_variables = table.secret_variables
+        self.problems = table.problems
         for server in self.servers:
             self._add_models(server)
 
@@ -129,16 +131,16 @@ class ModelRegistry:
         if servers == "find":
             self.servers = await local_servers(self.providers())
         if changed or servers == "find":
-            self.bring(self._brought)
+            self.set_extension_models(self._brought)
         return changed
 
     async def _read_models(self) -> bool:
         if self._models_path is None:
             return False
-        file, known = await load_models_file(self._models_path), self._ground.file
-        same_problems = [*map(str, file.problems)] == [*map(str, known.problems)]
+        file, previous = await load_models_file(self._models_path), self._ground.file
+        same_problems = [*map(str, file.problems)] == [*map(str, previous.problems)]
         self._ground = replace(self._ground, file=file)
-        return not (same_problems and file.providers == known.providers)
+        return not (same_problems and file.providers == previous.providers)
 
     def _add_models(self, server: FoundServer) -> None:
         provider = self._providers.get(server.provider)
@@ -148,7 +150,7 @@ class ModelRegistry:
         more = tuple(one for one in server.models if one.id not in listed)
         self._providers[provider.id] = replace(provider, models=(*provider.models, *more))
 
-    def providers(self) -> tuple[ProviderFacts, ...]:
+    def providers(self) -> tuple[ProviderInfo, ...]:
         """List the providers, the known ones first."""
         return tuple(self._providers.values())
 
@@ -158,9 +160,9 @@ class ModelRegistry:
             name: state_of(one, self._credentials[name]) for name, one in self._providers.items()
         }
 
-    def models(self) -> tuple[ModelFacts, ...]:
+    def models(self) -> tuple[ModelInfo, ...]:
         """List every model whose API is spoken."""
-        return tuple(model for model in self._known() if model.api in self._openers)
+        return tuple(model for model in self._all_models() if model.api in self._openers)
 
     def auth(self, provider: str) -> Literal["ok", "missing"]:
         """Return whether a provider can be asked."""
@@ -172,13 +174,13 @@ class ModelRegistry:
         found = self._credentials.get(provider)
         return None if found is None else found.source()
 
-    def find(self, ref: str) -> ModelFacts:
+    def find(self, ref: str) -> ModelInfo:
         """Find a model by `provider/id`, or by its id alone when no other provider has it.
 
         Raises:
             ModelUnknown: There is none; the text suggests the nearest names.
         """
-        everything = self._known()
+        everything = self._all_models()
         same = exactly(ref, everything)
         if len(same) == 1:
             return same[0]
@@ -203,16 +205,16 @@ class ModelRegistry:
         bare, level = without_level(ref)
         ways: list[tuple[str, ThinkingLevel | None]] = [(ref, None), (bare, level)]
         for name, thinking in ways:
-            if same := exactly(name, self._known()):
+            if same := exactly(name, self._all_models()):
                 model = self.find(name) if len(same) > 1 else next(iter(same))
                 return Named(model=model, thinking=thinking)
-        fitting = matching(bare, self._known())
+        fitting = matching(bare, self._all_models())
         if fitting:
             ready = [model for model in fitting if self._can_be_asked(model)]
             return Named(model=next(iter((*ready, *fitting))), thinking=level)
         return Named(model=self.find(bare if level else ref), thinking=level)
 
-    def usable(self, ref: str) -> ModelFacts:
+    def usable(self, ref: str) -> ModelInfo:
         """Find a model that can be asked, as people name one.
 
         Raises:
@@ -220,15 +222,17 @@ class ModelRegistry:
         """
         return self._checked(self.resolve(ref).model)
 
-    def available(self) -> tuple[ModelFacts, ...]:
+    def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked, also those that are used only when they are named."""
-        return tuple(model for model in self._known() if self._can_be_asked(model))
+        return tuple(model for model in self._all_models() if self._can_be_asked(model))
 
-    def scope(self, patterns: Sequence[str]) -> Scope:
+    def scope(self, patterns: Sequence[str]) -> ModelScope:
         """Return the models to cycle through: the matches of the patterns, or without patterns those with a key."""
         if not patterns:
-            ready = tuple(Named(model=one) for one in self._known() if self._comes_by_chance(one))
-            return Scope(models=ready)
+            ready = tuple(
+                Named(model=one) for one in self._all_models() if self._comes_by_chance(one)
+            )
+            return ModelScope(models=ready)
         chosen: dict[str, Named] = {}
         problems: list[str] = []
         for pattern in patterns:
@@ -237,7 +241,7 @@ class ModelRegistry:
                 _ = chosen.setdefault(one.model.ref, one)
             if not found:
                 problems.append(f"scopedModels: {pattern!r} stands for no model that can be used")
-        return Scope(models=tuple(chosen.values()), problems=tuple(problems))
+        return ModelScope(models=tuple(chosen.values()), problems=tuple(problems))
 
     def choose(
         self,
@@ -246,7 +250,7 @@ class ModelRegistry:
         session: str | None = None,
         settings: str | None = None,
         provider: str | None = None,
-    ) -> Choice:
+    ) -> ChosenModel:
         """Choose the model of the request, else of the session, else of the settings, else the first with a key.
 
         Only a request may use patterns; the session and the settings name exactly one model.
@@ -262,7 +266,7 @@ class ModelRegistry:
         """
         if request is not None:
             named = self.resolve(request)
-            return Choice(model=self._checked(named.model), thinking=named.thinking)
+            return ChosenModel(model=self._checked(named.model), thinking=named.thinking)
         troubles: list[str] = []
         first = partial(_first_of, providers=self._providers, spoken=self._openers)
         wishes = (
@@ -278,13 +282,13 @@ class ModelRegistry:
             except ModelUnknown as error:
                 troubles.append(f"{whose} cannot be used: {error}")
                 continue
-            return Choice(model=model, fallback_message=_told(troubles, model))
-        model = next((one for one in self._known() if self._comes_by_chance(one)), None)
+            return ChosenModel(model=model, fallback_message=_fallback_message(troubles, model))
+        model = next((one for one in self._all_models() if self._comes_by_chance(one)), None)
         if model is None:
-            return Choice(model=None, fallback_message="; ".join((*troubles, NO_MODEL)))
-        return Choice(model=model, fallback_message=_told(troubles, model))
+            return ChosenModel(model=None, fallback_message="; ".join((*troubles, NO_MODEL)))
+        return ChosenModel(model=model, fallback_message=_fallback_message(troubles, model))
 
-    def open(self, ref: str | ModelFacts) -> Model:
+    def open(self, ref: str | ModelInfo) -> Model:
         """Return a model ready to be asked.
 
         Raises:
@@ -295,7 +299,7 @@ class ModelRegistry:
         opener = self._adapters.get(model.provider) or self._openers[model.api]
         return opener(model, access)
 
-    def _known(self) -> tuple[ModelFacts, ...]:
+    def _all_models(self) -> tuple[ModelInfo, ...]:
         return tuple(model for provider in self._providers.values() for model in provider.models)
 
     def _of_pattern(self, pattern: str) -> Sequence[Named]:
@@ -306,10 +310,10 @@ class ModelRegistry:
         bare, _ = without_level(pattern)
         if exactly(pattern, (one.model,)) or exactly(bare, (one.model,)):
             return (one,)
-        many = matching(bare, self._known()) or (one.model,)
+        many = matching(bare, self._all_models()) or (one.model,)
         return [Named(model=model, thinking=one.thinking) for model in many]
 
-    def _unlisted(self, ref: str) -> ModelFacts | None:
+    def _unlisted(self, ref: str) -> ModelInfo | None:
         """Return a snapshot of a known model, or a model of a provider that has others than are listed."""
         name, _, identity = ref.partition("/")
         provider = self._providers.get(name)
@@ -324,7 +328,7 @@ class ModelRegistry:
             return local_model(provider, identity)
         return provider.unlisted(identity, context_window=CONTEXT_WINDOW, max_tokens=MAX_TOKENS)
 
-    def _checked(self, model: ModelFacts) -> ModelFacts:
+    def _checked(self, model: ModelInfo) -> ModelInfo:
         if model.api not in self._openers:
             message = f"{model.ref} speaks {model.api!r}, which is not supported yet"
             raise ModelUnknown(message)
@@ -334,10 +338,10 @@ class ModelRegistry:
             raise ModelUnknown(message)
         return model
 
-    def _can_be_asked(self, model: ModelFacts) -> bool:
+    def _can_be_asked(self, model: ModelInfo) -> bool:
         return model.api in self._openers and self.auth(model.provider) == "ok"
 
-    def _comes_by_chance(self, model: ModelFacts) -> bool:
+    def _comes_by_chance(self, model: ModelInfo) -> bool:
         """Return whether a model may be chosen without being named.
 
         A model that needs no key, or that an AWS or Google account pays for, must be named.
@@ -350,8 +354,8 @@ class ModelRegistry:
 
 def _unknown(
     ref: str,
-    everything: Sequence[ModelFacts],
-    same: Sequence[ModelFacts],
+    everything: Sequence[ModelInfo],
+    same: Sequence[ModelInfo],
     *,
     problems: Sequence[ConfigError],
 ) -> ModelUnknown:
@@ -372,8 +376,8 @@ def _unknown(
 
 
 def _first_of(
-    name: str, *, providers: Mapping[str, ProviderFacts], spoken: Container[Api]
-) -> ModelFacts:
+    name: str, *, providers: Mapping[str, ProviderInfo], spoken: Container[WireApi]
+) -> ModelInfo:
     """Return the model that the name of a provider alone stands for."""
     provider = providers.get(name)
     if provider is None:
@@ -391,5 +395,5 @@ def _near(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def _told(troubles: Sequence[str], model: ModelFacts) -> str | None:
+def _fallback_message(troubles: Sequence[str], model: ModelInfo) -> str | None:
     return f"{'; '.join(troubles)}; using {model.ref}" if troubles else None

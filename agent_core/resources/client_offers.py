@@ -34,7 +34,7 @@ class OfferedRenderer(Value, frozen=True, kw_only=True):
     extension: str
 
 
-class Offered(Value, frozen=True, kw_only=True):
+class ClientOffers(Value, frozen=True, kw_only=True):
     """All of it."""
 
     keys: tuple[OfferedKey, ...] = ()
@@ -45,7 +45,7 @@ class Offered(Value, frozen=True, kw_only=True):
 class OfferSource(Protocol):
     """Holder of the extensions of a session."""
 
-    def offered(self) -> Offered:
+    def offered(self) -> ClientOffers:
         """Return what they offer now."""
         ...
 
@@ -69,9 +69,9 @@ class OfferSource(Protocol):
 class NoOffers:
     """Nothing is offered."""
 
-    def offered(self) -> Offered:
+    def offered(self) -> ClientOffers:
         """Return nothing."""
-        return Offered()
+        return ClientOffers()
 
     async def press(self, key: str) -> None:
         """Do nothing."""

@@ -23,7 +23,7 @@ QUIET_S: Final = 0.2
 """An editor writes a file in several steps; for so long nothing more must happen."""
 
 
-class FolderNews:
+class FolderChanges:
     """Paths that changed in watched folders since the last call of `next`."""
 
     def __init__(self) -> None:
@@ -66,13 +66,13 @@ class FolderWatches:
         self._lock = threading.Lock()
 
     @asynccontextmanager
-    async def watch(self, folders: Collection[Path]) -> AsyncGenerator[FolderNews]:
+    async def watch(self, folders: Collection[Path]) -> AsyncGenerator[FolderChanges]:
         """Watch what is directly in folders while the context is entered; those that are not there are left out.
 
         Raises:
             OSError: The system has no room for another watch.
         """
-        news = FolderNews()
+        news = FolderChanges()
         try:
             await to_thread.run_sync(self._join, frozenset(folders), news)
             yield news
@@ -80,7 +80,7 @@ class FolderWatches:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._leave, news)
 
-    def _join(self, folders: Collection[Path], news: FolderNews) -> None:
+    def _join(self, folders: Collection[Path], news: FolderChanges) -> None:
         with self._lock:
             for folder in folders:
                 watched = self._watched.get(folder)
@@ -89,7 +89,7 @@ class FolderWatches:
                     watched = self._watched[folder] = _Watched(observer=observer)
                 watched.readers.append(news)
 
-    def _leave(self, news: FolderNews) -> None:
+    def _leave(self, news: FolderChanges) -> None:
         ended: list[BaseObserver] = []
         with self._lock:
             for folder, watched in tuple(self._watched.items()):
@@ -112,7 +112,7 @@ class _Watched(Struct, kw_only=True):
     """One folder, and who wants to hear of it."""
 
     observer: "BaseObserver"
-    readers: list[FolderNews] = msgspec.field(default_factory=list[FolderNews])
+    readers: list[FolderChanges] = msgspec.field(default_factory=list[FolderChanges])
 
 
 def _observer(folder: Path, take: Callable[[Path], None]) -> "BaseObserver":

@@ -11,7 +11,7 @@ from agent_core.kernel.values import Value
 BLANKS = " \t\r\n"
 
 
-class Place(Value, frozen=True, kw_only=True):
+class JsonTextPosition(Value, frozen=True, kw_only=True):
     """A point in a text, both counted from 1; columns count characters."""
 
     line: int
@@ -21,7 +21,7 @@ class Place(Value, frozen=True, kw_only=True):
 class JsonTextError(ValueError):
     """The text is not what it should be, and where."""
 
-    def __init__(self, message: str, place: Place | None) -> None:
+    def __init__(self, message: str, place: JsonTextPosition | None) -> None:
         super().__init__(message)
         self.place = place
 
@@ -37,7 +37,7 @@ def read_object(text: str) -> JsonObject:
     try:
         found: JsonValue = json.loads(text, parse_constant=_refuse)  # pyright: ignore[reportAny] - a parser gives Any
     except json.JSONDecodeError as error:
-        place = Place(line=error.lineno, column=error.colno)
+        place = JsonTextPosition(line=error.lineno, column=error.colno)
         message = f"is not valid JSON: {error.msg}"
         raise JsonTextError(message, place) from error
     except RecursionError as error:
@@ -50,7 +50,7 @@ def read_object(text: str) -> JsonObject:
     return found
 
 
-def find_key(text: str, path: Sequence[str]) -> Place | None:
+def find_key(text: str, path: Sequence[str]) -> JsonTextPosition | None:
     """Find the key at the end of a path of keys; None when it is not there.
 
     Of a key that is given twice the last counts, as it does for the value.
@@ -71,10 +71,12 @@ def find_key(text: str, path: Sequence[str]) -> Place | None:
     return None if found is None else place_at(text, found)
 
 
-def place_at(text: str, index: int) -> Place:
+def place_at(text: str, index: int) -> JsonTextPosition:
     """Turn an index into a line and a column."""
     before = text[:index]
-    return Place(line=before.count("\n") + 1, column=index - (before.rfind("\n") + 1) + 1)
+    return JsonTextPosition(
+        line=before.count("\n") + 1, column=index - (before.rfind("\n") + 1) + 1
+    )
 
 
 def _member(text: str, start: int, wanted: str) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ class Resource(Value, frozen=True, kw_only=True):
     path: Path | None = None
 
 
-class Problem(Value, frozen=True, kw_only=True):
+class LoadProblem(Value, frozen=True, kw_only=True):
     """Something that could not be used as it is, and why."""
 
     message: str
@@ -34,22 +34,22 @@ class Problem(Value, frozen=True, kw_only=True):
         return readable(f"{where}: {self.message}" if where else self.message)
 
 
-class Loaded(Value, frozen=True, kw_only=True):
+class LoadedResources(Value, frozen=True, kw_only=True):
     """Result of reading resources."""
 
     resources: tuple[Resource, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
 
-    def plus(self, other: "Loaded") -> "Loaded":
+    def plus(self, other: "LoadedResources") -> "LoadedResources":
         """Return both."""
-        return Loaded(
+        return LoadedResources(
             resources=self.resources + other.resources, problems=self.problems + other.problems
         )
 
 
-class Reloads(Protocol):
+class Reloadable(Protocol):
     """Something that can be read anew while a session is open."""
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Read it again and apply it. Never raises: an error is a problem in the result."""
         ...

@@ -8,7 +8,7 @@ from agent_core.kernel.values import Value
 CommandKind = Literal["extension", "prompt", "skill", "builtin"]
 
 
-class Command(Value, frozen=True, kw_only=True):
+class SlashCommand(Value, frozen=True, kw_only=True):
     """One of them, as people choose it from a list."""
 
     name: str
@@ -26,7 +26,7 @@ class Completion(Value, frozen=True, kw_only=True):
     description: str = ""
 
 
-class Slashed(Value, frozen=True, kw_only=True):
+class SlashInvocation(Value, frozen=True, kw_only=True):
     """Words that begin with a slash, taken apart."""
 
     name: str
@@ -37,7 +37,7 @@ class Slashed(Value, frozen=True, kw_only=True):
 class CommandSource(Protocol):
     """Brings commands that run code; in a session those of extensions."""
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[SlashCommand]:
         """List them as they are now; of two of one name the first is meant."""
         ...
 
@@ -50,11 +50,11 @@ class CommandSource(Protocol):
         ...
 
 
-def slashed(text: str) -> Slashed | None:
+def slashed(text: str) -> SlashInvocation | None:
     """Parse a text that begins with a slash and a name; None when it does not."""
     if not text.startswith("/"):
         return None
     name, *rest = text[1:].split(maxsplit=1)[:2] if text[1:2].strip() else ("",)
     if not name:
         return None
-    return Slashed(name=name, arguments=rest[0].strip() if rest else "")
+    return SlashInvocation(name=name, arguments=rest[0].strip() if rest else "")

@@ -6,20 +6,20 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from agent_core.changes import Contents
-from agent_core.changes.ports.byte_files import RawFiles
-from agent_core.changes.ports.change_detector import Lookout
-from agent_core.compaction import CompactionSettings, Compactor
+from agent_core.changes import BlobStore
+from agent_core.changes.ports.byte_files import ByteFiles
+from agent_core.changes.ports.change_detector import ChangeDetector
+from agent_core.compaction import CompactionPolicy, Compactor
 from agent_core.events import (
     Event,
+    EventFeed,
+    EventSubscription,
     Failure,
-    Feed,
     PermissionMode,
-    Reader,
     RunStatus,
     SessionConfig,
     SessionConfigured,
-    SessionState,
+    SessionStateChanged,
 )
 from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookRunner
@@ -31,33 +31,33 @@ from agent_core.mcp import McpServers
 from agent_core.providers import CacheRetention
 from agent_core.providers.http.retry import is_retryable
 from agent_core.resources.folder_watch import FolderWatches
-from agent_core.resources.load_result import Reloads
+from agent_core.resources.load_result import Reloadable
 from agent_core.session.changes.checkpoints.store import Checkpoints
 from agent_core.session.changes.record import ChangeRecord
-from agent_core.session.changes.review import Review
-from agent_core.session.history.fork import Offspring
+from agent_core.session.changes.review import ChangeReviewer
+from agent_core.session.history.fork import ForkWriter
 from agent_core.session.history.recorder import Durability, Recorder
-from agent_core.session.input.commands import Commands
-from agent_core.session.input.deferred_messages import Aside
-from agent_core.session.input.message_index import KnownMessages
-from agent_core.session.input.queue import Inbox
-from agent_core.session.input.system_prompt import Prompting
-from agent_core.session.model_selection import ModelChoice, Servers
-from agent_core.session.permissions.broker import Gate
-from agent_core.session.permissions.question_prompts import Questions
-from agent_core.session.permissions.state import Standing
-from agent_core.session.permissions.trust import Trusting
+from agent_core.session.input.commands import SlashCommands
+from agent_core.session.input.deferred_messages import DeferredMessages
+from agent_core.session.input.message_index import MessageIndex
+from agent_core.session.input.queue import InputQueue
+from agent_core.session.input.system_prompt import SystemPromptSync
+from agent_core.session.model_selection import ModelSelection, Servers
+from agent_core.session.permissions.broker import PermissionBroker
+from agent_core.session.permissions.question_prompts import QuestionPrompts
+from agent_core.session.permissions.state import PermissionState
+from agent_core.session.permissions.trust import TrustManager
 from agent_core.session.redaction import EventRedaction
-from agent_core.session.runs.budgets import Allowance
-from agent_core.session.runs.continuation import RetrySettings
+from agent_core.session.runs.budgets import BudgetPolicy
+from agent_core.session.runs.retry_policy import RetryOptions
 from agent_core.session.runs.slot import Activity
-from agent_core.session.runs.usage import Tally
-from agent_core.session.snapshot import Picture
+from agent_core.session.runs.usage import UsageTracker
+from agent_core.session.snapshot import SnapshotBuilder
 from agent_core.session.tools.processes import ProcessLog
-from agent_core.session.tools.registry import Toolbox
+from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import ToolSpec
 from agent_core.tools.program_versions import ProgramVersions
-from agent_core.tools.read_cache import SeenTexts
+from agent_core.tools.read_cache import ReadCache
 from agent_core.workspace import Workspace
 from agent_core.workspace.permissions.secret_access import SecretAccess
 
@@ -68,8 +68,8 @@ SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
 class SessionOptions(Struct, kw_only=True):
     """Working options of a session; the face changes some of them between requests."""
 
-    retry: RetrySettings = msgspec.field(default_factory=RetrySettings)
-    compaction: CompactionSettings = msgspec.field(default_factory=CompactionSettings)
+    retry: RetryOptions = msgspec.field(default_factory=RetryOptions)
+    compaction: CompactionPolicy = msgspec.field(default_factory=CompactionPolicy)
     auto_compact: bool = True
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     skip_on_steer: bool = True
@@ -83,68 +83,68 @@ class SessionOptions(Struct, kw_only=True):
     """A private folder for whole outputs."""
 
 
-class Place(Struct, kw_only=True):
+class WorkspaceContext(Struct, kw_only=True):
     """Where a session works, and what it may do there."""
 
     workspace: Workspace
-    lookout: Lookout | None = None
+    detector: ChangeDetector | None = None
     """Detects file changes by commands; None: they are not detected."""
-    raw: RawFiles | None = None
+    raw: ByteFiles | None = None
     """Restores files byte for byte; None: only UTF-8 texts can be restored."""
-    standing: Standing = msgspec.field(default_factory=Standing)
+    permissions: PermissionState = msgspec.field(default_factory=PermissionState)
     allowed: PermissionMode = "yolo"
     """The most that the user's own settings allow; no editor or project goes above it."""
     processes: ProcessLog = msgspec.field(default_factory=ProcessLog)
-    allowance: Allowance = msgspec.field(default_factory=Allowance)
+    allowance: BudgetPolicy = msgspec.field(default_factory=BudgetPolicy)
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read."""
 
 
-class Voice(Struct, kw_only=True):
+class EventPublisher(Struct, kw_only=True):
     """The one way to tell something: the picture sees it, then the feed hands it on."""
 
-    feed: Feed
+    feed: EventFeed
     redaction: EventRedaction = msgspec.field(default_factory=lambda: EventRedaction(Redactor()))
-    picture: Picture = msgspec.field(default_factory=Picture)
+    picture: SnapshotBuilder = msgspec.field(default_factory=SnapshotBuilder)
     state: State = "idle"
-    is_asked: Callable[[], bool] = lambda: False
+    awaits_user: Callable[[], bool] = lambda: False
     """Whether a person is asked something without which it does not go on."""
     dropped: int = 0
     """Events of fenced runs that were not told."""
-    greetings: list[Event] = msgspec.field(default_factory=list)
+    backlog: list[Event] = msgspec.field(default_factory=list)
     """Events before the first subscription; sent to the first reader."""
     opened_after: EntryId | None = None
     """The newest entry that there was when the session was opened."""
 
-    def listen(self) -> Reader:
+    def subscribe(self) -> EventSubscription:
         """Open a reader; the first one hears what happened before."""
         reader = self.feed.subscribe()
-        greetings, self.greetings = self.greetings, []
-        for event in greetings:
-            self.say(event)
+        backlog, self.backlog = self.backlog, []
+        for event in backlog:
+            self.publish(event)
         return reader
 
-    def say(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         """Publish an event, without secrets; the end of what streams may have to wait for what follows."""
         for clean in self.redaction.clean(event):
-            stamped = self.feed.emit(clean)
-            self.picture.see(clean, stamped.at_ms)
+            stamped = self.feed.publish(clean)
+            self.picture.apply(clean, stamped.at_ms)
 
-    def say_of(self, activity: Activity, event: Event) -> None:
+    def publish_for(self, activity: Activity, event: Event) -> None:
         """Publish an event of an activity, unless that was fenced off."""
-        if activity.fenced:
+        if activity.abandoned:
             self.dropped += 1
             return
-        self.say(event)
+        self.publish(event)
 
-    def say_state(self, state: State) -> None:
+    def set_state(self, state: State) -> None:
         """Report the session's state when it changes."""
-        if state == "running" and self.is_asked():
+        if state == "running" and self.awaits_user():
             # One question of several is settled: the rest still waits for its person.
             state = "requiresAction"
         if state != self.state:
             self.state = state
-            self.say(SessionState(state=state))
+            self.publish(SessionStateChanged(state=state))
 
 
 class FollowsSettings(Protocol):
@@ -159,45 +159,45 @@ class FollowsSettings(Protocol):
         ...
 
 
-class Parts(Value, frozen=True, kw_only=True):
+class SessionContext(Value, frozen=True, kw_only=True):
     """The parts of one session, each the owner of its own state."""
 
     session: SessionId
     clock: Clock
-    voice: Voice
+    publisher: EventPublisher
     recorder: Recorder
-    offspring: Offspring
+    fork_writer: ForkWriter
     """Keeps another session where this one is kept."""
-    inbox: Inbox
-    known: KnownMessages
-    aside: Aside
-    models: ModelChoice
-    toolbox: Toolbox
+    inbox: InputQueue
+    message_index: MessageIndex
+    deferred: DeferredMessages
+    models: ModelSelection
+    toolbox: ToolRegistry
     hooks: HookRunner
     compactor: Compactor
-    tally: Tally
-    place: Place
-    contents: Contents
+    tally: UsageTracker
+    place: WorkspaceContext
+    contents: BlobStore
     """Where older versions of changed files are kept."""
     changes: ChangeRecord
-    review: Review
+    review: ChangeReviewer
     checkpoints: Checkpoints
-    gate: Gate
-    questions: Questions
+    gate: PermissionBroker
+    questions: QuestionPrompts
     servers: McpServers | None = None
     """None: there are none."""
-    trusting: Trusting | None = None
+    trusting: TrustManager | None = None
     """None: the creator of the session decided whether its workspace is trusted."""
     system_prompt: SystemPrompt
-    prompting: Prompting | None = None
+    prompting: SystemPromptSync | None = None
     """Sends only what has changed of it; None: it is sent whole with every run."""
-    commands: Commands
+    commands: SlashCommands
     settings: FollowsSettings | None = None
     """None: the session has the fixed options of its creator."""
-    reloads: list[Reloads] = msgspec.field(default_factory=list[Reloads])
+    reloads: list[Reloadable] = msgspec.field(default_factory=list[Reloadable])
     """Parts that a reload reads again; extensions add themselves."""
     options: SessionOptions
-    seen: SeenTexts = msgspec.field(default_factory=SeenTexts)
+    seen: ReadCache = msgspec.field(default_factory=ReadCache)
     """Texts of files that the model has seen."""
     versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
 
@@ -207,7 +207,7 @@ class Parts(Value, frozen=True, kw_only=True):
 
     def config(self) -> SessionConfig:
         """Return what is in force for the next request."""
-        mode: PermissionMode = self.place.standing.mode
+        mode: PermissionMode = self.place.permissions.mode
         return SessionConfig(
             model=self.models.ref,
             thinking=self.models.thinking,
@@ -216,17 +216,17 @@ class Parts(Value, frozen=True, kw_only=True):
             steering=self.inbox.steering_mode,
             follow_up=self.inbox.follow_up_mode,
             tools=self.toolbox.active_names,
-            budgets=self.place.allowance.told,
+            budgets=self.place.allowance.effective,
             offer_branch_summary=self.options.compaction.offer_branch_summary,
         )
 
 
-async def refresh_models(parts: Parts, *, servers: Servers = "keep") -> None:
+async def refresh_models(parts: SessionContext, *, servers: Servers = "keep") -> None:
     """Read models and keys again; where another model is in force by that, it is told."""
     before = parts.config()
     await parts.models.refresh(servers=servers)
     if (after := parts.config()) != before:
-        _ = parts.voice.say(SessionConfigured(config=after))
+        _ = parts.publisher.publish(SessionConfigured(config=after))
 
 
 def failure_of(error: TillerError) -> Failure:

@@ -7,23 +7,23 @@ from typing import Literal, Protocol, TypeAlias
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
 from agent_core.messages import Image, UserContent
-from agent_core.providers import Model, ModelFacts
+from agent_core.providers import Model, ModelInfo
 from agent_core.providers.catalog.provider_state import ProviderState
-from agent_core.providers.catalog.references import Named, Scope, next_of
+from agent_core.providers.catalog.references import ModelScope, Named, next_of
 from agent_core.providers.messages.thinking_level import clamp, supported
-from agent_core.session.history.entries import Draft, model_entry, thinking_entry
+from agent_core.session.history.entries import EntryFactory, model_entry, thinking_entry
 
 NO_MODEL = (
     "no model is chosen and none has credentials; set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY …), or choose a model of a "
     "server on this machine (Ollama, LM Studio, llama.cpp, vLLM)"
 )
 Choosable: TypeAlias = Literal["model", "thinking"]
-Direction: TypeAlias = Literal["forward", "backward"]
+CycleDirection: TypeAlias = Literal["forward", "backward"]
 Servers: TypeAlias = Literal["keep", "find"]
-STEPS: Mapping[Direction, Literal[1, -1]] = {"forward": 1, "backward": -1}
+STEPS: Mapping[CycleDirection, Literal[1, -1]] = {"forward": 1, "backward": -1}
 
 
-class ModelSource(Protocol):
+class ModelResolver(Protocol):
     """Where models come from."""
 
     def resolve(self, ref: str, /) -> Named:
@@ -34,11 +34,11 @@ class ModelSource(Protocol):
         """
         ...
 
-    def scope(self, patterns: Sequence[str], /) -> Scope:
+    def scope(self, patterns: Sequence[str], /) -> ModelScope:
         """Return the models to cycle through; without patterns all that have a key."""
         ...
 
-    def models(self) -> tuple[ModelFacts, ...]:
+    def models(self) -> tuple[ModelInfo, ...]:
         """List every model, also those that cannot be asked."""
         ...
 
@@ -46,7 +46,7 @@ class ModelSource(Protocol):
         """Return the providers by id, and whether they can be asked."""
         ...
 
-    def available(self) -> tuple[ModelFacts, ...]:
+    def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked."""
         ...
 
@@ -54,7 +54,7 @@ class ModelSource(Protocol):
         """Read again which models there are and what opens them; return whether models were described anew."""
         ...
 
-    def open(self, facts: ModelFacts, /) -> Model:
+    def open(self, facts: ModelInfo, /) -> Model:
         """Return that model, ready to be asked.
 
         Raises:
@@ -63,7 +63,7 @@ class ModelSource(Protocol):
         ...
 
 
-class ModelChoice:
+class ModelSelection:
     """The choice in force; it counts from the next request.
 
     `thinking` is the level wished for. It stays when the model has no such level: each request then takes the nearest
@@ -72,7 +72,7 @@ class ModelChoice:
 
     def __init__(
         self,
-        source: ModelSource,
+        source: ModelResolver,
         *,
         model: Model | None,
         thinking: ThinkingLevel,
@@ -100,10 +100,10 @@ class ModelChoice:
         self.thinking: ThinkingLevel = thinking
         self._unwritten: Container[Choosable] = unwritten
 
-    def take_unwritten(self) -> tuple[Draft, ...]:
+    def take_unwritten(self) -> tuple[EntryFactory, ...]:
         """Return, once, the entries of the choice that must be in the session file before the first message."""
         unwritten, self._unwritten = self._unwritten, ()
-        drafts: list[Draft] = []
+        drafts: list[EntryFactory] = []
         if "model" in unwritten and self._model is not None:
             drafts.append(model_entry(self._model.facts.provider, self._model.facts.id))
         if "thinking" in unwritten:
@@ -137,7 +137,7 @@ class ModelChoice:
             raise ModelUnknown(self._why_none or NO_MODEL)
         return self._model
 
-    def known(self) -> tuple[ModelFacts, ...]:
+    def all_models(self) -> tuple[ModelInfo, ...]:
         """List every model, also those that cannot be asked."""
         return self._source.models()
 
@@ -145,7 +145,7 @@ class ModelChoice:
         """Return the providers by id, and whether they can be asked."""
         return self._source.states()
 
-    def available(self) -> tuple[ModelFacts, ...]:
+    def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked."""
         return self._source.available()
 
@@ -165,7 +165,7 @@ class ModelChoice:
             with suppress(ModelUnknown):
                 self._model = self._source.open(self._source.resolve(self._model.facts.ref).model)
 
-    def scoped(self) -> Scope:
+    def scoped(self) -> ModelScope:
         """Return the models that `cycle` goes through."""
         return self._source.scope(self._scoped)
 
@@ -188,7 +188,7 @@ class ModelChoice:
             return False
         return True
 
-    def cycle(self, direction: Direction) -> Model | None:
+    def cycle(self, direction: CycleDirection) -> Model | None:
         """Choose the scoped model after or before this one; None: there is no other.
 
         Raises:
@@ -217,13 +217,13 @@ class ModelChoice:
         return model
 
 
-def sees(models: ModelChoice, content: Sequence[UserContent]) -> bool:
+def sees(models: ModelSelection, content: Sequence[UserContent]) -> bool:
     """Return whether the model in force is sent all of what the user says; without a model nobody knows yet."""
     facts = None if models.model is None else models.model.facts
     return facts is None or facts.images or not any(isinstance(part, Image) for part in content)
 
 
-def check_images(models: ModelChoice, content: Sequence[UserContent]) -> None:
+def check_images(models: ModelSelection, content: Sequence[UserContent]) -> None:
     """Check that the model in force will see what the user sends.
 
     Raises:
@@ -235,9 +235,9 @@ def check_images(models: ModelChoice, content: Sequence[UserContent]) -> None:
         raise ImagesUnsupported(message)
 
 
-def why_no_images(models: ModelChoice) -> tuple[str, str]:
+def why_no_images(models: ModelSelection) -> tuple[str, str]:
     """Return why the model in force is sent no images, and what changes that."""
-    if any(one.images for one in models.known() if one.ref == models.ref):
+    if any(one.images for one in models.all_models() if one.ref == models.ref):
         return "the setting images.blockImages holds them back", "turn it off"
     return (
         "it takes text alone",

@@ -3,9 +3,9 @@
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import decode, encode
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.entries import data_entry
-from agent_core.session.runs.slot import Runs
+from agent_core.session.runs.slot import ActivitySlot
 from agent_core.transcript.entries import WholeEntry
 
 OURS = "tiller."
@@ -14,7 +14,7 @@ OURS = "tiller."
 class ProgramView:
     """Data that a program stores in the session, and the state that it checks before it acts."""
 
-    def __init__(self, parts: Parts, runs: Runs) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
         self._parts = parts
         self._runs = runs
 
@@ -24,7 +24,7 @@ class ProgramView:
         return self._runs.current is None
 
     @property
-    def has_waiting_words(self) -> bool:
+    def has_pending_messages(self) -> bool:
         """Whether words wait in the queue."""
         return bool(self._parts.inbox.items())
 

@@ -13,10 +13,10 @@ from agent_core.events.questions import QuestionRequested
 from agent_core.events.streams import StreamKey, stream_of, streams_ended_by
 from agent_core.events.union import Delta
 from agent_core.kernel import JsonValue
-from agent_core.kernel.redaction.redactor import Cleaner, HeldOnly, RedactedStream, Redactor
+from agent_core.kernel.redaction.redactor import HeldOnly, RedactedStream, Redactor, TextRedactor
 from agent_core.messages import Image, Thinking
 
-Value = TypeVar("Value")
+Redactable = TypeVar("Redactable")
 
 NAMES: Final = frozenset(
     {
@@ -28,9 +28,9 @@ NAMES: Final = frozenset(
 """Fields that hold no words but ids, names and what only a provider can read."""
 
 
-def redacted(value: Value, cleaner: Cleaner) -> Value:
+def redacted(value: Redactable, cleaner: TextRedactor) -> Redactable:
     """Return a frozen value with the secrets in all its texts redacted; a value without secrets is the same object."""
-    return cast("Value", _redacted(value, cleaner))  # the walk keeps every type
+    return cast("Redactable", _redacted(value, cleaner))  # the walk keeps every type
 
 
 def long_texts(value: object) -> Iterator[str]:
@@ -55,7 +55,7 @@ def long_texts(value: object) -> Iterator[str]:
             return
 
 
-def _redacted(value: object, cleaner: Cleaner) -> object:
+def _redacted(value: object, cleaner: TextRedactor) -> object:
     match value:
         case None | bool() | int() | float() | Image():
             return value
@@ -73,7 +73,7 @@ def _redacted(value: object, cleaner: Cleaner) -> object:
             return value
 
 
-def _redacted_fields(value: Struct, cleaner: Cleaner) -> object:
+def _redacted_fields(value: Struct, cleaner: TextRedactor) -> object:
     changed: dict[str, object] = {}
     for name in _worded(type(value)):
         before = cast("object", getattr(value, name))
@@ -128,6 +128,6 @@ class EventRedaction:
         return (replace(event, text=text),) if text else ()
 
     def _rest(self, key: StreamKey) -> Iterator[Event]:
-        known = self._streams.pop(key, None)
-        if known is not None and (text := known[0].finish()):
-            yield replace(known[1], text=text)
+        pending = self._streams.pop(key, None)
+        if pending is not None and (text := pending[0].finish()):
+            yield replace(pending[1], text=text)

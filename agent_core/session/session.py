@@ -3,42 +3,48 @@
 from collections.abc import Sequence
 
 from agent_core.events import (
-    CustomMark,
+    EventSubscription,
+    InjectedBy,
     InputSource,
-    Reader,
     RunResult,
 )
 from agent_core.kernel import ItemId, JsonValue, MessageId, RunId
 from agent_core.messages import UserContent
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.compaction import Compaction
 from agent_core.session.history.compaction_request import CompactReceipt, request_compaction
-from agent_core.session.input.submission import AddDelivery, Deliver, IfIdle, Intake, Receipt
+from agent_core.session.input.submission import (
+    AddDelivery,
+    Deliver,
+    IfIdle,
+    PromptSubmitter,
+    Receipt,
+)
 from agent_core.session.runs.cancel import (
     CancelResult,
+    CancelTarget,
     QueueFate,
-    Scope,
     cancel_activity,
     end_everything,
 )
-from agent_core.session.runs.retry import Retrying
-from agent_core.session.runs.slot import Runs
-from agent_core.session.runs.starter import Starter
-from agent_core.session.session_views import Views
+from agent_core.session.runs.retry import RunRetrier
+from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.starter import RunStarter
+from agent_core.session.session_views import SessionViews
 from agent_core.session.tools.user_bash import BashResult, UserBash
 
 
-class AgentSession(Views):
+class AgentSession(SessionViews):
     """One conversation in one workspace: give it words, watch its events, end it.
 
     A session lives inside the context that opened it. All methods are for the loop's thread.
     """
 
-    def __init__(self, parts: Parts, runs: Runs) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
         self._compaction = Compaction(parts)
         self._bash = UserBash(parts, runs)
-        super().__init__(parts, runs, Starter(parts, runs, compaction=self._compaction))
-        self._intake = Intake(parts, runs, self._starter)
+        super().__init__(parts, runs, RunStarter(parts, runs, compaction=self._compaction))
+        self._intake = PromptSubmitter(parts, runs, self._starter)
 
     async def prompt(
         self,
@@ -114,14 +120,14 @@ class AgentSession(Views):
             RunNotActive: It left nothing undone.
             ModelUnknown: There is no usable model.
         """
-        return await Retrying(self._parts, self._runs, self._starter).retry(run)
+        return await RunRetrier(self._parts, self._runs, self._starter).retry(run)
 
     async def abort(
         self,
         *,
         run: RunId | None = None,
         item: ItemId | None = None,
-        scope: Scope = "session",
+        scope: CancelTarget = "session",
         queue: QueueFate = "keep",
         grace_s: float | None = None,
         wait_s: float | None = None,
@@ -194,7 +200,7 @@ class AgentSession(Views):
             ModelUnknown: A run would start, and there is no usable model.
             StorageError: The message could not be written; nothing of it is stored.
         """
-        mark = CustomMark(custom_type=custom_type, display=display, details=details)
+        mark = InjectedBy(custom_type=custom_type, display=display, details=details)
         return await self._intake.add(content, mark=mark, delivery=delivery)
 
     async def compact(
@@ -223,9 +229,9 @@ class AgentSession(Views):
             go_on=self._starter.go_on,
         )
 
-    def subscribe(self) -> Reader:
+    def subscribe(self) -> EventSubscription:
         """Open a reader of all events from now on; the caller closes it."""
-        return self._parts.voice.listen()
+        return self._parts.publisher.subscribe()
 
     async def wait(self, run: RunId) -> RunResult | None:
         """Wait for a run's end; None when the run is not known (any more)."""

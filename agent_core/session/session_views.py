@@ -3,23 +3,23 @@
 from agent_core.kernel import SessionId
 from agent_core.session.changes.checkpoints.view import CheckpointView
 from agent_core.session.changes.view import ChangesView
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.tree_view import TreeView
 from agent_core.session.input.queue_view import QueueView
 from agent_core.session.input.resource_view import ResourceView
 from agent_core.session.permissions.question_view import QuestionView
 from agent_core.session.permissions.view import PermissionView
 from agent_core.session.program_view import ProgramView
-from agent_core.session.runs.slot import Runs
-from agent_core.session.runs.starter import Starter
-from agent_core.session.switch_hooks import Switching
+from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.starter import RunStarter
+from agent_core.session.switch_hooks import SessionSwitchHooks
 from agent_core.session.views import ModelView, SessionView, ToolView
 
 
-class Views:
+class SessionViews:
     """Named views and properties of `AgentSession`."""
 
-    def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot, starter: RunStarter) -> None:
         self._parts = parts
         self._runs = runs
         self._starter = starter
@@ -70,9 +70,9 @@ class Views:
         return QueueView(self._parts, self._starter)
 
     @property
-    def switching(self) -> Switching:
+    def switching(self) -> SessionSwitchHooks:
         """Hooks for the switch of a window to another session."""
-        return Switching(self._parts)
+        return SessionSwitchHooks(self._parts)
 
     @property
     def resources(self) -> ResourceView:

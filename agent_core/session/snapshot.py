@@ -26,7 +26,7 @@ from agent_core.events import (
     RunEnded,
     RunStarted,
     SessionConfig,
-    SessionState as StateChanged,
+    SessionStateChanged as StateChanged,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -40,8 +40,8 @@ from agent_core.events import (
 from agent_core.events.values import SessionState
 from agent_core.kernel import ItemId, RunId, SessionId, ToolCallId
 from agent_core.kernel.values import Value
-from agent_core.session.extension_view_state import Standing, StandingViews
-from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.session.extension_view_state import ExtensionViewState, PersistentView
+from agent_core.workspace.permissions.call_permission import SandboxLevel
 
 ITEMS_KEPT = 200
 """How many items of a run a snapshot shows; older ones are read from the transcript."""
@@ -51,7 +51,7 @@ PIECES_HELD = 64
 """How many pieces of a tool's output are held before only the end of them is."""
 
 ItemKind = Literal["message", "thought", "tool"]
-Ended = MessageEnded | ThoughtEnded | ToolEnded
+ItemEnded = MessageEnded | ThoughtEnded | ToolEnded
 
 
 class ItemView(Struct, kw_only=True):
@@ -63,7 +63,7 @@ class ItemView(Struct, kw_only=True):
     running: ToolRunning | None = None
     text: list[str] = msgspec.field(default_factory=list)
     """Words, thoughts or tool output so far."""
-    ended: Ended | None = None
+    ended: ItemEnded | None = None
 
     @property
     def text_so_far(self) -> str:
@@ -104,12 +104,12 @@ class SessionSnapshot(Value, frozen=True, kw_only=True):
     paused: bool
     pending: tuple[PermissionRequest | Question, ...]
     """Pending permission requests and questions, oldest first."""
-    sandbox: Containment
+    sandbox: SandboxLevel
     """How far commands are held in."""
     config: SessionConfig
     usage: UsageReport
     changes: ChangeCounts
-    views: tuple[Standing, ...]
+    views: tuple[PersistentView, ...]
     """Standing views of extensions."""
     checkpoints: tuple[str, ...]
     """Their ids, oldest first."""
@@ -117,7 +117,7 @@ class SessionSnapshot(Value, frozen=True, kw_only=True):
     """Entries that the disk does not hold yet; above 0 only while it fails."""
 
 
-class Picture:
+class SnapshotBuilder:
     """Builds the picture from the session's own events, as every front end would."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Picture:
         self._bash: str | None = None
         self.changes = ChangeCounts()
         """Counts of all changes of the session that wait for the user's decision."""
-        self.views = StandingViews()
+        self.views = ExtensionViewState()
 
     @property
     def activity(self) -> Activities:
@@ -161,7 +161,7 @@ class Picture:
         started = None if view is None else view.started
         return started.call if isinstance(started, ToolStarted) else None
 
-    def see(self, event: Event, at_ms: int) -> None:
+    def apply(self, event: Event, at_ms: int) -> None:
         """Apply an event to the snapshot."""
         match event:
             case RunStarted(run=run):
@@ -199,7 +199,7 @@ class Picture:
             case BashEnded():
                 self._bash = None
             case _:
-                self.views.see(event)
+                self.views.apply(event)
 
     def _start(self, event: MessageStarted | ThoughtStarted | ToolStarted) -> None:
         kind: ItemKind = "message"
@@ -218,7 +218,7 @@ class Picture:
             if view.kind == "tool" and len(view.text) > PIECES_HELD:
                 view.text[:] = [view.text_so_far]
 
-    def _advance(self, event: ToolRunning | Ended) -> None:
+    def _advance(self, event: ToolRunning | ItemEnded) -> None:
         view = self._items.get(event.item)
         if view is None:
             return

@@ -4,13 +4,13 @@ from agent_core.hooks import SessionSwitched, SessionSwitching, SwitchCancelled
 from agent_core.hooks.session_points import SwitchReason
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import SwitchRefused
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 
 
-class Switching:
+class SessionSwitchHooks:
     """The two ends of a switch: both sessions stay open, a window shows the other one."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._parts = parts
 
     async def leave(self, target: SessionId | None, *, reason: SwitchReason) -> None:

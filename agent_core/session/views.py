@@ -14,18 +14,18 @@ from agent_core.events import (
 )
 from agent_core.kernel import RunId
 from agent_core.messages import AssistantMessage, Message
-from agent_core.providers import Model, ModelFacts
+from agent_core.providers import Model, ModelInfo
 from agent_core.providers.catalog.provider_state import ProviderState
 from agent_core.providers.catalog.references import Named
 from agent_core.session.changes.user_edits import UserEdits
-from agent_core.session.context import Parts, refresh_models
+from agent_core.session.context import SessionContext, refresh_models
 from agent_core.session.event_view import EventsView
 from agent_core.session.history.entries import model_entry, thinking_entry, tools_entry
 from agent_core.session.input.queue_events import hold_images
-from agent_core.session.model_hooks import Chosen, tell_choice
-from agent_core.session.model_selection import Direction, Servers
+from agent_core.session.model_hooks import SelectedModel, notify_model_change
+from agent_core.session.model_selection import CycleDirection, Servers
 from agent_core.session.runs.budgets import check_tighter
-from agent_core.session.runs.slot import Runs
+from agent_core.session.runs.slot import ActivitySlot
 from agent_core.session.snapshot import SessionSnapshot
 from agent_core.session.stats import ContextUsage, SessionStats, session_stats
 from agent_core.storage.session_start import begins_session
@@ -38,11 +38,11 @@ _Source: TypeAlias = Literal["set", "cycle"]
 class ModelView:
     """The choice of model and thinking level; changes count from the next request."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._parts = parts
 
     @property
-    def current(self) -> ModelFacts | None:
+    def current(self) -> ModelInfo | None:
         """The model in force; None: there is none."""
         model = self._parts.models.model
         return model.facts if model else None
@@ -52,13 +52,13 @@ class ModelView:
         """The level wished for; when the model has no such level, each request takes the nearest that it has."""
         return self._parts.models.thinking
 
-    def available(self) -> tuple[ModelFacts, ...]:
+    def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked."""
         return self._parts.models.available()
 
-    def known(self) -> tuple[ModelFacts, ...]:
+    def all_models(self) -> tuple[ModelInfo, ...]:
         """List every model there is, those of extensions too, and also those that cannot be asked."""
-        return self._parts.models.known()
+        return self._parts.models.all_models()
 
     def providers(self) -> Mapping[str, ProviderState]:
         """Return the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
@@ -76,7 +76,7 @@ class ModelView:
         """List the models that `cycle` goes through: the `scopedModels` of the settings, else all that have a key."""
         return self._parts.models.scoped().models
 
-    async def choose(self, ref: str) -> ModelFacts:
+    async def choose(self, ref: str) -> ModelInfo:
         """Choose a model as people name one: `provider/id`, an id, a pattern or a part of it.
 
         A thinking level behind a colon (`anthropic/claude-x:high`) is chosen with it; without one the level stays.
@@ -87,7 +87,7 @@ class ModelView:
         before = self._now()
         return await self._changed(self._parts.models.choose(ref), before=before, source="set")
 
-    async def cycle(self, direction: Direction = "forward") -> ModelFacts | None:
+    async def cycle(self, direction: CycleDirection = "forward") -> ModelInfo | None:
         """Choose the next of the scoped models, round and round; None: there is no other, and nothing changed.
 
         A level in the scoped name is chosen with it.
@@ -117,37 +117,39 @@ class ModelView:
             await self._thinks(level, before=before, source="cycle")
         return level
 
-    def _now(self) -> Chosen:
-        return Chosen.of(self._parts.models)
+    def _now(self) -> SelectedModel:
+        return SelectedModel.of(self._parts.models)
 
-    async def _changed(self, model: Model, *, before: Chosen, source: _Source) -> ModelFacts:
+    async def _changed(self, model: Model, *, before: SelectedModel, source: _Source) -> ModelInfo:
         """Write and tell a choice that is in force already: the model, and the level if it is another."""
         facts, level = model.facts, self.thinking
         drafts = [model_entry(facts.provider, facts.id)]
         if level != before.thinking:
             drafts.append(thinking_entry(level))
         _ = await self._parts.recorder.keep(*drafts)
-        self._tell(facts.ref, level, source=source)
+        self._publish_choice(facts.ref, level, source=source)
         hold_images(self._parts)
-        await tell_choice(self._parts.hooks, before, self._now(), source=source)
+        await notify_model_change(self._parts.hooks, before, self._now(), source=source)
         return facts
 
-    async def _thinks(self, level: ThinkingLevel, *, before: Chosen, source: _Source) -> None:
+    async def _thinks(
+        self, level: ThinkingLevel, *, before: SelectedModel, source: _Source
+    ) -> None:
         ref = self._parts.models.ref or ""
         _ = await self._parts.recorder.keep(thinking_entry(level))
-        self._tell(ref, level, source=source)
-        await tell_choice(self._parts.hooks, before, self._now(), source=source)
+        self._publish_choice(ref, level, source=source)
+        await notify_model_change(self._parts.hooks, before, self._now(), source=source)
 
-    def _tell(self, ref: str, level: ThinkingLevel, *, source: _Source) -> None:
-        voice = self._parts.voice
-        _ = voice.say(ModelChanged(model=ref, thinking=level, source=source))
-        _ = voice.say(SessionConfigured(config=self._parts.config()))
+    def _publish_choice(self, ref: str, level: ThinkingLevel, *, source: _Source) -> None:
+        publisher = self._parts.publisher
+        _ = publisher.publish(ModelChanged(model=ref, thinking=level, source=source))
+        _ = publisher.publish(SessionConfigured(config=self._parts.config()))
 
 
 class ToolView:
     """The tools of a session; changes count from the next request."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._parts = parts
 
     @property
@@ -172,7 +174,7 @@ class ToolView:
         self._parts.toolbox.activate(names)
         if self.active != before:
             _ = await self._parts.recorder.keep(tools_entry(self.active))
-        self._tell()
+        self._publish_config()
 
     def register(self, tool: Tool) -> None:
         """Add a tool and activate it.
@@ -181,16 +183,16 @@ class ToolView:
             ToolSetInvalid: The name is taken.
         """
         self._parts.toolbox.register(tool)
-        self._tell()
+        self._publish_config()
 
-    def _tell(self) -> None:
-        _ = self._parts.voice.say(SessionConfigured(config=self._parts.config()))
+    def _publish_config(self) -> None:
+        _ = self._parts.publisher.publish(SessionConfigured(config=self._parts.config()))
 
 
 class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
     """State of a session, and its switches."""
 
-    def __init__(self, parts: Parts, runs: Runs) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
         self._parts = parts
         self._runs = runs
 
@@ -250,22 +252,22 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
     def snapshot(self) -> SessionSnapshot:
         """Return the picture of this moment; events after its `seq` continue it without a hole."""
         parts = self._parts
-        voice = parts.voice
+        publisher = parts.publisher
         return SessionSnapshot(
             session=parts.session,
-            seq=voice.feed.seq,
-            state=voice.state,
-            activity=voice.picture.activity,
+            seq=publisher.feed.seq,
+            state=publisher.state,
+            activity=publisher.picture.activity,
             title=parts.recorder.transcript.title,
-            run=voice.picture.run,
+            run=publisher.picture.run,
             queue=parts.inbox.items(),
             paused=parts.inbox.paused,
-            pending=(*parts.gate.desk.pending, *parts.questions.pending),
-            sandbox=parts.place.standing.containment(),
+            pending=(*parts.gate.prompts.pending, *parts.questions.pending),
+            sandbox=parts.place.permissions.containment(),
             config=parts.config(),
             usage=parts.tally.of_session(parts.models.context_window),
-            changes=voice.picture.changes,
-            views=voice.picture.views.all,
+            changes=publisher.picture.changes,
+            views=publisher.picture.views.all,
             checkpoints=tuple(one.id for one in parts.checkpoints.all),
             unsaved=parts.recorder.unsaved,
         )
@@ -312,10 +314,10 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         """
         parts = self._parts
         if budgets is not None:
-            check_tighter(parts.place.allowance.most, budgets)
-            parts.place.allowance.wanted = budgets
+            check_tighter(parts.place.allowance.ceiling, budgets)
+            parts.place.allowance.requested = budgets
         if mode is not None:
-            parts.place.standing.mode = mode
+            parts.place.permissions.mode = mode
         if auto_compact is not None:
             parts.options.auto_compact = auto_compact
         if steering is not None:
@@ -323,5 +325,5 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         if follow_up is not None:
             parts.inbox.follow_up_mode = follow_up
         config = parts.config()
-        _ = parts.voice.say(SessionConfigured(config=config))
+        _ = parts.publisher.publish(SessionConfigured(config=config))
         return config

@@ -1,12 +1,19 @@
 """Where sessions are kept."""
 
 from agent_core.storage.port import (
-    Opened,
+    OpenedSession,
     Recovery,
     SessionLog,
     SessionStore,
     SessionSummary,
-    Stored,
+    StoredSession,
 )
 
-__all__ = ["Opened", "Recovery", "SessionLog", "SessionStore", "SessionSummary", "Stored"]
+__all__ = [
+    "OpenedSession",
+    "Recovery",
+    "SessionLog",
+    "SessionStore",
+    "SessionSummary",
+    "StoredSession",
+]

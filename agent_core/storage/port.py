@@ -96,7 +96,7 @@ class SessionLog(Protocol):
         ...
 
 
-class Opened(Struct, kw_only=True):
+class OpenedSession(Struct, kw_only=True):
     """A session read from where it is stored, to be written by us."""
 
     log: SessionLog
@@ -110,7 +110,7 @@ class Opened(Struct, kw_only=True):
         return entries
 
 
-class Stored(Value, frozen=True, kw_only=True):
+class StoredSession(Value, frozen=True, kw_only=True):
     """A session as it was at one moment, for reading alone."""
 
     header: Header
@@ -127,7 +127,7 @@ class SessionStore(Protocol):
         """Begin a session; nothing is written yet."""
         ...
 
-    async def open(self, session: SessionId) -> Opened:
+    async def open(self, session: SessionId) -> OpenedSession:
         """Open a session for writing, taking its lock and cutting a torn tail.
 
         Raises:
@@ -138,7 +138,7 @@ class SessionStore(Protocol):
         """
         ...
 
-    async def read(self, session: SessionId) -> Stored:
+    async def read(self, session: SessionId) -> StoredSession:
         """Read a session whoever writes it meanwhile: nothing is locked, nothing put right.
 
         Raises:

@@ -18,7 +18,7 @@ UNNAMED = "the given content"
 """Name in errors of content without a path."""
 
 
-class Imported(Value, frozen=True, kw_only=True):
+class ImportResult(Value, frozen=True, kw_only=True):
     """Result of an import."""
 
     session: SessionId
@@ -29,7 +29,7 @@ class Imported(Value, frozen=True, kw_only=True):
     """Line numbers with halves of characters, which no JSON may hold: U+FFFD stands for them in the copy."""
 
 
-class Foreign(Value, frozen=True, kw_only=True):
+class ForeignSession(Value, frozen=True, kw_only=True):
     """A session file from elsewhere, read and brought to today's format."""
 
     header: Header
@@ -40,7 +40,7 @@ class Foreign(Value, frozen=True, kw_only=True):
 
 async def import_session(
     source: Path | bytes, *, store: SessionStore, cwd: str, clock: Clock
-) -> Imported:
+) -> ImportResult:
     """Copy a session file into a workspace: new id, all entries, the source named as its parent.
 
     The source may be ours or another program's, of format version 1 to 3, and is only read. Cancelled before
@@ -75,7 +75,7 @@ async def import_session(
         await log.sync()
     finally:
         await log.close()
-    return Imported(
+    return ImportResult(
         session=header.id,
         entries=len(foreign.entries),
         skipped_lines=foreign.skipped_lines,
@@ -83,7 +83,7 @@ async def import_session(
     )
 
 
-def read_foreign(data: bytes, *, name: str, at_ms: int) -> Foreign:
+def read_foreign(data: bytes, *, name: str, at_ms: int) -> ForeignSession:
     """Read the content of a session file from elsewhere: pure.
 
     Args:
@@ -113,7 +113,7 @@ def read_foreign(data: bytes, *, name: str, at_ms: int) -> Foreign:
         raise SessionDamaged(message)
     torn = found.tail is not None and found.tail.fragment != b""
     last = (data.count(b"\n") + 1,) if torn else ()
-    return Foreign(
+    return ForeignSession(
         header=found.header,
         entries=found.entries,
         skipped_lines=(*found.skipped_lines, *last),
@@ -121,7 +121,7 @@ def read_foreign(data: bytes, *, name: str, at_ms: int) -> Foreign:
     )
 
 
-def _read(source: Path | bytes, at_ms: int) -> Foreign:
+def _read(source: Path | bytes, at_ms: int) -> ForeignSession:
     if isinstance(source, bytes):
         return read_foreign(source, name=UNNAMED, at_ms=at_ms)
     try:

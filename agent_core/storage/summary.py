@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_core.kernel import JsonObject, parse_rfc3339
 from agent_core.messages import Text
-from agent_core.messages.attachments import own_words
+from agent_core.messages.attachments import user_texts
 from agent_core.messages.block_codec import decode_user_content
 from agent_core.storage.port import SessionSummary
 from agent_core.transcript.entries import Header
@@ -14,19 +14,19 @@ PREVIEW_CHARS = 200
 _SPEAKERS = frozenset({"user", "assistant"})
 
 
-class Tally:
+class SessionSummaryBuilder:
     """Counter that reads the JSON of a session's entries one by one and returns its summary.
 
     It continues from the summary of earlier entries, if there is one.
     """
 
-    def __init__(self, header: Header, *, known: SessionSummary | None = None) -> None:
+    def __init__(self, header: Header, *, previous: SessionSummary | None = None) -> None:
         self._header = header
-        self._said_ms = 0 if known is None or not known.messages else known.modified_ms
-        self._messages = 0 if known is None else known.messages
-        self._title = "" if known is None else known.title or ""
-        self._preview = "" if known is None else known.preview
-        self._model = None if known is None else known.model
+        self._said_ms = 0 if previous is None or not previous.messages else previous.modified_ms
+        self._messages = 0 if previous is None else previous.messages
+        self._title = "" if previous is None else previous.title or ""
+        self._preview = "" if previous is None else previous.preview
+        self._model = None if previous is None else previous.model
 
     def take(self, raw: JsonObject) -> None:
         """Count one entry."""
@@ -68,7 +68,7 @@ class Tally:
             if isinstance(provider, str) and isinstance(model, str) and provider and model:
                 self._model = f"{provider}/{model}"
         if not self._preview:
-            self._preview = _words_of_user(message)
+            self._preview = _user_preview(message)
 
 
 def written_ms(raw: JsonObject | None, *, otherwise: int) -> int:
@@ -85,9 +85,9 @@ def _said_ms(message: JsonObject, raw: JsonObject) -> int:
     return written_ms(raw, otherwise=at_ms if isinstance(at_ms, int) else 0)
 
 
-def _words_of_user(message: JsonObject) -> str:
+def _user_preview(message: JsonObject) -> str:
     if message.get("role") != "user":
         return ""
     content, _ = decode_user_content(message.get("content"))
-    text = " ".join(own_words(part.text for part in content if isinstance(part, Text)))
+    text = " ".join(user_texts(part.text for part in content if isinstance(part, Text)))
     return " ".join(text[: PREVIEW_CHARS * 4].split())[:PREVIEW_CHARS]

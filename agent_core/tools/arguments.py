@@ -57,23 +57,23 @@ def _no_truth(value: object) -> object:
     return value
 
 
-Count = Annotated[int, Field(ge=1), BeforeValidator(_no_truth)]
+ArgumentCount = Annotated[int, Field(ge=1), BeforeValidator(_no_truth)]
 """A whole number from 1."""
 MAX_SECONDS = 2_147_483.647
-Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS), BeforeValidator(_no_truth)]
+ArgumentSeconds = Annotated[float, Field(gt=0, le=MAX_SECONDS), BeforeValidator(_no_truth)]
 """A length of time that timers can take."""
 
-Arguments = TypeVar("Arguments", bound=ToolArguments)
+ToolArgumentsT = TypeVar("ToolArgumentsT", bound=ToolArguments)
 
 
-class ModelTool(Value, Generic[Arguments], frozen=True, kw_only=True):
+class ModelTool(Value, Generic[ToolArgumentsT], frozen=True, kw_only=True):
     """A tool made of a declaration, a pydantic class for its arguments, and two functions."""
 
     spec: ToolSpec
-    arguments: type[Arguments]
+    arguments: type[ToolArgumentsT]
     titled: Callable[[JsonObject], str]
     """Returns the title of a call; accepts any arguments, under their current names."""
-    execute: Callable[[Arguments, ToolContext], Awaitable[ToolResult]]
+    execute: Callable[[ToolArgumentsT, ToolContext], Awaitable[ToolResult]]
 
     def title(self, arguments: JsonObject) -> str:
         """Describe in a few words what a call does."""
@@ -88,7 +88,7 @@ class ModelTool(Value, Generic[Arguments], frozen=True, kw_only=True):
         return await self.execute(validated(self.spec.name, self.arguments, arguments), context)
 
 
-def validated(tool: str, model: type[Arguments], arguments: JsonObject) -> Arguments:
+def validated(tool: str, model: type[ToolArgumentsT], arguments: JsonObject) -> ToolArgumentsT:
     """Make typed arguments of what a model wrote.
 
     Raises:

@@ -14,7 +14,7 @@ from agent_core.kernel.errors import FileMissing
 from agent_core.kernel.truncation import Truncation, format_size
 from agent_core.tools.arguments import MAX_SECONDS
 from agent_core.tools.command_output import LiveOutput, OutputCapture
-from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Workspace
+from agent_core.workspace import NO_NEEDS, KillReport, Process, ProcessEnd, Workspace
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.permissions.policy import line_starts_programs, writes_data
 from agent_core.workspace.permissions.policy.commands.programs import (
@@ -45,7 +45,7 @@ SIGNALLED = 128
 MOST_NAMED = 20
 
 
-class Command:
+class BashCommand:
     """One command, its output, and its end. Its output can be read also after a cancellation."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Command:
         self.end: ProcessEnd | None = None
         """None: it was ended before it was over."""
         self.timed_out = False
-        self.killed: Killed | None = None
+        self.killed: KillReport | None = None
         """Result of ending the process tree; None: unknown."""
         self._workspace = workspace
         self._options = options

@@ -107,7 +107,7 @@ class LiveOutput:
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._words = PlainStream()
+        self._text_stream = PlainStream()
         self._waiting = bytearray()
         self._left_out = False
         self._changed = anyio.Event()
@@ -141,9 +141,9 @@ class LiveOutput:
             self._decoder.reset()
             # The cut may lie inside a character.
             data = LEFT_OUT.encode() + data.lstrip(bytes(range(0x80, 0xC0)))
-        text = self._words.push(self._decoder.decode(data, final))
+        text = self._text_stream.push(self._decoder.decode(data, final))
         if final:
-            text += self._words.finish()
+            text += self._text_stream.finish()
         if text:
             self._show(text)
 

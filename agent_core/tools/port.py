@@ -10,7 +10,7 @@ from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 from agent_core.tools.program_versions import ProgramVersions
-from agent_core.tools.read_cache import SeenTexts
+from agent_core.tools.read_cache import ReadCache
 from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.permissions.call_permission import ToolKind
 from agent_core.workspace.permissions.secret_access import SecretAccess
@@ -34,7 +34,7 @@ class ToolSpec(Value, frozen=True, kw_only=True):
     """`server/tool`, when another server runs it."""
 
 
-class Asks(Protocol):
+class AskUser(Protocol):
     """Asks a person what is meant."""
 
     async def __call__(
@@ -82,9 +82,9 @@ class ToolContext(Value, frozen=True, kw_only=True):
     """A private folder for whole outputs of this session."""
     options: Mapping[str, JsonValue] = msgspec.field(default_factory=dict[str, JsonValue])
     """The settings of this tool (`bash.timeoutS`, `bash.prefix` …) without its prefix."""
-    ask: Asks = ask_nobody
+    ask: AskUser = ask_nobody
     """Asks a person what is meant."""
-    seen: SeenTexts = msgspec.field(default_factory=SeenTexts)
+    seen: ReadCache = msgspec.field(default_factory=ReadCache)
     """Texts of files as the model knows them."""
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read."""
@@ -133,7 +133,7 @@ def error_result(
 
 
 @runtime_checkable
-class SometimesOffered(Protocol):
+class ConditionalTool(Protocol):
     """A tool that models do not see while what it needs is missing."""
 
     @property

@@ -12,7 +12,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
 """Presets by name. A tool that does not exist is left out of a preset; `default` also has the tools of no preset."""
 
 
-def effective_set(chosen: str | Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def effective_set(chosen: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the tools to activate, each once, in the order in which they are known.
 
     Words are read from left to right: a preset or a tool adds to what was said before, `+name` adds and
@@ -20,23 +20,25 @@ def effective_set(chosen: str | Sequence[str], known: Sequence[str]) -> tuple[st
 
     Args:
         chosen: A preset, a tool, a signed name, or several of these; a string may separate them by commas or spaces.
-        known: All tools there are.
+        available: All tools there are.
 
     Raises:
         ToolSetInvalid: Nothing is left, or a name is neither a preset nor a tool.
     """
-    words = _words(chosen)
-    if not words:
-        message = f"the set of tools is empty; choose a preset ({_listed(PRESETS)}) or tools ({_listed(known)})"
+    tokens = _tokens(chosen)
+    if not tokens:
+        message = f"the set of tools is empty; choose a preset ({_listed(PRESETS)}) or tools ({_listed(available)})"
         raise ToolSetInvalid(message)
-    picked = _in_preset("default", known) if words[0][0] in "+-" else set[str]()
-    for word in words:
-        names = _names(word, known)
+    picked = _in_preset("default", available) if tokens[0][0] in "+-" else set[str]()
+    for word in tokens:
+        names = _names(word, available)
         picked = picked - names if word.startswith("-") else picked | names
     if not picked:
-        message = f"the tools {chosen!r} leave none active; keep at least one of {_listed(known)}"
+        message = (
+            f"the tools {chosen!r} leave none active; keep at least one of {_listed(available)}"
+        )
         raise ToolSetInvalid(message)
-    return tuple(name for name in known if name in picked)
+    return tuple(name for name in available if name in picked)
 
 
 def preset(name: str) -> tuple[str, ...]:
@@ -51,31 +53,29 @@ def preset(name: str) -> tuple[str, ...]:
     return PRESETS[name]
 
 
-def _words(chosen: str | Sequence[str]) -> tuple[str, ...]:
+def _tokens(chosen: str | Sequence[str]) -> tuple[str, ...]:
     parts = chosen.replace(",", " ").split() if isinstance(chosen, str) else chosen
     return tuple(word for part in parts if (word := part.strip()))
 
 
-def _in_preset(name: str, known: Sequence[str]) -> set[str]:
+def _in_preset(name: str, available: Sequence[str]) -> set[str]:
     everywhere = {tool for tools in PRESETS.values() for tool in tools}
     return {
         tool
-        for tool in known
+        for tool in available
         if tool in PRESETS[name] or (name == "default" and tool not in everywhere)
     }
 
 
-def _names(word: str, known: Sequence[str]) -> set[str]:
+def _names(word: str, available: Sequence[str]) -> set[str]:
     name = word.lstrip("+-") if word[0] in "+-" else word
-    if name in known:
+    if name in available:
         return {name}
     if name in PRESETS:
-        return _in_preset(name, known)
+        return _in_preset(name, available)
     if word[0] in "+-" and name in PRESETS["default"]:
         return set()
-    message = (
-        f"there is no tool or preset {name!r}; tools: {_listed(known)}; presets: {_listed(PRESETS)}"
-    )
+    message = f"there is no tool or preset {name!r}; tools: {_listed(available)}; presets: {_listed(PRESETS)}"
     raise ToolSetInvalid(message)
 
 

@@ -24,18 +24,18 @@ class ProgramVersions:
     """Versions by program. Each is asked for once, and again when its file is another."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[_Stamp | None, Version | None]] = {}
+        self._cache: dict[str, tuple[_Stamp | None, Version | None]] = {}
 
     async def of(
         self, program: str, *, processes: Processes, cwd: Path, env: Mapping[str, str]
     ) -> Version | None:
         """Return the version that a program reports with `--version`; None: it reports none in time."""
         stamp = await to_thread.run_sync(_stamp, program)
-        known = self._known.get(program)
-        if known is None or known[0] != stamp:
+        cached = self._cache.get(program)
+        if cached is None or cached[0] != stamp:
             version = await _ask(program, processes=processes, cwd=cwd, env=env)
-            known = self._known[program] = (stamp, version)
-        return known[1]
+            cached = self._cache[program] = (stamp, version)
+        return cached[1]
 
 
 def version_in(text: str) -> Version | None:

@@ -8,7 +8,7 @@ MOST_CHARS: Final = 16_000_000
 """Of all remembered texts together."""
 
 
-class SeenTexts:
+class ReadCache:
     """The text of each file as a model knows it: as it was read last, with what the model changed in it since.
 
     The files looked at longest ago are forgotten first; of them nothing is known then.
@@ -17,7 +17,7 @@ class SeenTexts:
     def __init__(self) -> None:
         self._texts: dict[Path, str] = {}
 
-    def of(self, path: Path) -> str | None:
+    def get(self, path: Path) -> str | None:
         """Return what is known of a file; None: nothing."""
         return self._texts.get(path)
 
@@ -29,7 +29,7 @@ class SeenTexts:
         """Know nothing any more: the conversation is another one now."""
         self._texts.clear()
 
-    def note(self, path: Path, text: str) -> None:
+    def put(self, path: Path, text: str) -> None:
         """Record what a model knows from now on."""
         _ = self._texts.pop(path, None)
         self._texts[path] = text

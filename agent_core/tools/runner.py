@@ -24,7 +24,7 @@ from agent_core.kernel.visible_text import one_line
 from agent_core.messages import ToolCall
 from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result
 from agent_core.tools.result_limits import shaped
-from agent_core.workspace.permissions.call_permission import Allowed, PermissionPolicy, Refused
+from agent_core.workspace.permissions.call_permission import Allowed, CallRefused, PermissionPolicy
 
 BLOCKED = "Tool execution was blocked"
 TITLE_CHARS = 200
@@ -113,9 +113,9 @@ class ToolRunner:
         tools = self._tools()
         tool = tools.get(call.name)
         if tool is None:
-            known = ", ".join(tools) or "none"
+            tool_names = ", ".join(tools) or "none"
             return ToolOutcome.without_run(
-                "error", f"Tool {call.name} not found. There are: {known}."
+                "error", f"Tool {call.name} not found. There are: {tool_names}."
             )
         if call.arguments_error is not None:
             text = f"Invalid arguments for tool {call.name}: {call.arguments_error}"
@@ -145,7 +145,7 @@ class ToolRunner:
             case GoOn():
                 pass
         match await self._judge(tool, call, arguments):
-            case Refused(reason=reason, happened=happened):
+            case CallRefused(reason=reason, happened=happened):
                 return ToolOutcome.without_run("blocked", reason or BLOCKED, happened=happened)
             case Allowed():
                 return arguments
@@ -159,7 +159,9 @@ class ToolRunner:
                 reason=f"{called.tool} was not run: a check failed ({type(error).__name__}), and a check that fails means no."
             )
 
-    async def _judge(self, tool: Tool, call: ToolCall, arguments: JsonObject) -> Allowed | Refused:
+    async def _judge(
+        self, tool: Tool, call: ToolCall, arguments: JsonObject
+    ) -> Allowed | CallRefused:
         try:
             return await self._policy.judge(
                 call=call.id,
@@ -170,7 +172,7 @@ class ToolRunner:
             )
         except Exception as error:
             log.exception("the permission check of %s failed", call.name)
-            return Refused(
+            return CallRefused(
                 reason=f"the permission check failed ({type(error).__name__}), which means no"
             )
 

@@ -1,6 +1,12 @@
 """The entries of a session, the tree they form, and what the model is shown of it."""
 
-from agent_core.transcript.context import Context, Placed, build_context, context_messages, project
+from agent_core.transcript.context import (
+    ModelContext,
+    ProjectedEntry,
+    build_context,
+    context_messages,
+    project,
+)
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -11,9 +17,9 @@ from agent_core.transcript.entries import (
     CustomMessageEntry,
     Header,
     LabelEntry,
+    LineLocation,
     MessageEntry,
     ModelChange,
-    Place,
     SessionNameEntry,
     StoredMessage,
     ThinkingChange,
@@ -30,16 +36,16 @@ __all__ = [
     "ColdEntry",
     "CompactionEntry",
     "CompactionPreparation",
-    "Context",
     "ContextEditEntry",
     "CustomEntry",
     "CustomMessageEntry",
     "Header",
     "LabelEntry",
+    "LineLocation",
     "MessageEntry",
     "ModelChange",
-    "Place",
-    "Placed",
+    "ModelContext",
+    "ProjectedEntry",
     "SessionNameEntry",
     "StoredMessage",
     "ThinkingChange",

@@ -13,17 +13,17 @@ from agent_core.transcript.entries import (
     CustomEntry,
     CustomMessageEntry,
     Header,
-    KnownEntry,
     LabelEntry,
     MessageEntry,
     ModelChange,
     SessionNameEntry,
     ThinkingChange,
+    TypedEntry,
     UnknownEntry,
     UsageEntry,
     WholeEntry,
 )
-from agent_core.transcript.entry_reader import READERS, Line, read_plain_message
+from agent_core.transcript.entry_reader import READERS, EntryLine, read_plain_message
 
 HEADER_TYPE = "session"
 
@@ -55,7 +55,7 @@ def decode_header(raw: JsonObject) -> Header:
         raise ValueError(message)
     cwd = raw.get("cwd")
     parent = raw.get("parentSession")
-    line = Line(raw, kind=HEADER_TYPE, line_id=session)
+    line = EntryLine(raw, kind=HEADER_TYPE, line_id=session)
     return Header(
         id=SessionId(session),
         at_ms=line.at_ms,
@@ -93,14 +93,14 @@ def decode_entry(raw: JsonObject) -> WholeEntry:
             f"a session entry needs a type and an id, this one has {kind!r:.80}, {entry_id!r:.80}"
         )
         raise ValueError(message)
-    line = Line(raw, kind=kind, line_id=entry_id)
+    line = EntryLine(raw, kind=kind, line_id=entry_id)
     read = READERS.get(kind)
     try:
-        known = None if read is None else read(line)
+        entry = None if read is None else read(line)
     except ValueError:
-        known = None
-    if known is not None:
-        return known
+        entry = None
+    if entry is not None:
+        return entry
     return UnknownEntry(
         id=line.id, parent=line.parent, at_ms=line.at_ms, line_extra=NOTHING, raw=raw
     )
@@ -130,7 +130,7 @@ def entry_to_json(entry: AnyEntry) -> dict[str, JsonValue]:
     return out
 
 
-def _body(entry: KnownEntry) -> tuple[str, dict[str, JsonValue]]:
+def _body(entry: TypedEntry) -> tuple[str, dict[str, JsonValue]]:
     match entry:
         case MessageEntry():
             return "message", {"message": encode_message(entry.message, extra=entry.extra)}

@@ -11,7 +11,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.messages.attachments import own_words
+from agent_core.messages.attachments import user_texts
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.values import AssistantContent, UserContent
 from agent_core.transcript.entries import (
@@ -21,8 +21,8 @@ from agent_core.transcript.entries import (
     CompactionEntry,
     CustomEntry,
     CustomMessageEntry,
+    LineLocation,
     MessageEntry,
-    Place,
     StoredMessage,
     UnknownEntry,
 )
@@ -39,16 +39,16 @@ def preview_of(entry: AnyEntry) -> str:
         case ColdEntry():
             return entry.preview
         case MessageEntry(message=message):
-            return _words_of(message)
+            return _message_preview(message)
         case CompactionEntry() | BranchSummaryEntry():
-            return first_words(entry.summary)
+            return preview_text(entry.summary)
         case CustomMessageEntry():
             return _text_of(entry.content)
         case _:
             return ""
 
 
-def cooled(entry: AnyEntry, place: Place) -> AnyEntry:
+def cooled(entry: AnyEntry, place: LineLocation) -> AnyEntry:
     """Return what stays in memory of an entry whose line lies there; the entry itself when it is small."""
     # Nearly all are messages, and whole files pass through here.
     if isinstance(entry, MessageEntry):
@@ -77,7 +77,7 @@ def cooled(entry: AnyEntry, place: Place) -> AnyEntry:
             return entry
 
 
-def _cold(entry: AnyEntry, *, kind: str, place: Place) -> ColdEntry:
+def _cold(entry: AnyEntry, *, kind: str, place: LineLocation) -> ColdEntry:
     return ColdEntry(
         id=entry.id,
         parent=entry.parent,
@@ -89,7 +89,7 @@ def _cold(entry: AnyEntry, *, kind: str, place: Place) -> ColdEntry:
     )
 
 
-def _cold_message(entry: MessageEntry, message: StoredMessage, place: Place) -> ColdEntry:
+def _cold_message(entry: MessageEntry, message: StoredMessage, place: LineLocation) -> ColdEntry:
     if isinstance(message, AssistantMessage):
         return _cold_answer(entry, message, place)
     return ColdEntry(
@@ -99,12 +99,12 @@ def _cold_message(entry: MessageEntry, message: StoredMessage, place: Place) -> 
         line_extra=NOTHING,
         kind="message",
         role=_ROLES[type(message)],
-        preview=_words_of(message),
+        preview=_message_preview(message),
         place=place,
     )
 
 
-def _cold_answer(entry: MessageEntry, said: AssistantMessage, place: Place) -> ColdEntry:
+def _cold_answer(entry: MessageEntry, said: AssistantMessage, place: LineLocation) -> ColdEntry:
     # The names of models and tools are the same few in all entries.
     called = [sys.intern(part.name) for part in said.content if isinstance(part, ToolCall)]
     model = sys.intern(f"{said.provider}/{said.model}") if said.provider and said.model else None
@@ -132,27 +132,27 @@ _ROLES: Mapping[type[StoredMessage], str] = {
 }
 
 
-def _words_of(message: StoredMessage) -> str:
+def _message_preview(message: StoredMessage) -> str:
     if isinstance(message, BashMessage):
-        return first_words(message.command)
+        return preview_text(message.command)
     if isinstance(message, UserMessage):
-        return words_said([part.text for part in message.content if isinstance(part, Text)])
+        return user_preview([part.text for part in message.content if isinstance(part, Text)])
     return _text_of(message.content)
 
 
-def words_said(texts: Sequence[str]) -> str:
+def user_preview(texts: Sequence[str]) -> str:
     """Return the first words of a user, of several texts; context that an editor added is left out."""
-    return next((words for text in own_words(texts) if (words := first_words(text))), "")
+    return next((preview for text in user_texts(texts) if (preview := preview_text(text))), "")
 
 
 def _text_of(content: Sequence[UserContent | AssistantContent]) -> str:
     for part in content:
-        if isinstance(part, Text) and (words := first_words(part.text)):
-            return words
-    return first_words(", ".join(part.name for part in content if isinstance(part, ToolCall)))
+        if isinstance(part, Text) and (preview := preview_text(part.text)):
+            return preview
+    return preview_text(", ".join(part.name for part in content if isinstance(part, ToolCall)))
 
 
-def first_words(text: str) -> str:
+def preview_text(text: str) -> str:
     """Return how a text begins, on one line."""
     head = text[:PREVIEW_CHARS]
     # Nearly all texts begin with words on one line: nothing behind them changes what is shown.

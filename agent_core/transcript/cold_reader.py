@@ -7,13 +7,13 @@ from agent_core.messages.attachments import BEGINNINGS
 from agent_core.messages.block_codec import NOTHING
 from agent_core.messages.stop_codec import STOP_REASONS
 from agent_core.messages.usage_codec import decode_usage, plain_usage
-from agent_core.transcript.cold_entries import first_words, words_said
-from agent_core.transcript.entries import ColdEntry, Place
+from agent_core.transcript.cold_entries import preview_text, user_preview
+from agent_core.transcript.entries import ColdEntry, LineLocation
 
 _LINE_FIELDS = 5
 
 
-def read_cold(raw: JsonObject, place: Place) -> ColdEntry | None:
+def read_cold(raw: JsonObject, place: LineLocation) -> ColdEntry | None:
     """Return what `cooled` would leave of a line; None for any that is not as nearly all are."""
     try:
         if raw["type"] != "message" or len(raw) != _LINE_FIELDS:
@@ -34,21 +34,21 @@ def read_cold(raw: JsonObject, place: Place) -> ColdEntry | None:
 
 
 def _said(
-    raw: JsonObject, *, entry_id: EntryId, parent: EntryId | None, at_ms: int, place: Place
+    raw: JsonObject, *, entry_id: EntryId, parent: EntryId | None, at_ms: int, place: LineLocation
 ) -> ColdEntry | None:
     role = raw["role"]
     if role == "toolResult":
-        is_known = isinstance(raw["toolCallId"], str) and isinstance(raw["toolName"], str)
+        is_supported = isinstance(raw["toolCallId"], str) and isinstance(raw["toolName"], str)
     else:
-        is_known = role == "user"
+        is_supported = role == "user"
     content = raw["content"]
-    found = _words_and_calls(content)
-    if not is_known or found is None or found[1] or not isinstance(content, list):
+    found = _preview_and_calls(content)
+    if not is_supported or found is None or found[1] or not isinstance(content, list):
         return None
     preview = found[0]
     if role == "user" and (len(content) > 1 or preview.startswith(BEGINNINGS)):
         texts = (one.get("text") for one in content if isinstance(one, dict))
-        preview = words_said([one for one in texts if isinstance(one, str)])
+        preview = user_preview([one for one in texts if isinstance(one, str)])
     return ColdEntry(
         id=entry_id,
         parent=parent,
@@ -62,10 +62,10 @@ def _said(
 
 
 def _answer(
-    raw: JsonObject, *, entry_id: EntryId, parent: EntryId | None, at_ms: int, place: Place
+    raw: JsonObject, *, entry_id: EntryId, parent: EntryId | None, at_ms: int, place: LineLocation
 ) -> ColdEntry | None:
     provider, model, stop = raw["provider"], raw["model"], raw["stopReason"]
-    found = _words_and_calls(raw["content"])
+    found = _preview_and_calls(raw["content"])
     if found is None or not isinstance(stop, str) or not isinstance(raw["api"], str):
         return None
     if not (isinstance(provider, str) and isinstance(model, str)):
@@ -74,7 +74,7 @@ def _answer(
         return None
     if not _may_be_text(raw.get("responseId")):
         return None
-    words, called = found
+    preview, called = found
     counted = raw["usage"]
     usage = plain_usage(counted) if isinstance(counted, dict) else None
     return ColdEntry(
@@ -84,7 +84,7 @@ def _answer(
         line_extra=NOTHING,
         kind="message",
         role="assistant",
-        preview=words or first_words(", ".join(called)),
+        preview=preview or preview_text(", ".join(called)),
         # The names of models and tools are the same few in all entries.
         model=sys.intern(f"{provider}/{model}") if provider and model else None,
         usage=decode_usage(counted)[0] if usage is None else usage,
@@ -98,11 +98,11 @@ def _may_be_text(value: JsonValue) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _words_and_calls(content: JsonValue) -> tuple[str, list[str]] | None:
+def _preview_and_calls(content: JsonValue) -> tuple[str, list[str]] | None:
     """Return the first words of some blocks and the names of the tools they call; None where blocks are odd."""
     if not isinstance(content, list):
         return None
-    words = ""
+    preview = ""
     called: list[str] = []
     for block in content:
         if not isinstance(block, dict):
@@ -112,7 +112,7 @@ def _words_and_calls(content: JsonValue) -> tuple[str, list[str]] | None:
             text = block["text"]
             if not isinstance(text, str):
                 return None
-            words = words or first_words(text)
+            preview = preview or preview_text(text)
         elif kind == "toolCall":
             name = block["name"]
             if not (isinstance(name, str) and isinstance(block["id"], str)):
@@ -120,4 +120,4 @@ def _words_and_calls(content: JsonValue) -> tuple[str, list[str]] | None:
             called.append(name)
         elif kind != "thinking":
             return None
-    return words, called
+    return preview, called

@@ -37,7 +37,7 @@ from agent_core.transcript.entries import (
 )
 
 
-class Context(Value, frozen=True, kw_only=True):
+class ModelContext(Value, frozen=True, kw_only=True):
     """Result of the entries on a path."""
 
     messages: tuple[Message, ...]
@@ -47,21 +47,21 @@ class Context(Value, frozen=True, kw_only=True):
     """The level set last, as it was written; None when it was never set."""
 
 
-class Placed(Value, frozen=True, kw_only=True):
+class ProjectedEntry(Value, frozen=True, kw_only=True):
     """An entry beside the message that the model sees in its place; None: it sees nothing."""
 
     entry: AnyEntry
     message: Message | None
 
 
-def build_context(path: Sequence[AnyEntry]) -> Context:
+def build_context(path: Sequence[AnyEntry]) -> ModelContext:
     """Build what the model is shown from the entries between the root and the leaf.
 
     The latest compaction on the path hides what it summarised; model and thinking level come from the whole path.
     """
     models = (model for model in map(_model_of, reversed(path)) if model is not None)
     levels = (entry.level for entry in reversed(path) if isinstance(entry, ThinkingChange))
-    return Context(
+    return ModelContext(
         messages=context_messages(path), model=next(models, None), thinking=next(levels, None)
     )
 
@@ -72,10 +72,10 @@ def context_messages(path: Sequence[AnyEntry]) -> tuple[Message, ...]:
     return tuple([message for _, message in shown if message is not None])
 
 
-def project(path: Sequence[AnyEntry]) -> tuple[Placed, ...]:
+def project(path: Sequence[AnyEntry]) -> tuple[ProjectedEntry, ...]:
     """Return the entries that the latest compaction leaves, in the model's order, with their messages."""
     shown = _shown(context_entries(path))
-    return tuple([Placed(entry=entry, message=message) for entry, message in shown])
+    return tuple([ProjectedEntry(entry=entry, message=message) for entry, message in shown])
 
 
 def _model_of(entry: AnyEntry) -> str | None:

@@ -32,7 +32,7 @@ class Header(Value, frozen=True, kw_only=True):
     """Fields that we do not know, kept."""
 
 
-class Entry(Value, frozen=True, kw_only=True):
+class SessionEntry(Value, frozen=True, kw_only=True):
     """Fields of every line after the header."""
 
     id: EntryId
@@ -42,7 +42,7 @@ class Entry(Value, frozen=True, kw_only=True):
     """Fields of the line that we do not know, kept."""
 
 
-class MessageEntry(Entry, frozen=True, kw_only=True):
+class MessageEntry(SessionEntry, frozen=True, kw_only=True):
     """A message."""
 
     message: StoredMessage
@@ -50,20 +50,20 @@ class MessageEntry(Entry, frozen=True, kw_only=True):
     """Fields of the message that the value does not show whole, kept as they were read."""
 
 
-class ModelChange(Entry, frozen=True, kw_only=True):
+class ModelChange(SessionEntry, frozen=True, kw_only=True):
     """Another model from here on."""
 
     provider: str
     model: str
 
 
-class ThinkingChange(Entry, frozen=True, kw_only=True):
+class ThinkingChange(SessionEntry, frozen=True, kw_only=True):
     """Another thinking level from here on."""
 
     level: str
 
 
-class CompactionEntry(Entry, frozen=True, kw_only=True):
+class CompactionEntry(SessionEntry, frozen=True, kw_only=True):
     """Everything before `first_kept` is replaced by the summary in the model's context."""
 
     summary: str
@@ -74,7 +74,7 @@ class CompactionEntry(Entry, frozen=True, kw_only=True):
     from_hook: bool = False
 
 
-class BranchSummaryEntry(Entry, frozen=True, kw_only=True):
+class BranchSummaryEntry(SessionEntry, frozen=True, kw_only=True):
     """Summary of a branch that was left."""
 
     from_id: str
@@ -84,14 +84,14 @@ class BranchSummaryEntry(Entry, frozen=True, kw_only=True):
     from_hook: bool = False
 
 
-class CustomEntry(Entry, frozen=True, kw_only=True):
+class CustomEntry(SessionEntry, frozen=True, kw_only=True):
     """Data of a program, not in the model's context; ours begin with `tiller.`."""
 
     custom_type: str
     data: JsonValue = None
 
 
-class CustomMessageEntry(Entry, frozen=True, kw_only=True):
+class CustomMessageEntry(SessionEntry, frozen=True, kw_only=True):
     """Words of an extension, in the model's context as the user's."""
 
     custom_type: str
@@ -100,33 +100,33 @@ class CustomMessageEntry(Entry, frozen=True, kw_only=True):
     details: JsonValue = None
 
 
-class LabelEntry(Entry, frozen=True, kw_only=True):
+class LabelEntry(SessionEntry, frozen=True, kw_only=True):
     """A name for another entry; None clears it."""
 
     target: EntryId
     label: str | None
 
 
-class SessionNameEntry(Entry, frozen=True, kw_only=True):
+class SessionNameEntry(SessionEntry, frozen=True, kw_only=True):
     """The session's title; empty clears it."""
 
     name: str
 
 
-class ContextEditEntry(Entry, frozen=True, kw_only=True):
+class ContextEditEntry(SessionEntry, frozen=True, kw_only=True):
     """Another entry is left out of (None) or replaced in the model's context."""
 
     target: EntryId
     replacement: JsonValue
 
 
-class UnknownEntry(Entry, frozen=True, kw_only=True):
+class UnknownEntry(SessionEntry, frozen=True, kw_only=True):
     """An entry type that we do not know, kept as it is."""
 
     raw: JsonObject
 
 
-class UsageEntry(Entry, frozen=True, kw_only=True):
+class UsageEntry(SessionEntry, frozen=True, kw_only=True):
     """Tokens that were used beside the conversation; counted, and never in the model's context."""
 
     kind: str
@@ -137,7 +137,7 @@ class UsageEntry(Entry, frozen=True, kw_only=True):
     note: str | None = None
 
 
-class Place(Value, frozen=True, kw_only=True):
+class LineLocation(Value, frozen=True, kw_only=True):
     """Where a line lies in its file."""
 
     offset: int
@@ -145,7 +145,7 @@ class Place(Value, frozen=True, kw_only=True):
     """Bytes, without the newline."""
 
 
-class ColdEntry(Entry, frozen=True, kw_only=True):
+class ColdEntry(SessionEntry, frozen=True, kw_only=True):
     """An entry whose body stays in the file; the context of the present leaf never holds one.
 
     The fields for lists, trees and totals are in memory; `Recorder.load` reads the rest.
@@ -165,10 +165,10 @@ class ColdEntry(Entry, frozen=True, kw_only=True):
     """Names of the tools that an answer calls."""
     first_kept: EntryId | None = None
     """Of a compaction: where the part begins that it kept."""
-    place: Place
+    place: LineLocation
 
 
-KnownEntry = (
+TypedEntry = (
     MessageEntry
     | ModelChange
     | ThinkingChange
@@ -181,6 +181,6 @@ KnownEntry = (
     | ContextEditEntry
     | UsageEntry
 )
-WholeEntry = KnownEntry | UnknownEntry
+WholeEntry = TypedEntry | UnknownEntry
 """An entry with its body."""
 AnyEntry = WholeEntry | ColdEntry

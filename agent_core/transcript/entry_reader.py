@@ -14,12 +14,12 @@ from agent_core.transcript.entries import (
     ContextEditEntry,
     CustomEntry,
     CustomMessageEntry,
-    KnownEntry,
     LabelEntry,
     MessageEntry,
     ModelChange,
     SessionNameEntry,
     ThinkingChange,
+    TypedEntry,
     UsageEntry,
 )
 
@@ -42,7 +42,7 @@ _FIELDS: Mapping[str, frozenset[str]] = {
 _PLAIN_FIELDS = 5
 
 
-class Line:
+class EntryLine:
     """One line of a session file: its JSON, and what every line has."""
 
     __slots__ = ("_odd_time", "at_ms", "id", "kind", "parent", "raw")
@@ -73,12 +73,12 @@ class Line:
 
     def rest(self, *odd: str) -> JsonObject:
         """Return the fields that the type does not have, and those named, to be kept as they are."""
-        known = _FIELDS[self.kind]
+        fields = _FIELDS[self.kind]
         raw = self.raw
-        if not odd and not self._odd_time and known.issuperset(raw):
+        if not odd and not self._odd_time and fields.issuperset(raw):
             return NOTHING
         kept = {*odd, "timestamp"} if self._odd_time else set(odd)
-        return {key: value for key, value in raw.items() if key not in known or key in kept}
+        return {key: value for key, value in raw.items() if key not in fields or key in kept}
 
 
 def read_plain_message(raw: JsonObject) -> MessageEntry | None:
@@ -107,7 +107,7 @@ def read_plain_message(raw: JsonObject) -> MessageEntry | None:
     )
 
 
-def _read_message(line: Line) -> KnownEntry | None:
+def _read_message(line: EntryLine) -> TypedEntry | None:
     inner = line.raw.get("message")
     decoded = decode_message(inner, at_ms=line.at_ms) if isinstance(inner, dict) else None
     if decoded is None:
@@ -135,7 +135,7 @@ def _read_message(line: Line) -> KnownEntry | None:
     )
 
 
-def _read_model_change(line: Line) -> KnownEntry:
+def _read_model_change(line: EntryLine) -> TypedEntry:
     return ModelChange(
         id=line.id,
         parent=line.parent,
@@ -146,7 +146,7 @@ def _read_model_change(line: Line) -> KnownEntry:
     )
 
 
-def _read_thinking_change(line: Line) -> KnownEntry:
+def _read_thinking_change(line: EntryLine) -> TypedEntry:
     return ThinkingChange(
         id=line.id,
         parent=line.parent,
@@ -156,7 +156,7 @@ def _read_thinking_change(line: Line) -> KnownEntry:
     )
 
 
-def _read_compaction(line: Line) -> KnownEntry:
+def _read_compaction(line: EntryLine) -> TypedEntry:
     usage, odd = _usage(line)
     return CompactionEntry(
         id=line.id,
@@ -172,7 +172,7 @@ def _read_compaction(line: Line) -> KnownEntry:
     )
 
 
-def _read_branch_summary(line: Line) -> KnownEntry:
+def _read_branch_summary(line: EntryLine) -> TypedEntry:
     usage, odd = _usage(line)
     return BranchSummaryEntry(
         id=line.id,
@@ -187,7 +187,7 @@ def _read_branch_summary(line: Line) -> KnownEntry:
     )
 
 
-def _read_custom(line: Line) -> KnownEntry:
+def _read_custom(line: EntryLine) -> TypedEntry:
     return CustomEntry(
         id=line.id,
         parent=line.parent,
@@ -198,7 +198,7 @@ def _read_custom(line: Line) -> KnownEntry:
     )
 
 
-def _read_custom_message(line: Line) -> KnownEntry:
+def _read_custom_message(line: EntryLine) -> TypedEntry:
     content, whole = decode_user_content(line.raw.get("content"))
     return CustomMessageEntry(
         id=line.id,
@@ -212,7 +212,7 @@ def _read_custom_message(line: Line) -> KnownEntry:
     )
 
 
-def _read_label(line: Line) -> KnownEntry:
+def _read_label(line: EntryLine) -> TypedEntry:
     label = line.raw.get("label")
     return LabelEntry(
         id=line.id,
@@ -224,7 +224,7 @@ def _read_label(line: Line) -> KnownEntry:
     )
 
 
-def _read_session_name(line: Line) -> KnownEntry:
+def _read_session_name(line: EntryLine) -> TypedEntry:
     name = line.raw.get("name")
     return SessionNameEntry(
         id=line.id,
@@ -235,7 +235,7 @@ def _read_session_name(line: Line) -> KnownEntry:
     )
 
 
-def _read_context_edit(line: Line) -> KnownEntry:
+def _read_context_edit(line: EntryLine) -> TypedEntry:
     return ContextEditEntry(
         id=line.id,
         parent=line.parent,
@@ -246,7 +246,7 @@ def _read_context_edit(line: Line) -> KnownEntry:
     )
 
 
-def _read_usage(line: Line) -> KnownEntry | None:
+def _read_usage(line: EntryLine) -> TypedEntry | None:
     usage, odd = _usage(line)
     if usage is None:
         return None
@@ -266,14 +266,14 @@ def _read_usage(line: Line) -> KnownEntry | None:
     )
 
 
-def _usage(line: Line) -> tuple[Usage | None, tuple[str, ...]]:
+def _usage(line: EntryLine) -> tuple[Usage | None, tuple[str, ...]]:
     if line.raw.get("usage") is None:
         return None, ()
     usage, whole = decode_usage(line.raw["usage"])
     return usage, () if whole else ("usage",)
 
 
-READERS: Mapping[str, Callable[[Line], KnownEntry | None]] = {
+READERS: Mapping[str, Callable[[EntryLine], TypedEntry | None]] = {
     "message": _read_message,
     "model_change": _read_model_change,
     "thinking_level_change": _read_thinking_change,

@@ -129,8 +129,8 @@ class Transcript:
         return new_entry_id(self._by_id, at_ms=at_ms)
 
     def _parent_of(self, entry: AnyEntry) -> EntryId | None:
-        known = entry.parent is not None and entry.parent != entry.id
-        return entry.parent if known and entry.parent in self._by_id else None
+        has_parent = entry.parent is not None and entry.parent != entry.id
+        return entry.parent if has_parent and entry.parent in self._by_id else None
 
     def _walk(self, leaf: EntryId) -> list[AnyEntry]:
         if leaf not in self._by_id:

@@ -9,8 +9,8 @@ from agent_core.kernel.errors import WorkspaceError
 from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.call_permission import Needs
 
-Source = Literal["buffer", "disk"]
-Access = Literal["read", "write"]
+FileSource = Literal["buffer", "disk"]
+PathAccess = Literal["read", "write"]
 NO_NEEDS: frozenset[Needs] = frozenset()
 """Containment as it is."""
 READ_LIMIT_BYTES = 256 * 1024 * 1024
@@ -24,7 +24,7 @@ class FileText(Value, frozen=True, kw_only=True):
     """Absolute, resolved."""
     text: str
     """Without a byte order mark; line endings as they are."""
-    source: Source
+    source: FileSource
     """Where the text came from: an editor's buffer (it may be unsaved) or the disk."""
     sha256: str
     """Of the bytes on disk, or of a buffer's text in UTF-8."""
@@ -53,7 +53,7 @@ class FileStat(Value, frozen=True, kw_only=True):
     mtime_ns: int
 
 
-class Entry(Value, frozen=True, kw_only=True):
+class DirectoryEntry(Value, frozen=True, kw_only=True):
     """Something in a folder. A link counts as what it leads to."""
 
     name: str
@@ -88,13 +88,13 @@ class Changes(Protocol):
         ...
 
 
-class Written(Value, frozen=True, kw_only=True):
+class WriteResult(Value, frozen=True, kw_only=True):
     """A write that has been verified."""
 
     path: Path
     sha256: str
     """Of what is there now."""
-    source: Source
+    source: FileSource
     """Where it landed."""
     saved: bool
     """Whether the disk holds it. False: it lies unsaved in the editor, and programs read the old file."""
@@ -112,7 +112,7 @@ class Written(Value, frozen=True, kw_only=True):
     """The whole text that is there now; None: the text that was asked for."""
 
 
-class Write(Value, frozen=True, kw_only=True):
+class FileWrite(Value, frozen=True, kw_only=True):
     """One of several writes, as the arguments of `Files.write` have it."""
 
     path: Path
@@ -120,7 +120,7 @@ class Write(Value, frozen=True, kw_only=True):
     base: FileText | None
 
 
-Heard: TypeAlias = Callable[[Write, Written | WorkspaceError], Awaitable[None]]
+OnResult: TypeAlias = Callable[[FileWrite, WriteResult | WorkspaceError], Awaitable[None]]
 """Is told what became of a write."""
 
 
@@ -131,7 +131,7 @@ class Files(Protocol):
     cancellation. One writer per real path: writes to one file queue up.
     """
 
-    async def resolve(self, path: str, access: Access) -> Path:
+    async def resolve(self, path: str, access: PathAccess) -> Path:
         """Turn what a model wrote (`~`, `@`, `file://`, relative) into a real path inside the roots.
 
         For `read` an existing path is looked for, with the name variants of macOS; for `write` the target
@@ -150,7 +150,7 @@ class Files(Protocol):
         """
         ...
 
-    async def list(self, path: Path) -> tuple[Entry, ...]:
+    async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         """Return what is in a folder, in no order, without `.` and `..`; also what is only in an editor.
 
         Raises:
@@ -187,7 +187,7 @@ class Files(Protocol):
         """
         ...
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         """Write a whole text, if the present content is still `base`; missing parent folders are created.
 
         The caller keeps line endings inside `text`; encoding and byte order mark are taken from `base`.
@@ -207,7 +207,7 @@ class Files(Protocol):
         """
         ...
 
-    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+    async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write several files, each as `write` does: a write that fails does not prevent the others.
 
         Files that one editor has open become one edit there, and so one step of undo, if that editor applies such an
@@ -215,7 +215,7 @@ class Files(Protocol):
 
         Args:
             writes: Each of another file.
-            heard: Awaited once for each write, as soon as its outcome is known, in any order; for several at a time. On
+            on_result: Awaited once for each write, as soon as its outcome is known, in any order; for several at a time. On
                 cancellation it is awaited for each write that was done until then, and for no other.
         """
         ...
@@ -264,7 +264,7 @@ class ProcessEnd(Value, frozen=True, kw_only=True):
     signal: int | None = None
 
 
-class Killed(Value, frozen=True, kw_only=True):
+class KillReport(Value, frozen=True, kw_only=True):
     """Result of ending a process tree."""
 
     pids: tuple[int, ...]
@@ -297,7 +297,7 @@ class Process(Protocol):
         """Wait for the first process to end; its children may live on."""
         ...
 
-    async def end(self, *, grace_s: float) -> Killed:
+    async def end(self, *, grace_s: float) -> KillReport:
         """End the whole tree, `setsid` children included: asked first, killed after the grace. Idempotent."""
         ...
 

@@ -4,10 +4,10 @@ import asyncio
 import sys
 
 from agent_core import Event, create_session
-from agent_core.events import MessageDelta, Reader, RunEnded, ToolRunning
+from agent_core.events import EventSubscription, MessageDelta, RunEnded, ToolRunning
 
 
-async def feed(reader: Reader, queue: asyncio.Queue[Event]) -> None:
+async def feed(reader: EventSubscription, queue: asyncio.Queue[Event]) -> None:
     """Put every event into a queue, until the reader is closed."""
     async for stamped in reader:
         await queue.put(stamped.event)

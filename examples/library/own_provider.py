@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from agent_core import create_session
 from agent_core.extensions import ExtensionApi
 from agent_core.messages import AssistantMessage, Text
-from agent_core.providers import Answer, ModelFacts, ModelRequest, Part, TextDelta
+from agent_core.providers import ModelInfo, ModelRequest, StreamEvent, StreamFinished, TextDelta
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
     """Says how many messages it was sent; a `Model`."""
 
-    facts: ModelFacts
+    facts: ModelInfo
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         """Answer; leaving the context ends it."""
         parts = self._parts(f"I was sent {len(request.messages)} message.")
         try:
@@ -27,9 +29,9 @@ class Counter:
         finally:
             await parts.aclose()
 
-    async def _parts(self, text: str) -> AsyncGenerator[Part, None]:
+    async def _parts(self, text: str) -> AsyncGenerator[StreamEvent, None]:
         yield TextDelta(text=text)
-        yield Answer(
+        yield StreamFinished(
             message=AssistantMessage(
                 content=(Text(text=text),),
                 provider=self.facts.provider,

@@ -1,6 +1,7 @@
 """Nothing grows past the size at which it can be read in one go."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tests.support.sources import CODE, PRODUCT, Source, sources
@@ -10,16 +11,28 @@ FEATURE_LINES = 120
 CLASS_LINES = 300
 FUNCTION_LINES = 60
 OWN_ATTRIBUTES = 12
+FOLDER_FILES = 15
 
 # "path", "path::Class" or "path::Class.method" → why it may be larger, in a sentence.
 WAIVERS: Mapping[str, str] = {}
 
 FEATURES = "server/tiller_server/lsp/features/"
 
+LARGE_FOLDERS: Mapping[str, str] = {
+    "server/tiller_server/lsp/features": "one module per method of the protocol",
+    "server/tiller_server/lsp/wire": "one module per family of messages, beside their schema",
+}
+
 
 def test_files_classes_and_functions_keep_to_their_budget() -> None:
     over = {place: size for place, size in _over_budget() if place not in WAIVERS}
     assert over == {}, "split it, or add a waiver with its reason"
+
+
+def test_a_folder_holds_one_topic() -> None:
+    sizes = Counter(source.path.rpartition("/")[0] for source in sources(*PRODUCT))
+    large = {folder: size for folder, size in sizes.items() if size > FOLDER_FILES}
+    assert sorted(large) == sorted(LARGE_FOLDERS), "make folders by topic"
 
 
 def test_every_waiver_is_still_needed_and_says_why() -> None:

@@ -33,20 +33,20 @@ EXTENSIONS = (
     "text_result",
 )
 PROVIDERS = (
-    "Answer",
-    "Api",
     "CacheRetention",
     "Model",
-    "ModelFacts",
+    "ModelInfo",
     "ModelRequest",
-    "Part",
     "Prices",
+    "StreamEvent",
+    "StreamFinished",
     "TextDelta",
     "ThinkingDelta",
     "ToolCallDelta",
     "ToolCallStart",
     "ToolDeclaration",
     "UsageUpdate",
+    "WireApi",
 )
 
 
@@ -76,3 +76,19 @@ def test_the_types_of_the_library_are_for_others_too() -> None:
 def test_the_names_of_the_stubs_are_those_that_are_loaded() -> None:
     stub = (PACKAGE / "__init__.pyi").read_text("utf-8")
     assert [name for name in agent_core.__all__ if f'"{name}"' not in stub] == []
+
+
+@pytest.mark.parametrize(
+    ("room", "old", "new"),
+    [
+        ("providers", "Answer", "StreamFinished"),
+        ("providers", "ModelFacts", "ModelInfo"),
+        ("hooks", "Stops", "Veto"),
+    ],
+)
+def test_an_extension_that_uses_an_old_name_still_works(room: str, old: str, new: str) -> None:
+    module = import_module(f"agent_core.{room}")
+    with pytest.warns(DeprecationWarning, match=f"agent_core.{room}.{old} is called {new}"):
+        assert getattr(module, old) is getattr(module, new)
+    with pytest.raises(AttributeError, match="has no attribute 'Neither'"):
+        _ = module.Neither

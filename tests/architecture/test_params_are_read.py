@@ -6,7 +6,7 @@ from functools import cache
 from typing import get_args
 
 from tests.support.sources import Source, sources
-from tiller_server.lsp.methods import METHODS, TOLD
+from tiller_server.lsp.methods import METHODS, NOTIFICATIONS
 from tiller_server.lsp.wire.base import WireModel
 from tiller_server.lsp.wire.blocks import SkillBlock, VendorBlock
 from tiller_server.lsp.wire.methods import METHODS as TABLE
@@ -18,7 +18,7 @@ REFUSED = (SkillBlock, VendorBlock)
 
 
 def test_every_field_of_every_params_model_is_read_by_its_feature() -> None:
-    served = {**METHODS, **TOLD}
+    served = {**METHODS, **NOTIFICATIONS}
     dropped = [
         f"{method}: {field}"
         for method, feature in served.items()
@@ -33,7 +33,7 @@ def test_every_field_inside_of_params_is_read_somewhere_in_the_server() -> None:
     read = {name for module in _modules() if not module.startswith(WIRE) for name in _reads(module)}
     inside = {
         model
-        for method in (*METHODS, *TOLD)
+        for method in (*METHODS, *NOTIFICATIONS)
         for model in _below(TABLE[method].params)
         if not model.__name__.endswith("Params") and model not in REFUSED
     }

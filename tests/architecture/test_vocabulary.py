@@ -1,8 +1,10 @@
-"""Docstrings use the standard verbs of the field."""
+"""Docstrings, identifiers and modules use the terms of the field, and a public name means one thing."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from tests.support.sources import PRODUCT, Source, sources
 
@@ -11,6 +13,34 @@ BANNED_VERBS = frozenset(
 )
 """They say nothing of what a function does with a value: returns, stores, publishes, reports or accepts it."""
 BANNED_SUBJECTS = frozenset({"nobody", "somebody", "what", "who", "whoever"})
+BANNED_WORDS = frozenset(
+    {
+        "aside",
+        "carry",
+        "desk",
+        "footing",
+        "front",
+        "holding",
+        "hosted",
+        "known",
+        "landed",
+        "lookout",
+    }
+    | {"offspring", "reach", "retold", "say", "standing", "stories", "told", "voice", "words"}
+)
+"""They were the private vocabulary of this code; decision 0073."""
+WORDS_KEPT: Mapping[str, str] = {
+    "StandingView": "a name in schema.json, which clients generate their types from",
+}
+NAMES_KEPT: Mapping[str, str] = {}
+NOUNS_IN_ING = frozenset(
+    {"encoding", "finding", "framing", "mapping", "matching"}
+    | {"parsing", "pricing", "reasoning", "spelling", "tuning"}
+)
+WIRE = "server/tiller_server/lsp/wire/"
+"""Its shapes are named as in schema.json, also where the core has a class of the same name."""
+WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+TYPE_NAME = re.compile(r"[A-Z]+[a-z]")
 FIRST_WORD = re.compile(r"[A-Za-z]+")
 SENTENCE = re.compile(r"(?<=[.;:])\s+")
 
@@ -72,3 +102,80 @@ def test_a_missing_subject_is_noticed() -> None:
         "nobody asks.",
     ]
     assert sentences_without_a_subject("The user decides. Whole lines only.") == []
+
+
+def identifiers(source: Source) -> Iterator[tuple[int, str]]:
+    """Yield line and name of everything that a module defines or uses, keywords of calls included."""
+    for node in ast.walk(source.tree):
+        match node:
+            case (
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.ClassDef(name=name)
+            ):
+                yield node.lineno, name
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.keyword(arg=str(name)):
+                yield node.value.lineno, name
+            case ast.alias(name=name, asname=other):
+                yield node.lineno, other or name.rpartition(".")[2]
+            case _:
+                pass
+
+
+def has_a_banned_word(identifier: str) -> bool:
+    return any(word.lower() in BANNED_WORDS for word in WORD.findall(identifier))
+
+
+def public_types(source: Source) -> Iterator[str]:
+    """Yield the public classes and type aliases that a module defines."""
+    for node in source.tree.body:
+        match node:
+            case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias")):
+                pass
+            case _:
+                continue
+        if TYPE_NAME.match(name):
+            yield name
+
+
+def test_an_identifier_uses_the_terms_of_the_field() -> None:
+    wrong = [
+        f"{source.path}:{line}: {name}"
+        for source in sources(*PRODUCT)
+        for line, name in identifiers(source)
+        if has_a_banned_word(name) and name not in WORDS_KEPT
+    ]
+    assert wrong == []
+
+
+def test_a_public_name_means_one_thing() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for source in sources(*PRODUCT):
+        if not source.path.startswith(WIRE):
+            for name in public_types(source):
+                places[name].append(source.path)
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert {name: where for name, where in twice.items() if name not in NAMES_KEPT} == {}
+    assert [name for name in NAMES_KEPT if name not in twice] == []
+
+
+def test_a_module_is_named_by_its_topic() -> None:
+    stems = {source.path: Path(source.path).stem for source in sources(*PRODUCT)}
+    wrong = [
+        path
+        for path, stem in stems.items()
+        if has_a_banned_word(stem)
+        or (stem.endswith("ing") and stem.rpartition("_")[2] not in NOUNS_IN_ING)
+    ]
+    assert wrong == []
+
+
+def test_a_banned_word_is_noticed_in_every_form() -> None:
+    for name in ("words", "first_words", "StandingView", "TOLD", "_known", "say_state"):
+        assert has_a_banned_word(name)
+    for name in ("keywords", "unknown", "essay", "outstanding", "frontmatter"):
+        assert not has_a_banned_word(name)

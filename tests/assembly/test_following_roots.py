@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assembly.workspace.sandbox_per_roots import FollowingRoots
-from agent_core.workspace.permissions.call_permission import Containment, Needs
-from agent_core.workspace.sandbox import Containing, Sandbox
+from agent_core.assembly.workspace.sandbox_per_roots import SandboxPerRoots
+from agent_core.workspace.permissions.call_permission import Needs, SandboxLevel
+from agent_core.workspace.sandbox import Sandbox, SandboxCapability
 from agent_core.workspace.sandbox.backends.uncontained import Uncontained
 
 PROJECT, EVERYTHING = Path("/project"), Path("/")
@@ -16,13 +16,13 @@ AGREED: frozenset[Needs] = frozenset({"uncontained"})
 
 def made(roots: tuple[Path, ...]) -> Sandbox:
     """Make what stands for full containment, but where everything is a root."""
-    level: Containment = "none" if EVERYTHING in roots else "full"
-    return Uncontained(Containing(level=level, how="a test"))
+    level: SandboxLevel = "none" if EVERYTHING in roots else "full"
+    return Uncontained(SandboxCapability(level=level, how="a test"))
 
 
 def test_what_was_judged_among_other_folders_never_runs_uncontained() -> None:
     roots = [PROJECT]
-    sandbox = FollowingRoots(lambda: tuple(roots), made=made)
+    sandbox = SandboxPerRoots(lambda: tuple(roots), made=made)
     assert sandbox.containing.level == "full"
     roots.append(EVERYTHING)
     with pytest.raises(PermissionError, match="run it again"):
@@ -34,5 +34,5 @@ def test_what_was_judged_among_other_folders_never_runs_uncontained() -> None:
 
 
 def test_where_nothing_was_ever_contained_programs_of_ours_start() -> None:
-    sandbox = FollowingRoots(lambda: (EVERYTHING,), made=made)
+    sandbox = SandboxPerRoots(lambda: (EVERYTHING,), made=made)
     assert sandbox.wrap(("true",), cwd=PROJECT, env={}, needs=NONE).argv == ("true",)

@@ -10,8 +10,8 @@ import anyio
 from typing_extensions import override
 
 from agent_core.assembly import SessionRequest, open_session
-from agent_core.events import Notice, Reader, SessionConfigured
-from agent_core.resources.folder_watch import FolderNews, FolderWatches
+from agent_core.events import EventSubscription, Notice, SessionConfigured
+from agent_core.resources.folder_watch import FolderChanges, FolderWatches
 from agent_core.session import AgentSession
 from tests.support.folders import Folder
 
@@ -25,14 +25,16 @@ class ToldWatches(FolderWatches):
 
     @override
     @asynccontextmanager
-    async def watch(self, folders: Collection[Path]) -> AsyncGenerator[FolderNews]:
+    async def watch(self, folders: Collection[Path]) -> AsyncGenerator[FolderChanges]:
         async with super().watch(folders) as news:
             self.stand.set()
             yield news
 
 
 @asynccontextmanager
-async def watched(folder: Folder, **more: Any) -> AsyncGenerator[tuple[AgentSession, Reader]]:
+async def watched(
+    folder: Folder, **more: Any
+) -> AsyncGenerator[tuple[AgentSession, EventSubscription]]:
     watches = ToldWatches()
     request = SessionRequest(
         workspace=folder.root, env=folder.env, watches=watches, trusted=True, **more
@@ -45,7 +47,7 @@ async def watched(folder: Folder, **more: Any) -> AsyncGenerator[tuple[AgentSess
         reader.close()
 
 
-async def until(reader: Reader, kind: type[Any]) -> Any:
+async def until(reader: EventSubscription, kind: type[Any]) -> Any:
     with anyio.fail_after(10):
         async for stamped in reader:
             if isinstance(stamped.event, kind):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agent_core.assembly.config.session_options import session_options
-from agent_core.compaction import CompactionSettings, ModelFigures
+from agent_core.compaction import CompactionPolicy, ModelFigures
 from agent_core.resources.settings.values import SettingsValues
 
 
@@ -22,4 +22,4 @@ def test_a_model_may_have_compaction_figures_of_its_own() -> None:
     assert (own.reserve_tokens, own.keep_recent_tokens) == (10_000, 50_000)
     other = compaction.of_model("lab/small")
     assert (other.reserve_tokens, other.keep_recent_tokens) == (10_000, 20_000)
-    assert CompactionSettings().of_model("lab/big") == CompactionSettings()
+    assert CompactionPolicy().of_model("lab/big") == CompactionPolicy()

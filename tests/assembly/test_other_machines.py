@@ -12,7 +12,7 @@ from agent_core.assembly.factory import open_session
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import CommandSubject, PermissionRequested
 from agent_core.messages import ToolResultMessage, text_of
-from agent_core.workspace.sandbox import Containing, Prober
+from agent_core.workspace.sandbox import Prober, SandboxCapability
 from agent_core.workspace.sandbox.probe import on_linux
 from tests.support.folders import Folder, notices
 from tests.support.provider import LoopbackProvider, write_config
@@ -21,17 +21,17 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the ladder is t
 REFUSED = "bwrap: No permissions to create a new namespace, likely because the kernel does not allow non-privileged user namespaces."
 
 
-def missing(folder: Path) -> Containing:
+def missing(folder: Path) -> SandboxCapability:
     _ = folder
     return on_linux(None, landlock=lambda: None)
 
 
-def refused(folder: Path) -> Containing:
+def refused(folder: Path) -> SandboxCapability:
     """As stock runners of CI are: bubblewrap can be installed, and the kernel does not let it work."""
     return on_linux(_refusing(folder), landlock=lambda: None)
 
 
-def landlock_only(folder: Path) -> Containing:
+def landlock_only(folder: Path) -> SandboxCapability:
     return on_linux(_refusing(folder))
 
 
@@ -52,7 +52,7 @@ MACHINES = {
 }
 
 
-def opened(folder: Folder, found: Containing) -> AbstractAsyncContextManager[AgentSession]:
+def opened(folder: Folder, found: SandboxCapability) -> AbstractAsyncContextManager[AgentSession]:
     return open_session(
         SessionRequest(workspace=folder.root, env=folder.env, prober=Prober(found), trusted=True)
     )

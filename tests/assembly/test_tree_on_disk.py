@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent_core.compaction import CompactionSettings
+from agent_core.compaction import CompactionPolicy
 from agent_core.events import ErrorRaised
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.session.context import SessionOptions
-from agent_core.storage import Opened, Recovery, SessionLog
+from agent_core.storage import OpenedSession, Recovery, SessionLog
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import AnyEntry
@@ -109,9 +109,7 @@ async def test_what_a_compaction_put_away_is_read_back_for_a_move_and_a_fork(
 ) -> None:
     notes = [say("## Goal\nx"), say("## Original Request\nx")]
     scripted = ScriptedModel([say(LONG + "1"), say(LONG + "2"), say("a3"), *notes])
-    options = SessionOptions(
-        auto_compact=False, compaction=CompactionSettings(keep_recent_tokens=10)
-    )
+    options = SessionOptions(auto_compact=False, compaction=CompactionPolicy(keep_recent_tokens=10))
     async with bench(scripted, store=store, options=options) as b:
         await talked(b, "u1", "u2", "u3")
         await b.session.compact()
@@ -153,7 +151,7 @@ async def test_on_a_full_disk_a_move_a_label_and_a_title_are_refused_and_nothing
     store: JsonlStore,
 ) -> None:
     log = FullDisk(await store.create(header(cwd="/project")))
-    opened = Opened(log=log, entries=(), recovery=Recovery())
+    opened = OpenedSession(log=log, entries=(), recovery=Recovery())
     async with bench(talk(), store=store, opened=opened) as b:
         await talked(b, "u1", "u2")
         tree, before, leaf = b.session.tree, b.session.info.entries, b.session.tree.leaf

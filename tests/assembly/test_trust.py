@@ -275,8 +275,8 @@ async def test_the_question_names_what_would_count_also_from_a_trusted_folder_ab
         default="ask",
         clock=FakeClock(),
     )
-    _ = await trust.look()
-    _ = await trust.say("trusted", lasting=True)
+    _ = await trust.check()
+    _ = await trust.record("trusted", lasting=True)
     async with office.session() as session:
         await office.run(session, "allowProject")
         assert "Of the user's own." in json.dumps(office.lab.requests[-1]["body"])

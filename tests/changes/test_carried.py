@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent_core.changes.revert.moved_text import Going, Staying, carriers, words_of
+from agent_core.changes.revert.moved_text import Anchor, Candidate, files_with_moved_text, tokens_of
 
 
-def going(key: int, lost: str, held: str = "") -> Going:
-    return Going(key=key, names=f"g{key}", held=words_of(held), lost=words_of(lost))
+def going(key: int, lost: str, held: str = "") -> Candidate:
+    return Candidate(key=key, names=f"g{key}", held=tokens_of(held), lost=tokens_of(lost))
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ def going(key: int, lost: str, held: str = "") -> Going:
     ids=["moved", "in other letters", "unrelated", "no blanks", "too short to tell", "nothing"],
 )
 def test_words_tell_what_was_moved(taken: str, lost: str, stays: bool) -> None:
-    staying = [Staying(names="s", taken=words_of(taken))]
-    assert [key for key, _ in carriers([going(1, lost)], staying)] == [1] * stays
+    staying = [Anchor(names="s", taken=tokens_of(taken))]
+    assert [key for key, _ in files_with_moved_text([going(1, lost)], staying)] == [1] * stays
 
 
 def test_what_stays_for_that_makes_others_stay() -> None:
     chain = [going(1, lost="first", held="second"), going(2, lost="second"), going(3, lost="third")]
-    found = dict(carriers(chain, [Staying(names="s", taken=words_of("first"))]))
+    found = dict(files_with_moved_text(chain, [Anchor(names="s", taken=tokens_of("first"))]))
     assert found == {
         1: "g1 may hold what was moved there from s, which stays",
         2: "g2 may hold what was moved there from g1, which stays",

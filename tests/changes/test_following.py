@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.changes.codec import decode_change, encode_change
-from agent_core.changes.decisions import Action, Verdict, decode_verdict, encode_verdict
+from agent_core.changes.decisions import HunkAction, HunkDecision, decode_decision, encode_decision
 from agent_core.changes.history.change_log import ChangeLog
-from agent_core.changes.history.hunk_tracker import FileNow, Following, Texts, virtual_base
+from agent_core.changes.history.hunk_tracker import FileReview, HunkTracker, Texts, base_text
 from agent_core.changes.line_counts import LineCounts
-from agent_core.changes.values import Change, Doer, FileVersion, Op
+from agent_core.changes.values import Change, ChangeSource, FileVersion, Op
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace.files.text import sha256_of
 
@@ -30,7 +30,7 @@ def change(
     after: str | None,
     *,
     number: int = 0,
-    by: Doer = "tool",
+    by: ChangeSource = "tool",
     op: Op | None = None,
     path: Path = PATH,
     source: Path | None = None,
@@ -43,18 +43,20 @@ def change(
     )  # fmt: skip
 
 
-def verdict(action: Action, *hunks: str, edit: str | None = None, whole: bool = False) -> Verdict:
-    return Verdict(path=PATH, action=action, hunks=hunks, edit=edit, whole=whole)
+def verdict(
+    action: HunkAction, *hunks: str, edit: str | None = None, whole: bool = False
+) -> HunkDecision:
+    return HunkDecision(path=PATH, action=action, hunks=hunks, edit=edit, whole=whole)
 
 
-def followed(*changes: Change, texts: list[tuple[str, str]]) -> Following:
-    made = Following.of(changes[0])
+def followed(*changes: Change, texts: list[tuple[str, str]]) -> HunkTracker:
+    made = HunkTracker.of(changes[0])
     for index, (one, (before, after)) in enumerate(zip(changes, texts, strict=True)):
         made.follow(one, Texts(before=before, after=after), index=index)
     return made
 
 
-def states(now: FileNow) -> list[str]:
+def states(now: FileReview) -> list[str]:
     return [one.state for one in now.hunks]
 
 
@@ -68,7 +70,7 @@ def test_what_the_user_does_between_two_edits_is_no_hunk() -> None:
     )
     now = made.now
     assert [(one.old, one.new) for one in now.hunks] == [("b\n", "B\n"), ("c\n", "C\n")]
-    assert virtual_base(now) == "mine\n" + A
+    assert base_text(now) == "mine\n" + A
     assert now.pending() == LineCounts(files=1, additions=2, deletions=2, unreviewed=2)
 
 
@@ -140,7 +142,7 @@ def test_what_a_restore_takes_back_waits_no_more() -> None:
 
 
 def test_a_text_that_nobody_kept_has_no_hunks_but_counts_as_changed() -> None:
-    made = Following.of(change(A, B, op="modify"))
+    made = HunkTracker.of(change(A, B, op="modify"))
     made.follow(change(A, B, op="modify"), Texts(before=None, after=None), index=0)
     assert made.now.hunks == ()
     assert made.now.pending() == LineCounts(files=1, unreviewed=1)
@@ -187,7 +189,7 @@ def test_the_log_knows_changes_by_file_and_by_number() -> None:
         change(None, "ä"),
         change(A, None, by="process"),
         change(A, A, op="move", source=Path("/w/\udcff old")),
-        replace(change(A, B), doubtful=True, run=None, call=None),
+        replace(change(A, B), maybe_user_edit=True, run=None, call=None),
         replace(
             change(A, B),
             after=FileVersion(
@@ -208,5 +210,5 @@ def test_an_entry_that_makes_no_sense_is_no_change(data: dict[str, object]) -> N
 
 def test_a_verdict_comes_back_from_its_entry() -> None:
     one = replace(verdict("reject", "h1", "h2", edit="e", whole=True), note="n", at_ms=3, by="git")
-    assert decode_verdict(encode_verdict(one)) == one
-    assert decode_verdict({"path": "/x", "action": "explode", "hunks": []}) is None
+    assert decode_decision(encode_decision(one)) == one
+    assert decode_decision({"path": "/x", "action": "explode", "hunks": []}) is None

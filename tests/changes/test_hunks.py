@@ -6,19 +6,19 @@ import pytest
 
 from agent_core.changes.history.hunks import (
     Hunk,
+    HunkOrigin,
     Hunks,
-    Maker,
     edited_by_agent,
     edited_by_user,
+    revert_hunks,
     settled,
-    taken_back,
 )
 from agent_core.kernel import RunId, ToolCallId
 from tests.support.sizes import at_size
 
 
-def maker(index: int = 0) -> Maker:
-    return Maker(
+def maker(index: int = 0) -> HunkOrigin:
+    return HunkOrigin(
         change=f"c{index}", edit=f"e{index}", run=RunId("r"), call=ToolCallId("t"), index=index
     )
 
@@ -154,14 +154,14 @@ def test_a_rejected_hunk_is_gone_from_the_text_and_the_others_stay() -> None:
     text = lines("A", "b", "c2", "c3", "d", "E")
     hunks = made(ABC, text)
     assert len(hunks) == 3
-    after, left = taken_back(text, hunks, {hunks[1].id})
+    after, left = revert_hunks(text, hunks, {hunks[1].id})
     assert after == lines("A", "b", "c", "d", "E")
     assert shown(after, left) == [
         ("a\n", "A\n", "pending"),
         ("c\n", "c\n", "rejected"),
         ("e\n", "E\n", "pending"),
     ]
-    assert taken_back(after, left, {one.id for one in hunks})[0] == ABC
+    assert revert_hunks(after, left, {one.id for one in hunks})[0] == ABC
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_last_line_gets_an_end_when_it_is_not_the_last_any_more(
     before: str, agent: str, now: str, expected: str
 ) -> None:
     hunks = edited_by_user(made(before, agent), agent, now)
-    assert taken_back(now, hunks, {one.id for one in hunks})[0] == expected
+    assert revert_hunks(now, hunks, {one.id for one in hunks})[0] == expected
 
 
 def test_an_id_is_the_same_whenever_it_is_worked_out() -> None:
@@ -211,10 +211,10 @@ def _history(random: Random) -> None:
         text = after
         _check(text, hunks)
     if not by_user:
-        assert taken_back(text, hunks, {one.id for one in hunks})[0] == lines(*original)
+        assert revert_hunks(text, hunks, {one.id for one in hunks})[0] == lines(*original)
     if any(by_user.intersection(f"{one.old}{one.new}".splitlines()) for one in hunks):
         return  # lines that changed places: a line of the user counts as deleted here and added there
-    back, _ = taken_back(text, hunks, {one.id for one in hunks})
+    back, _ = revert_hunks(text, hunks, {one.id for one in hunks})
     assert by_user <= set(back.splitlines())
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from agent_core.changes.diff.patch import FilePatch, LeftOut, git_patch, quoted
+from agent_core.changes.diff.patch import FilePatch, UnpatchableFile, git_patch, quoted
 
 Tree = dict[str, bytes]
 
@@ -89,7 +89,7 @@ def test_several_files_are_one_patch_and_what_cannot_be_shown_is_said(tmp_path: 
     patch = git_patch(
         [
             modified(b"1\n", b"2\n", name="a"),
-            LeftOut(name="big\nfile", why="too large"),
+            UnpatchableFile(name="big\nfile", why="too large"),
             FilePatch(name="empty", old_name="empty", op="add", old=None, new=b""),
             FilePatch(name="gone", old_name="gone", op="delete", old=b"\0\1", is_text=False),
             FilePatch(name="new", old_name="old", op="move", old=b"same\n", new=b"same\n"),

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes import Change, Doer, FileVersion
-from agent_core.changes.revert.plan import Group, changed_paths, plan
+from agent_core.changes import Change, ChangeSource, FileVersion
+from agent_core.changes.revert.plan import RestoreGroup, changed_paths, plan
 from agent_core.kernel import RunId
 
 A, B, C = Path("/w/a"), Path("/w/b"), Path("/w/c")
@@ -21,9 +21,9 @@ def change(
     after: FileVersion | None,
     *,
     source: Path | None = None,
-    by: Doer = "tool",
+    by: ChangeSource = "tool",
     edit: str = "e",
-    doubtful: bool = False,
+    maybe_user_edit: bool = False,
 ) -> Change:
     op = "modify" if before and after else ("add" if after else "delete")
     return Change(
@@ -37,11 +37,11 @@ def change(
         before=before,
         after=after,
         at_ms=0,
-        doubtful=doubtful,
+        maybe_user_edit=maybe_user_edit,
     )
 
 
-def only(groups: tuple[Group, ...]) -> Group:
+def only(groups: tuple[RestoreGroup, ...]) -> RestoreGroup:
     (one,) = groups
     return one
 
@@ -74,7 +74,11 @@ def only(groups: tuple[Group, ...]) -> Group:
             {A: v("1")},
             "agentOnly",
         ),
-        ([change(A, v("1"), v("2"), by="process", doubtful=True)], {A: v("2")}, "userEdited"),
+        (
+            [change(A, v("1"), v("2"), by="process", maybe_user_edit=True)],
+            {A: v("2")},
+            "userEdited",
+        ),
         ([change(B, v("1"), v("1"), source=A)], {A: None, B: v("1")}, "agentOnly"),
         ([change(B, v("1"), v("1"), source=A)], {A: v("9"), B: v("1")}, "userEdited"),
         ([change(B, v("1"), v("1"), source=A)], {A: v("1"), B: None}, "same"),

@@ -21,7 +21,11 @@ from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import bench
 from tests.support.tools import FunctionTool
-from tiller_server.cli.terminal.permission_prompt import Reply, ask_on_terminal, read_reply
+from tiller_server.cli.terminal.permission_prompt import (
+    TerminalPermissionReply,
+    ask_on_terminal,
+    read_reply,
+)
 
 
 async def work(arguments, context):
@@ -83,7 +87,7 @@ async def test_words_typed_at_a_question_refuse_it_and_are_told_to_the_model() -
     ],
 )
 def test_yes_trusts_a_folder_and_words_are_asked_again(line: str, reply: str | None) -> None:
-    assert read_reply(TRUST, line) == (None if reply is None else Reply(reply))
+    assert read_reply(TRUST, line) == (None if reply is None else TerminalPermissionReply(reply))
 
 
 def test_what_is_too_long_to_be_read_is_not_allowed_by_yes() -> None:
@@ -92,7 +96,7 @@ def test_what_is_too_long_to_be_read_is_not_allowed_by_yes() -> None:
     )
     request = _request(long)
     assert read_reply(request, "y") is None
-    assert read_reply(request, "n") == Reply("rejectOnce")
+    assert read_reply(request, "n") == TerminalPermissionReply("rejectOnce")
 
 
 def _request(subject: TrustSubject) -> PermissionRequest:

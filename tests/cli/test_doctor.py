@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox import Containing, Prober
+from agent_core.workspace.sandbox import Prober, SandboxCapability
 from tiller_server.cli.doctor.system import workspace_size
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.subcommands import doctor
 
-FULL = Containing(level="full", how="bubblewrap 0.8.0", program="/usr/bin/bwrap")
-NONE = Containing(level="none", how="nothing", why_not_full="bubblewrap is not installed: do so")
+FULL = SandboxCapability(level="full", how="bubblewrap 0.8.0", program="/usr/bin/bwrap")
+NONE = SandboxCapability(
+    level="none", how="nothing", why_not_full="bubblewrap is not installed: do so"
+)
 
 
 def run(
     tmp_path: Path,
-    containing: Containing,
+    containing: SandboxCapability,
     *,
     as_json: bool = False,
     workspace: str = "",

@@ -145,7 +145,7 @@ def test_whether_it_is_trusted_is_what_the_user_said_of_what_is_there(
     assert told("--trust")[1] == "r"
     root = world.root.resolve()
     store = TrustStore(world.base / "d" / "trust.json")
-    store.say(root, "trusted", seen=gather(root), at_ms=1)
+    store.record(root, "trusted", seen=gather(root), at_ms=1)
     assert told()[1] == "r"
     assert listed().startswith("r ")
     path.write_text('{"rules": []}', "utf-8")

@@ -7,6 +7,7 @@ from typing import Literal
 from agent_core.events import (
     ChangeCounts,
     Event,
+    EventEnvelope,
     Failure,
     MessageDelta,
     MessageEnded,
@@ -16,7 +17,6 @@ from agent_core.events import (
     RunResult,
     RunStarted,
     RunStatus,
-    Stamped,
     ToolEnded,
     ToolRunning,
     ToolStatus,
@@ -31,7 +31,7 @@ from agent_core.events import (
 from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId
 from agent_core.messages import Cost, Text, Usage
 from tiller_server.cli.run.final_answer import FinalAnswer
-from tiller_server.cli.terminal.run_renderer import JsonView, TextView, summary
+from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, TextRunRenderer, summary
 
 RUN, TURN = RunId("r"), TurnId("t")
 HEADER = {"type": "session", "id": "s", "model": "lab/m", "cwd": "/w"}
@@ -86,7 +86,7 @@ def shown(
     *events: Event, colour: bool = False, verbose: bool = False, ending: RunResult | None = None
 ) -> tuple[str, str]:
     out, side = io.StringIO(), io.StringIO()
-    view = TextView(
+    view = TextRunRenderer(
         out=out, side=side, colour=colour, verbose=verbose, location=lambda: "/d/s.jsonl"
     )
     final = FinalAnswer()
@@ -94,7 +94,7 @@ def shown(
     for number, event in enumerate(events, 1):
         if words := final.see(event):
             view.interim(words)
-        view.see(Stamped(seq=number, first=number, at_ms=0, event=event))
+        view.see(EventEnvelope(seq=number, first=number, at_ms=0, event=event))
     answer, rest = final.close(ending)
     if rest:
         view.interim(rest)
@@ -209,13 +209,13 @@ def test_the_summary_says_what_is_known_of_the_cost() -> None:
 
 def test_json_is_the_header_then_every_event_then_the_result_each_on_a_line() -> None:
     out = io.StringIO()
-    view = JsonView(out=out, side=io.StringIO())
+    view = JsonRunRenderer(out=out, side=io.StringIO())
     view.begin(HEADER)
-    view.see(Stamped(seq=7, first=6, at_ms=0, event=delta("a\nb")))
+    view.see(EventEnvelope(seq=7, first=6, at_ms=0, event=delta("a\nb")))
     run_ended = RunEnded(
         run=RUN, status="completed", usage=USAGE, changes=ChangeCounts(), error=None
     )
-    view.see(Stamped(seq=8, first=8, at_ms=0, event=run_ended))
+    view.see(EventEnvelope(seq=8, first=8, at_ms=0, event=run_ended))
     view.end(result(text="a\nb"), "a\nb")
     *lines, over, last = [json.loads(line) for line in out.getvalue().splitlines()]
     assert last == {

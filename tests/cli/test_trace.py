@@ -14,7 +14,7 @@ from tests.support.lsp_client import RawClient
 from tests.support.lsp_profiles import PANEL
 from tests.support.server import SERVER, TILLER
 from tiller_server.cli.trace.comparison import differences, learn, translated
-from tiller_server.cli.trace.file import Said, TraceInvalid, read_trace
+from tiller_server.cli.trace.file import TraceInvalid, TraceMessage, read_trace
 from tiller_server.cli.trace.replay import replay
 
 pytestmark = pytest.mark.timeout(60)
@@ -65,7 +65,9 @@ async def test_what_was_recorded_is_replayed_with_the_same_answers(
     assert again.differences == []
     assert again.compared == 5
     changed = tuple(
-        Said(at_ms=one.at_ms, side=one.side, message={**one.message, "result": {"daemon": 7}})
+        TraceMessage(
+            at_ms=one.at_ms, side=one.side, message={**one.message, "result": {"daemon": 7}}
+        )
         if one.side == "server" and one.message.get("result", {}) and "sessions" in str(one.message)
         else one
         for one in trace

@@ -10,7 +10,7 @@ import pytest
 from agent_core.compaction import (
     Cancelled,
     Compacted,
-    CompactionSettings,
+    CompactionPolicy,
     Compactor,
     estimate_text,
     prepare,
@@ -20,7 +20,7 @@ from agent_core.hooks import (
     CompactionCancelled,
     CompactionOutcome,
     GoOn,
-    Input,
+    HookInput,
     SummaryGiven,
 )
 from agent_core.kernel import EntryId
@@ -68,13 +68,13 @@ PREPARED = CompactionPreparation(
 class Hooks:
     def __init__(self, outcome: CompactionOutcome | None = None) -> None:
         self._outcome = outcome or GoOn()
-        self.asked: list[Input[Any]] = []
+        self.asked: list[HookInput[Any]] = []
 
-    async def ask(self, value: Input[Any], /) -> Any:
+    async def ask(self, value: HookInput[Any], /) -> Any:
         self.asked.append(value)
         return self._outcome
 
-    def listens(self, point: type[Input[Any]], /) -> bool:
+    def listens(self, point: type[HookInput[Any]], /) -> bool:
         return True
 
 
@@ -299,7 +299,7 @@ async def test_cancelling_closes_the_stream_and_leaves_nothing() -> None:
 
 async def test_what_was_compacted_becomes_an_entry_that_the_context_begins_with() -> None:
     path = chain(*_conversation(60))
-    prepared = prepare(path, context_window=32_000, settings=CompactionSettings())
+    prepared = prepare(path, context_window=32_000, settings=CompactionPolicy())
     assert isinstance(prepared, CompactionPreparation)
     compacted = await _compact(ScriptedModel([say("the summary")] * 2), prepared)
     assert isinstance(compacted, Compacted)

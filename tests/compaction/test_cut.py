@@ -12,7 +12,7 @@ from agent_core.messages import (
     Message,
     Text,
 )
-from agent_core.transcript import Placed
+from agent_core.transcript import ProjectedEntry
 from tests.support.entries import AT_MS, assistant, call, entry, result, user
 
 THOUSAND = "x" * 4_000
@@ -23,10 +23,10 @@ COMPACTED = CompactionSummaryMessage(summary="earlier", tokens_before=1, at_ms=A
 COMMAND = BashMessage(command="ls", output="a", exit_code=0, at_ms=AT_MS)
 
 
-def placed(*messages: Message | None) -> list[Placed]:
+def placed(*messages: Message | None) -> list[ProjectedEntry]:
     """Give messages their places; None: an entry that the model does not see."""
     return [
-        Placed(entry=entry(f"e{number}", user("")), message=message)
+        ProjectedEntry(entry=entry(f"e{number}", user("")), message=message)
         for number, message in enumerate(messages)
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.compaction import (
-    CompactionSettings,
+    CompactionPolicy,
     context_tokens,
     estimate_message,
     estimate_messages,
@@ -160,12 +160,12 @@ def test_an_attempt_left_out_after_the_count_does_not_spoil_it() -> None:
 def test_the_context_is_compacted_when_the_reserve_is_touched(
     tokens: int, window: int, *, enabled: bool, compacts: bool
 ) -> None:
-    settings = CompactionSettings(enabled=enabled)
+    settings = CompactionPolicy(enabled=enabled)
     assert should_compact(tokens, context_window=window, settings=settings) is compacts
 
 
 def test_a_small_window_scales_the_figures_down_to_a_quarter() -> None:
-    settings = CompactionSettings()
+    settings = CompactionPolicy()
     assert settings.scaled(0) == settings.scaled(200_000) == settings
     small = settings.scaled(32_000)
     assert (small.reserve_tokens, small.keep_recent_tokens) == (8_000, 8_000)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.compaction import CompactionSettings, NothingToCompact, prepare
+from agent_core.compaction import CompactionPolicy, NothingToCompact, prepare
 from agent_core.kernel import EntryId
 from agent_core.transcript import (
     AnyEntry,
@@ -30,15 +30,15 @@ BIG = "x" * 4_000
 
 def test_a_short_conversation_is_left_alone() -> None:
     path = chain(*(user("hi") if n % 2 == 0 else assistant("yes") for n in range(10)))
-    assert prepare(
-        path, context_window=100_000, settings=CompactionSettings()
-    ) == NothingToCompact(why="the conversation is too short to be compacted")
+    assert prepare(path, context_window=100_000, settings=CompactionPolicy()) == NothingToCompact(
+        why="the conversation is too short to be compacted"
+    )
     assert isinstance(_prepared([]), NothingToCompact)
 
 
 def test_of_fifty_messages_the_last_twenty_stay() -> None:
     path = chain(*(user(BIG) if n % 2 == 0 else assistant(BIG) for n in range(50)))
-    prepared = prepare(path, context_window=100_000, settings=CompactionSettings())
+    prepared = prepare(path, context_window=100_000, settings=CompactionPolicy())
     assert isinstance(prepared, CompactionPreparation)
     assert (len(prepared.messages), prepared.first_kept) == (30, "e31")
     assert (prepared.tokens_before, prepared.turn_prefix) == (50_000, ())
@@ -77,7 +77,7 @@ def test_a_turn_that_is_too_long_is_split() -> None:
 
 def test_words_that_are_pinned_stay_with_all_that_follows_them() -> None:
     path = chain(user(BIG), assistant(BIG), user("mine"), user(BIG), assistant(BIG))
-    settings = CompactionSettings(keep_recent_tokens=500)
+    settings = CompactionPolicy(keep_recent_tokens=500)
     free = prepare(path, context_window=0, settings=settings)
     pinned = prepare(path, context_window=0, settings=settings, pinned=EntryId("e3"))
     assert isinstance(free, CompactionPreparation)
@@ -128,7 +128,7 @@ def test_nothing_new_since_a_compaction_is_nothing_to_compact() -> None:
     ]
     note = CustomEntry(id=EntryId("n"), parent=EntryId("c"), at_ms=AT_MS, custom_type="x")
     for entries in (path, [*path, note]):
-        outcome = prepare(entries, context_window=1_000, settings=CompactionSettings())
+        outcome = prepare(entries, context_window=1_000, settings=CompactionPolicy())
         assert outcome == NothingToCompact(why="already compacted: nothing has been said since")
 
 
@@ -191,18 +191,18 @@ def test_after_a_compaction_the_context_is_smaller_than_before() -> None:
     for number in range(30):
         messages += [user(BIG), assistant("a", call("read", {"path": f"{number}"})), result(BIG)]
     path = chain(*messages)
-    prepared = prepare(path, context_window=32_000, settings=CompactionSettings())
+    prepared = prepare(path, context_window=32_000, settings=CompactionPolicy())
     assert isinstance(prepared, CompactionPreparation)
     compacted = [*path, compaction("c", parent="e90", first_kept=prepared.first_kept)]
     again = prepare(
         [*compacted, entry("n", user("on"), parent="c")],
         context_window=32_000,
-        settings=CompactionSettings(),
+        settings=CompactionPolicy(),
     )
     tokens = again.tokens_before if isinstance(again, CompactionPreparation) else 0
     assert tokens <= 8_000 + 2_100 < prepared.tokens_before
 
 
 def _prepared(path: Sequence[AnyEntry], *, keep: int = 1_000) -> CompactionPreparation:
-    settings = CompactionSettings(keep_recent_tokens=keep)
+    settings = CompactionPolicy(keep_recent_tokens=keep)
     return prepare(path, context_window=200_000, settings=settings)  # pyright: ignore[reportReturnType]

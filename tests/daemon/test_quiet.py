@@ -2,11 +2,11 @@
 
 import pytest
 
-from tiller_server.daemon.idle_timer import IDLE_S, Quiet, idle_limit_s
+from tiller_server.daemon.idle_timer import IDLE_S, IdleTimer, idle_limit_s
 
 
 def test_time_counts_from_the_last_use() -> None:
-    quiet = Quiet(limit_s=100, since_s=0)
+    quiet = IdleTimer(limit_s=100, since_s=0)
     assert quiet.look(0, is_used=True) == 30
     assert quiet.look(80, is_used=False) == 20
     assert quiet.look(90, is_used=True) == 30

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tiller_server.daemon.shim.proxy import Conversation
+from tiller_server.daemon.shim.proxy import LspProxy
 from tiller_server.daemon.shim.send_queue import Outgoing
 from tiller_server.lsp.transport.framing import FrameReader
 
@@ -36,22 +36,22 @@ class Talk:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
-        self.it = Conversation(note=self.notes.append)
+        self.it = LspProxy(note=self.notes.append)
 
     def editor(self, *messages: Json) -> list[Json]:
         """Say something as the editor; gives what the daemon gets."""
         for one in messages:
-            self.it.editor_said(json.dumps({"jsonrpc": "2.0", **one}).encode())
+            self.it.on_client(json.dumps({"jsonrpc": "2.0", **one}).encode())
         given = taken(self.it.to_daemon)
-        self.it.catch_up()
+        self.it.inspect_forwarded()
         return given
 
     def daemon(self, *messages: Json) -> list[Json]:
         """Say something as the daemon; gives what the editor gets."""
         for one in messages:
             body = json.dumps({"jsonrpc": "2.0", **one}, separators=(",", ":")).encode()
-            self.it.daemon_said(body)
-        self.it.catch_up()
+            self.it.on_server(body)
+        self.it.inspect_forwarded()
         return taken(self.it.to_editor)
 
     def attach(self, **options: Any) -> None:
@@ -204,7 +204,7 @@ def test_what_comes_while_there_is_no_daemon_is_held_in_order(talk: Talk) -> Non
 
 
 def test_a_request_that_never_went_out_goes_to_the_next_daemon(talk: Talk) -> None:
-    talk.it.editor_said(json.dumps({"jsonrpc": "2.0", **ask(1, "agent/compact")}).encode())
+    talk.it.on_client(json.dumps({"jsonrpc": "2.0", **ask(1, "agent/compact")}).encode())
     editor, daemon = talk.restart()
     assert (editor, daemon[-1]["method"]) == ([], "agent/compact")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from tests.support.editors import tell
-from tiller_server.daemon.shim.message import Message, read
-from tiller_server.daemon.shim.replayed_document import AT_ONCE, MAX_CHANGES, Retold
+from tiller_server.daemon.shim.message import RelayedMessage, read
+from tiller_server.daemon.shim.replayed_document import AT_ONCE, MAX_CHANGES, ReplayedDocument
 from tiller_server.lsp.documents.mirror import Mirror
 
 URI = "file:///a.py"
@@ -29,18 +29,18 @@ CHANGES = st.one_of(
 )
 
 
-def message(method: str, params: Json) -> Message:
+def message(method: str, params: Json) -> RelayedMessage:
     told = read(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode())
     assert told is not None
     return told
 
 
-def opened(text: str, *, version: int | None = 1) -> Message:
+def opened(text: str, *, version: int | None = 1) -> RelayedMessage:
     item = {"uri": URI, "languageId": "python", "version": version, "text": text}
     return message("textDocument/didOpen", {"textDocument": item})
 
 
-def changed(version: int | None, *changes: Json) -> Message:
+def changed(version: int | None, *changes: Json) -> RelayedMessage:
     named = {"uri": URI, "version": version}
     return message("textDocument/didChange", {"textDocument": named, "contentChanges": changes})
 
@@ -76,7 +76,7 @@ def test_what_is_told_again_is_what_the_mirror_has(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tiller_server.daemon.shim.replayed_document.MAX_CHANGES", most)
         first = opened(text)
-        kept, all_bodies = Retold(first), [first.body]
+        kept, all_bodies = ReplayedDocument(first), [first.body]
         for number, changes in enumerate(steps, start=2):
             change = changed(number, *changes)
             kept.change(change, encoding=encoding)
@@ -87,7 +87,7 @@ def test_what_is_told_again_is_what_the_mirror_has(
 
 
 def test_a_document_that_is_typed_in_for_ever_stays_small() -> None:
-    kept = Retold(opened("x"))
+    kept = ReplayedDocument(opened("x"))
     place = {"line": 0, "character": 0}
     for version in range(2, MAX_CHANGES * 2):
         change = changed(version, {"range": {"start": place, "end": place}, "text": "y"})
@@ -97,7 +97,7 @@ def test_a_document_that_is_typed_in_for_ever_stays_small() -> None:
 
 
 def test_a_whole_text_makes_all_before_it_needless() -> None:
-    kept = Retold(opened("x"))
+    kept = ReplayedDocument(opened("x"))
     for version in range(2, 50):
         kept.change(changed(version, {"text": f"text {version}"}), encoding="utf-16")
     assert len(kept.messages()) == 2
@@ -105,7 +105,7 @@ def test_a_whole_text_makes_all_before_it_needless() -> None:
 
 
 def test_a_text_that_is_sent_along_when_it_is_saved_counts() -> None:
-    kept = Retold(opened("x"))
+    kept = ReplayedDocument(opened("x"))
     kept.change(changed(7, {"text": "drifted"}), encoding="utf-16")
     kept.save("saved")
     assert mirrored(kept.messages(), "utf-16") == ("saved", 7)
@@ -114,7 +114,7 @@ def test_a_text_that_is_sent_along_when_it_is_saved_counts() -> None:
 @pytest.mark.parametrize("version", [None, 2**53, "4", -1, 7], ids=str)
 def test_a_document_is_folded_whatever_its_versions_are(version: Any) -> None:
     place = {"line": 0, "character": 0}
-    kept = Retold(opened("x", version=version))
+    kept = ReplayedDocument(opened("x", version=version))
     for _ in range(MAX_CHANGES * 2):
         kept.change(
             changed(version, {"range": {"start": place, "end": place}, "text": "y"}),
@@ -139,7 +139,7 @@ def test_a_document_is_folded_whatever_its_versions_are(version: Any) -> None:
     ids=["text", "half a place", "words for numbers", "no object"],
 )
 def test_what_cannot_be_followed_is_kept_as_it_came(odd: Any) -> None:
-    kept = Retold(opened("x"))
+    kept = ReplayedDocument(opened("x"))
     told = [changed(2, {"text": "one"}), changed(3, odd), changed(4, {"text": "two"})]
     for change in told:
         kept.change(change, encoding="utf-16")

@@ -119,7 +119,7 @@ async def test_two_editors_with_the_file_open_see_one_answer(ground: Ground) -> 
         await first.open()
         second.look()
         (hosted,) = (await windows.sessions()).values()
-        await soon(lambda: len(hosted.kept.chat.fronts) == 2)
+        await soon(lambda: len(hosted.kept.chat.clients) == 2)
         await hosted.kept.chat.flush()
         first.write("hello\n")
         await first.has("> done")

@@ -21,7 +21,7 @@ from tests.support.sizes import at_size
 from tiller_server.cli.in_process_server import SWITCH_S
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig
-from tiller_server.process.gc_tuning import ShortLooks
+from tiller_server.process.gc_tuning import IncrementalGc
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -63,17 +63,17 @@ class Figures:
 
 
 @pytest.fixture
-def looks() -> Generator[ShortLooks]:
+def looks() -> Generator[IncrementalGc]:
     """Let threads take turns, and the collector look, as in the process of a server."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_S)
-    with ShortLooks().held() as looks:
+    with IncrementalGc().held() as looks:
         yield looks
     sys.setswitchinterval(before)
 
 
 async def test_three_who_work_do_not_notice_one_who_does_not_read(
-    ground: Ground, looks: ShortLooks
+    ground: Ground, looks: IncrementalGc
 ) -> None:
     long = {
         "text": DELTA * DELTAS_A_SECOND * PAUSE_S,

@@ -14,8 +14,8 @@ from agent_core.events import (
     ChangeCounts,
     ChangesUpdated,
     CheckpointCreated,
+    CheckpointInfo,
     CheckpointRestored,
-    CheckpointShown,
     CommandRead,
     CommandSubject,
     CompactionEnded,
@@ -30,6 +30,7 @@ from agent_core.events import (
     EntryLabelled,
     ErrorRaised,
     Event,
+    EventEnvelope,
     ExtensionError,
     Failure,
     FolderTrust,
@@ -52,18 +53,17 @@ from agent_core.events import (
     QueueItem,
     RetryEnded,
     RetryStarted,
-    RuleShown,
+    RuleInfo,
     RunEnded,
     RunStarted,
     SessionClients,
     SessionConfig,
     SessionConfigured,
     SessionRoots,
-    SessionState,
+    SessionStateChanged,
     SessionTitle,
     SessionTrust,
     SessionUsage,
-    Stamped,
     TargetSubject,
     ThoughtDelta,
     ThoughtEnded,
@@ -109,7 +109,7 @@ FAILURE = Failure(kind="RateLimited", message="slow down", retryable=True, retry
 COUNTS = ChangeCounts(files=1, additions=2, deletions=3, unreviewed=1)
 DOCUMENTS = (DocumentChange(path=Path("/w/a.py"), status="applied", saved=True, sha256="ab"),)
 
-RULE = RuleShown(
+RULE = RuleInfo(
     id="allow-1",
     tool="bash",
     argv_prefix=("npm", "test"),
@@ -167,7 +167,7 @@ FORM = Question(
 )
 
 SAMPLES: tuple[Event, ...] = (
-    SessionState(state="running"),
+    SessionStateChanged(state="running"),
     SessionConfigured(
         config=SessionConfig(
             model="p/m",
@@ -262,9 +262,9 @@ SAMPLES: tuple[Event, ...] = (
     SessionTrust(items=(FolderTrust(folder=Path("/w"), trusted=True),)),
     LeafMoved(leaf=None, from_=EntryId("a")),
     CheckpointCreated(
-        run=RUN, checkpoint=CheckpointShown(checkpoint="c", run=RUN, at_ms=1000, files=1)
+        run=RUN, checkpoint=CheckpointInfo(checkpoint="c", run=RUN, at_ms=1000, files=1)
     ),
-    CheckpointRestored(checkpoint=CheckpointShown(checkpoint="c", run=None, at_ms=1000, files=0)),
+    CheckpointRestored(checkpoint=CheckpointInfo(checkpoint="c", run=None, at_ms=1000, files=0)),
     EntryLabelled(entry=EntryId("a"), label=None),
     BashStarted(command="make"),
     BashOutput(text="x"),
@@ -295,7 +295,7 @@ def test_the_server_announces_exactly_the_events_there_are() -> None:
     "event", SAMPLES, ids=[f"{NAMES[type(one)]} {at}" for at, one in enumerate(SAMPLES)]
 )
 def test_every_event_fits_the_shapes_of_the_wire(event: Event) -> None:
-    wire = serializer.event(Stamped(seq=7, first=7, at_ms=1_795_000_000_123, event=event))
+    wire = serializer.event(EventEnvelope(seq=7, first=7, at_ms=1_795_000_000_123, event=event))
     assert wire["seq"] == 7
     assert wire["at"] == "2026-11-18T11:06:40.123Z"
     check_event(wire)
@@ -303,7 +303,7 @@ def test_every_event_fits_the_shapes_of_the_wire(event: Event) -> None:
 
 def test_a_merged_delta_tells_where_its_range_begins() -> None:
     event = MessageDelta(run=RUN, turn=TURN, item=ITEM, text="abc")
-    assert encode(Stamped(seq=9, first=5, at_ms=0, event=event)) == {
+    assert encode(EventEnvelope(seq=9, first=5, at_ms=0, event=event)) == {
         "seq": 9,
         "from": 5,
         "at": "1970-01-01T00:00:00.000Z",
@@ -317,6 +317,6 @@ def test_a_merged_delta_tells_where_its_range_begins() -> None:
 
 def test_paths_stay_paths_for_front_ends_without_uris() -> None:
     event = EditApplied(run=RUN, edit="e", call=CALL, documents=DOCUMENTS)
-    assert encode(Stamped(seq=1, first=1, at_ms=0, event=event))["documents"] == [
+    assert encode(EventEnvelope(seq=1, first=1, at_ms=0, event=event))["documents"] == [
         {"path": "/w/a.py", "status": "applied", "saved": True, "sha256": "ab"}
     ]

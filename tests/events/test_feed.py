@@ -10,11 +10,11 @@ from hypothesis import given, strategies as st
 from agent_core.events import (
     BashOutput,
     Event,
-    Feed,
+    EventEnvelope,
+    EventFeed,
+    EventSubscription,
     MessageDelta,
     Notice,
-    Reader,
-    Stamped,
     ThoughtDelta,
     ToolInputDelta,
     ToolOutputDelta,
@@ -31,25 +31,25 @@ def delta(text: str, item: str = "i") -> MessageDelta:
     return MessageDelta(run=RUN, turn=TURN, item=ItemId(item), text=text)
 
 
-def feed(seq: int = 0) -> Feed:
-    return Feed(FakeClock(), seq=seq)
+def feed(seq: int = 0) -> EventFeed:
+    return EventFeed(FakeClock(), seq=seq)
 
 
-def shown(taken: Sequence[Stamped]) -> list[tuple[int, int, str]]:
+def shown(taken: Sequence[EventEnvelope]) -> list[tuple[int, int, str]]:
     """Say for each event where its range begins and ends, and what it says."""
     return [(one.first, one.seq, getattr(one.event, "text", "")) for one in taken]
 
 
 async def test_every_event_is_stamped_with_the_next_number_and_the_time() -> None:
     clock = FakeClock(1_000)
-    source = Feed(clock, seq=7)
+    source = EventFeed(clock, seq=7)
     reader = source.subscribe()
-    first = source.emit(NOTICE)
+    first = source.publish(NOTICE)
     clock.advance(1.5)
-    second = source.emit(NOTICE)
+    second = source.publish(NOTICE)
     assert (first, second) == (
-        Stamped(seq=8, first=8, at_ms=1_000, event=NOTICE),
-        Stamped(seq=9, first=9, at_ms=2_500, event=NOTICE),
+        EventEnvelope(seq=8, first=8, at_ms=1_000, event=NOTICE),
+        EventEnvelope(seq=9, first=9, at_ms=2_500, event=NOTICE),
     )
     assert await reader.take() == (first, second)
     assert source.seq == 9
@@ -59,7 +59,7 @@ async def test_adjacent_deltas_of_one_item_come_as_one_with_their_range() -> Non
     source = feed()
     reader = source.subscribe()
     for event in (delta("a"), delta("b"), delta("c"), NOTICE, delta("d")):
-        source.emit(event)
+        source.publish(event)
     assert shown(reader.take_now()) == [(1, 3, "abc"), (4, 4, "look"), (5, 5, "d")]
 
 
@@ -67,7 +67,7 @@ async def test_what_the_users_command_prints_comes_as_one_with_its_range() -> No
     source = feed()
     reader = source.subscribe()
     for event in (BashOutput(text="a"), BashOutput(text="b"), delta("c"), BashOutput(text="d")):
-        source.emit(event)
+        source.publish(event)
     assert shown(reader.take_now()) == [(1, 2, "ab"), (3, 3, "c"), (4, 4, "d")]
 
 
@@ -76,16 +76,16 @@ async def test_deltas_of_other_items_and_kinds_stay_apart() -> None:
     reader = source.subscribe()
     thought = ThoughtDelta(run=RUN, turn=TURN, item=ItemId("i"), text="t")
     for event in (delta("a", "i"), delta("b", "j"), thought, delta("c", "i")):
-        source.emit(event)
+        source.publish(event)
     assert shown(reader.take_now()) == [(1, 1, "a"), (2, 2, "b"), (3, 3, "t"), (4, 4, "c")]
 
 
 async def test_every_reader_sees_everything_since_it_came_in_the_same_order() -> None:
     source = feed()
     early = source.subscribe()
-    source.emit(Notice(level="info", text="1"))
+    source.publish(Notice(level="info", text="1"))
     late = source.subscribe()
-    source.emit(Notice(level="info", text="2"))
+    source.publish(Notice(level="info", text="2"))
     assert [text for *_, text in shown(early.take_now())] == ["1", "2"]
     assert [text for *_, text in shown(late.take_now())] == ["2"]
 
@@ -95,7 +95,7 @@ async def test_a_reader_that_is_closed_gets_nothing_more_and_the_others_do() -> 
     one, two = source.subscribe(), source.subscribe()
     one.close()
     one.close()
-    source.emit(NOTICE)
+    source.publish(NOTICE)
     assert (one.take_now(), len(two.take_now())) == ((), 1)
     assert await one.take() == ()
 
@@ -103,9 +103,9 @@ async def test_a_reader_that_is_closed_gets_nothing_more_and_the_others_do() -> 
 async def test_when_the_feed_closes_a_reader_gets_the_rest_and_then_the_end() -> None:
     source = feed()
     reader = source.subscribe()
-    source.emit(NOTICE)
+    source.publish(NOTICE)
     source.close()
-    source.emit(NOTICE)
+    source.publish(NOTICE)
     assert len(await reader.take()) == 1
     assert await reader.take() == ()
     assert await source.subscribe().take() == ()
@@ -126,7 +126,7 @@ async def test_whoever_waits_is_woken_by_an_event_and_by_the_end() -> None:
             group.start_soon(listen)
             await anyio.wait_all_tasks_blocked()
             assert told == []
-            source.emit(NOTICE)
+            source.publish(NOTICE)
             await anyio.wait_all_tasks_blocked()
             assert len(told) == 1
             source.close()
@@ -137,7 +137,7 @@ async def test_a_reader_can_be_iterated_to_its_end() -> None:
     source = feed()
     reader = source.subscribe()
     for text in "abc":
-        source.emit(Notice(level="info", text=text))
+        source.publish(Notice(level="info", text=text))
     source.close()
     assert [one.seq async for one in reader] == [1, 2, 3]
 
@@ -147,7 +147,7 @@ async def test_iterating_never_loses_deltas_however_many_were_seen() -> None:
     reader = source.subscribe()
     piece = "x" * 1024
     for _ in range(2 * READER_BYTES // len(piece)):
-        source.emit(delta(piece))
+        source.publish(delta(piece))
         assert (await anext(reader)).event == delta(piece)
     assert not reader.missed()
     assert not reader.urgent
@@ -162,7 +162,7 @@ def urgency(events: Sequence[Event]) -> list[bool]:
     reader = source.subscribe()
     found: list[bool] = []
     for event in events:
-        source.emit(event)
+        source.publish(event)
         found.append(reader.urgent)
         reader.take_now()
     return found
@@ -187,9 +187,9 @@ async def test_all_but_deltas_is_urgent_and_so_is_the_first_delta_after(
 async def test_urgency_lasts_until_all_is_taken() -> None:
     source = feed()
     reader = source.subscribe()
-    source.emit(NOTICE)
-    source.emit(delta("a"))
-    source.emit(delta("b"))
+    source.publish(NOTICE)
+    source.publish(delta("a"))
+    source.publish(delta("b"))
     assert reader.urgent
     with anyio.fail_after(5):
         await reader.wait_urgent()
@@ -210,7 +210,7 @@ async def test_the_wait_for_something_urgent_ends_with_the_reader() -> None:
 
             group.start_soon(wait)
             await anyio.wait_all_tasks_blocked()
-            source.emit(delta("a"))
+            source.publish(delta("a"))
             await anyio.wait_all_tasks_blocked()
             assert not ended.is_set()
             reader.close()
@@ -219,7 +219,7 @@ async def test_the_wait_for_something_urgent_ends_with_the_reader() -> None:
 # What a reader that lags holds.
 
 
-def held(reader: Reader) -> int:
+def held(reader: EventSubscription) -> int:
     """Count the characters of deltas that a reader holds."""
     events = [one.event for one in reader._pending]
     return sum(len(one.text) for one in events if isinstance(one, MessageDelta))
@@ -231,7 +231,7 @@ async def test_a_reader_that_lags_holds_few_events_and_loses_no_text() -> None:
     count = 10 * READER_EVENTS
     most = 0
     for _ in range(count):
-        source.emit(delta("ab"))
+        source.publish(delta("ab"))
         most = max(most, len(reader._pending))
     assert most <= READER_EVENTS + 1
     assert not reader.missed()
@@ -243,13 +243,13 @@ async def test_a_reader_that_never_takes_holds_a_bounded_text_and_is_told_once()
     reader = source.subscribe()
     other = source.subscribe()
     piece = "x" * 4096
-    source.emit(NOTICE)
+    source.publish(NOTICE)
     for _ in range(3 * READER_BYTES // len(piece)):
-        source.emit(delta(piece))
-        source.emit(delta("y", "j"))
+        source.publish(delta(piece))
+        source.publish(delta("y", "j"))
         assert held(reader) <= READER_BYTES + len(piece)
         other.take_now()
-    source.emit(NOTICE)
+    source.publish(NOTICE)
     taken = reader.take_now()
     assert [one.event for one in taken if isinstance(one.event, Notice)] == [NOTICE, NOTICE]
     assert (reader.missed(), reader.missed()) == (True, False)
@@ -259,12 +259,12 @@ async def test_a_reader_that_never_takes_holds_a_bounded_text_and_is_told_once()
 async def test_after_a_gap_the_bytes_count_from_zero() -> None:
     source = feed()
     reader = source.subscribe()
-    source.emit(delta("x" * (READER_BYTES + 1)))
+    source.publish(delta("x" * (READER_BYTES + 1)))
     assert reader.missed()
-    source.emit(delta("x" * READER_BYTES))
+    source.publish(delta("x" * READER_BYTES))
     assert not reader.missed()
     assert len(reader.take_now()) == 1
-    source.emit(delta("x" * READER_BYTES))
+    source.publish(delta("x" * READER_BYTES))
     assert not reader.missed()
 
 
@@ -302,10 +302,10 @@ def test_merging_in_any_chunking_keeps_texts_order_and_a_gapless_range(
     source = feed(start)
     reader = source.subscribe()
     left = iter(events)
-    taken: list[Stamped] = []
+    taken: list[EventEnvelope] = []
     for size in [*chunks, len(events)]:
         for event in itertools.islice(left, size):
-            source.emit(event)
+            source.publish(event)
         taken.extend(reader.take_now())
     assert told([one.event for one in taken]) == told(events)
     edges = [(start, start), *((one.first, one.seq) for one in taken)]
@@ -318,7 +318,8 @@ def test_merging_in_any_chunking_keeps_texts_order_and_a_gapless_range(
 @given(events=EVENTS)
 def test_merging_twice_is_merging_once_and_leaves_no_neighbours(events: list[Event]) -> None:
     stamped = [
-        Stamped(seq=seq, first=seq, at_ms=seq, event=event) for seq, event in enumerate(events, 1)
+        EventEnvelope(seq=seq, first=seq, at_ms=seq, event=event)
+        for seq, event in enumerate(events, 1)
     ]
     merged = merge(stamped)
     assert merge(merged) == merged

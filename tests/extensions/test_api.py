@@ -11,13 +11,13 @@ from agent_core.extensions import Completion, ExtensionBroken
 from agent_core.extensions.api import ExtensionApi
 from agent_core.extensions.commands import ExtensionCommands
 from agent_core.extensions.event_bus import EventBus
-from agent_core.extensions.registry.registrations import Registered
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.registry.registrations import Registrations
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.hooks import GoOn, InputReplaced, InputTyped, ToolBlocked, ToolCalled
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import Text
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import ToolResult, text_result
 from agent_core.tools.arguments import ToolArguments
 from agent_core.transcript.entries import CustomEntry, CustomMessageEntry
@@ -110,7 +110,7 @@ async def test_a_tool_of_kind_other_is_asked_about(home: Home) -> None:
 
     model = ScriptedModel([call("risky"), say("ok")])
     async with extended(
-        home, model, given=[mine], standing=Standing(mode="ask", fallback="deny")
+        home, model, given=[mine], standing=PermissionState(mode="ask", fallback="deny")
     ) as it:
         await it.say("go")
         assert "nobody can be asked here" in it.bench.results()[0]
@@ -356,8 +356,8 @@ def test_a_tool_must_be_described() -> None:
 
 def bare() -> ExtensionApi:
     return ExtensionApi(
-        Footing("x"),
-        Registered(extension="x"),
+        ExtensionScope("x"),
+        Registrations(extension="x"),
         bus=EventBus(failed=lambda *_: None, later=lambda *_: None),
         flags=lambda _: None,
         changed=lambda: None,

@@ -10,7 +10,7 @@ from agent_core.extensions.api import ExtensionApi
 from agent_core.hooks import GoOn, InputTyped, ToolCalled
 from agent_core.kernel.errors import ContextStale, UsageError
 from agent_core.messages import Usage
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from tests.support.extensions import Home, extended
 from tests.support.scripted_model import ScriptedModel, call, say
 
@@ -81,7 +81,9 @@ async def test_without_anybody_dialogs_answer_at_once_with_nothing(home: Home) -
             got.append(await ctx.ui.input("Name?"))
             got.append(ctx.ui.unanswered)
 
-    async with extended(home, given=[mine], standing=Standing(mode="yolo", fallback="deny")) as it:
+    async with extended(
+        home, given=[mine], standing=PermissionState(mode="yolo", fallback="deny")
+    ) as it:
         await it.command("/ask", lambda: len(got) == 5)
     why = "nobody is to be asked here"
     assert got == [False, None, False, None, (f"select: {why}", f"confirm: {why}", f"input: {why}")]

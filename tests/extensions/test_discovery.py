@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from agent_core.extensions.loader.discovery import Discovered, Places, discover
+from agent_core.extensions.loader.discovery import DiscoveryResult, ExtensionSearchPaths, discover
 from tests.support.extensions import Home
 
 EMPTY = "def extension(api):\n    pass\n"
 
 
-def found(home: Home, **places: Any) -> Discovered:
+def found(home: Home, **places: Any) -> DiscoveryResult:
     given: dict[str, Any] = {"user": home.user, "project": home.project, "home": home.dirs.home}
     given |= {"with_installed": False} | places
-    return discover(Places(**given))
+    return discover(ExtensionSearchPaths(**given))
 
 
-def names(discovered: Discovered) -> list[tuple[str, str]]:
+def names(discovered: DiscoveryResult) -> list[tuple[str, str]]:
     return [(one.name, one.origin) for one in discovered.found]
 
 
 def test_folders_that_are_not_there_hold_nothing(home: Home) -> None:
-    assert found(home) == Discovered()
+    assert found(home) == DiscoveryResult()
 
 
 def test_the_order_is_user_project_settings_and_command_line(home: Home, tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.extensions.loader.discovery import Found
+from agent_core.extensions.loader.discovery import DiscoveredExtension
 from agent_core.extensions.loader.loader import load
-from agent_core.extensions.registry.registrations import Registered
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.registry.registrations import Registrations
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.kernel.errors import ContextStale, ExtensionBroken
 from tests.support.extensions import Home, extended
 
@@ -110,15 +110,15 @@ HANGING = [
 async def test_one_that_does_not_end_is_left_to_itself(home: Home, source: str) -> None:
     path = home.write("hangs.py", source)
     number = iter(range(9))
-    handed: list[Footing] = []
+    handed: list[ExtensionScope] = []
 
-    def make_api(footing: Footing, registered: Registered) -> object:
+    def make_api(footing: ExtensionScope, registered: Registrations) -> object:
         handed.append(footing)
         return object()
 
     with pytest.raises(ExtensionBroken, match=r"did not come to an end within 0.1 s"):
         await load(
-            Found(name="hangs", origin="user", entry=path),
+            DiscoveredExtension(name="hangs", origin="user", entry=path),
             make_api=make_api,
             new_id=lambda: f"{next(number)}",
             limit_s=0.1,

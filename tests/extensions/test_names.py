@@ -6,8 +6,8 @@ import pytest
 
 from agent_core.extensions import CommandContext, Context, ExtensionApi, Unsupported
 from agent_core.extensions.event_bus import EventBus, OwnBus
-from agent_core.extensions.registry.registrations import Registered
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.registry.registrations import Registrations
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.extensions.tools import ExtensionTool
 from agent_core.extensions.ui.dialogs import Ui
 from agent_core.hooks import POINTS
@@ -93,8 +93,8 @@ UI: Final[dict[str, tuple[How, str]]] = {
 
 def api() -> ExtensionApi:
     return ExtensionApi(
-        Footing("x"),
-        Registered(extension="x"),
+        ExtensionScope("x"),
+        Registrations(extension="x"),
         bus=EventBus(failed=lambda *_: None, later=lambda *_: None),
         flags=lambda _: None,
         changed=lambda: None,
@@ -105,9 +105,9 @@ ALL = [
     pytest.param(owner, how, ours, id=f"{where}.{theirs}")
     for where, owner, table in (
         ("api", api, API),
-        ("ctx", lambda: Context(Footing("x")), CONTEXT),
-        ("command", lambda: CommandContext(Footing("x")), COMMAND),
-        ("ui", lambda: Context(Footing("x")).ui, UI),
+        ("ctx", lambda: Context(ExtensionScope("x")), CONTEXT),
+        ("command", lambda: CommandContext(ExtensionScope("x")), COMMAND),
+        ("ui", lambda: Context(ExtensionScope("x")).ui, UI),
     )
     for theirs, (how, ours) in table.items()
 ]
@@ -162,8 +162,8 @@ def test_every_event_can_be_listened_to_by_its_name() -> None:
 
 
 def test_what_is_not_offered_has_no_other_names() -> None:
-    assert isinstance(Context(Footing("x")).ui, Ui)
+    assert isinstance(Context(ExtensionScope("x")).ui, Ui)
     with pytest.raises(AttributeError):
-        _ = Context(Footing("x")).nothing
+        _ = Context(ExtensionScope("x")).nothing
     with pytest.raises(AttributeError):
         _ = api().nothing

@@ -3,12 +3,12 @@
 import pytest
 
 from agent_core.extensions.registry.offers import offers_of
-from agent_core.extensions.registry.registrations import Flag, OwnCommand, Registered
+from agent_core.extensions.registry.registrations import Flag, OwnCommand, Registrations
 from tests.support.tools import echo
 
 
-def registered(extension: str, *names: str) -> Registered:
-    made = Registered(extension=extension)
+def registered(extension: str, *names: str) -> Registrations:
+    made = Registrations(extension=extension)
     for name in names:
         made.tools[name] = echo(name)
         made.flags[name] = Flag(

@@ -1,7 +1,7 @@
 """Extensions of a project run only when the user trusts it as it is, and have seen what runs."""
 
 from agent_core.events import PermissionRequested, TrustSubject
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from tests.support.extensions import Extended, Home, extended
 from tests.support.scripted_model import ScriptedModel, say
 
@@ -33,7 +33,7 @@ async def test_not_before_the_project_is_trusted(home: Home) -> None:
         "x.py", f"open({str(witness)!r}, 'w').close()\n" + TOOL.format("one"), into=home.project
     )
     async with extended(
-        home, ScriptedModel([say("ok")]), trusted=None, standing=Standing(mode="ask")
+        home, ScriptedModel([say("ok")]), trusted=None, standing=PermissionState(mode="ask")
     ) as it:
         assert it.names == []
         await it.bench.session.prompt("go")
@@ -55,7 +55,7 @@ async def test_not_before_the_project_is_trusted(home: Home) -> None:
 async def test_refused_it_does_not_run(home: Home) -> None:
     home.write("x.py", TOOL.format("one"), into=home.project)
     async with extended(
-        home, ScriptedModel([say("ok")]), trusted=None, standing=Standing(mode="ask")
+        home, ScriptedModel([say("ok")]), trusted=None, standing=PermissionState(mode="ask")
     ) as it:
         await it.bench.session.prompt("go")
         await answer(it, "rejectOnce")
@@ -66,7 +66,7 @@ async def test_refused_it_does_not_run(home: Home) -> None:
 async def test_what_changed_is_asked_about_again_and_does_not_run_before(home: Home) -> None:
     home.write("x.py", TOOL.format("one"), into=home.project)
     model = ScriptedModel([say("1"), say("2")])
-    async with extended(home, model, trusted=None, standing=Standing(mode="ask")) as it:
+    async with extended(home, model, trusted=None, standing=PermissionState(mode="ask")) as it:
         await it.bench.session.prompt("go")
         await answer(it, "allowProject")
         await it.bench.idle()

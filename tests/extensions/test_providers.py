@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from agent_core.extensions.registry.provider_models import brought_by
+from agent_core.extensions.registry.provider_models import extension_models
 from agent_core.extensions.registry.registrations import Provider
 from agent_core.kernel import JsonObject
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
 from agent_core.providers.auth.oauth import DeviceFacts
-from agent_core.providers.extension_models import Brought
+from agent_core.providers.extension_models import ExtensionModels
 from agent_core.providers.registry import ModelRegistry
 from tests.support.extensions import Home
 from tests.support.folders import Folder, ask
@@ -31,7 +31,7 @@ def provider(config: JsonObject, **more: Any) -> Provider:
 
 
 def registry(*providers: Provider) -> ModelRegistry:
-    brought, _ = brought_by(providers)
+    brought, _ = extension_models(providers)
     opener = lambda facts, access: ScriptedModel([], facts=facts)  # noqa: E731
     return ModelRegistry(openers={"openai-completions": opener}, environment={}, brought=brought)
 
@@ -40,7 +40,7 @@ def test_a_provider_is_there_and_goes_again() -> None:
     known = registry(provider(LAB))
     assert known.find("lab/m").context_window == 32_000
     assert known.auth("lab") == "ok"
-    known.bring(Brought())
+    known.set_extension_models(ExtensionModels())
     assert known.auth("lab") == "missing"
 
 
@@ -67,7 +67,7 @@ def test_an_adapter_answers_in_the_place_of_a_wire_format() -> None:
     ],
 )
 def test_one_that_is_wrong_is_told_and_the_others_are_there(config: JsonObject, why: str) -> None:
-    brought, problems = brought_by([provider(config), provider(LAB, name="good")])
+    brought, problems = extension_models([provider(config), provider(LAB, name="good")])
     assert list(brought.shapes) == ["good"]
     assert why in str(problems[0])
     assert "of extension 'x'" in str(problems[0])
@@ -101,7 +101,7 @@ async def test_an_extension_answers_for_its_own_model(home: Home) -> None:
         """
         from contextlib import asynccontextmanager
         from agent_core.messages import AssistantMessage, Text
-        from agent_core.providers import Answer, TextDelta
+        from agent_core.providers import StreamFinished, TextDelta
 
         class Parrot:
             def __init__(self, facts):
@@ -111,7 +111,7 @@ async def test_an_extension_answers_for_its_own_model(home: Home) -> None:
             async def stream(self, request):
                 async def parts():
                     yield TextDelta(text="squawk")
-                    yield Answer(message=AssistantMessage(
+                    yield StreamFinished(message=AssistantMessage(
                         content=(Text(text="squawk"),), provider="own", model="parrot",
                         api="embedded", stop_reason="stop", at_ms=1))
                 yield parts()

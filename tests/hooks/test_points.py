@@ -7,11 +7,11 @@ import pytest
 
 from agent_core.hooks import (
     POINTS,
-    Chains,
-    Collects,
+    Chain,
+    Collect,
     GoOn,
-    Input,
-    Outcome,
+    HookInput,
+    HookOutcome,
     points,
     run_points,
     session_points,
@@ -101,18 +101,18 @@ def test_every_input_class_is_a_point() -> None:
         one
         for module in (run_points, points, session_points)
         for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Input) and one is not Input
+        if isinstance(one, type) and issubclass(one, HookInput) and one is not HookInput
     }
     assert classes == set(POINTS) == set(SAMPLES)
 
 
 def test_every_outcome_class_is_an_answer_somewhere() -> None:
-    bases = {Chains, Collects, GoOn, Outcome, *Outcome.__subclasses__()}
+    bases = {Chain, Collect, GoOn, HookOutcome, *HookOutcome.__subclasses__()}
     classes = {
         one
         for module in (run_points, points, session_points)
         for one in vars(module).values()
-        if isinstance(one, type) and issubclass(one, Outcome)
+        if isinstance(one, type) and issubclass(one, HookOutcome)
     } - bases
     assert classes == {one for point in POINTS.values() for one in point.outcomes} - {GoOn}
 
@@ -125,7 +125,7 @@ def test_what_is_put_together_is_a_field() -> None:
 
 def test_of_one_point_only_one_class_of_answers_is_put_together() -> None:
     for point in POINTS.values():
-        merged = [one for one in point.outcomes if issubclass(one, Chains | Collects)]
+        merged = [one for one in point.outcomes if issubclass(one, Chain | Collect)]
         assert len(merged) <= 1, point.name
 
 

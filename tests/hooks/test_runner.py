@@ -17,8 +17,8 @@ from agent_core.hooks import (
     ContextReplaced,
     GoOn,
     Hook,
+    HookInput,
     HookTable,
-    Input,
     InputHandled,
     InputReplaced,
     InputTyped,
@@ -188,7 +188,7 @@ async def test_the_first_no_to_a_compaction_stops() -> None:
 BLOCKED = ToolBlocked(
     reason="bash was not run: the check 'bad' failed, and a check that fails means no."
 )
-REFUSED: dict[type[Input[Any]], object] = {
+REFUSED: dict[type[HookInput[Any]], object] = {
     ToolCalled: BLOCKED,
     CommandTyped: CommandBlocked(
         reason="the command was not run: the check 'bad' failed, and a check that fails means no."

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_core.kernel.redaction import held_values, redactor as redactor_module
-from agent_core.kernel.redaction.pattern_search import Span
+from agent_core.kernel.redaction.pattern_search import SecretSpan
 from agent_core.kernel.redaction.redactor import WITHHELD, HeldOnly, RedactedStream, Redactor
 from tests.support.shared import shared_path
 from tests.support.sizes import at_size
@@ -170,7 +170,7 @@ def test_a_secret_without_end_needs_no_memory_without_end() -> None:
 class _Broken:
     """Fails whatever it is asked."""
 
-    def spans(self, text: str) -> Iterator[Span]:
+    def spans(self, text: str) -> Iterator[SecretSpan]:
         raise RuntimeError("broken " + text)
 
     def begins_at(self, text: str) -> int:
@@ -236,7 +236,7 @@ class _Counting:
     def __init__(self) -> None:
         self.asked = 0
 
-    def spans(self, text: str) -> Iterator[Span]:
+    def spans(self, text: str) -> Iterator[SecretSpan]:
         self.asked += 1
         yield from ((0, 0, text) for _ in ())
 

@@ -33,7 +33,7 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import (
-    Part,
+    StreamEvent,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -41,12 +41,12 @@ from agent_core.providers import (
     UsageUpdate,
 )
 from agent_core.session.context import SessionOptions
-from agent_core.session.runs.continuation import RetrySettings
+from agent_core.session.runs.retry_policy import RetryOptions
 from tests.support.scripted_model import Gate, ScriptedModel, Step, answer, both, call, say
 from tests.support.sessions import Bench, bench
 from tests.support.tools import echo
 
-ONCE = SessionOptions(retry=RetrySettings(enabled=False))
+ONCE = SessionOptions(retry=RetryOptions(enabled=False))
 DOWN = ProviderError("the provider is down", reason="server", provider="scripted")
 
 
@@ -230,7 +230,7 @@ class Silent(ScriptedModel):
     """Ends its stream as if all had been said, without an answer."""
 
     @override
-    async def _play(self, steps: Sequence[Step]) -> AsyncGenerator[Part, None]:
+    async def _play(self, steps: Sequence[Step]) -> AsyncGenerator[StreamEvent, None]:
         for step in steps:
             assert isinstance(step, TextDelta)
             yield step

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.messages import Text
-from agent_core.messages.attachments import attachment_name, own_words
+from agent_core.messages.attachments import attachment_name, user_texts
 from tiller_server.lsp.encode.content import fenced, to_content
 from tiller_server.lsp.wire import (
     Diagnostic,
@@ -35,12 +35,12 @@ def test_what_the_server_writes_for_the_model_is_none_of_the_users_words(block, 
     (written,) = to_content([block])
     assert isinstance(written, Text)
     assert attachment_name(written.text) == name
-    assert own_words([written.text, "look at this"]) == ["look at this"]
-    assert own_words([written.text]) == [name]
+    assert user_texts([written.text, "look at this"]) == ["look at this"]
+    assert user_texts([written.text]) == [name]
 
 
 def test_what_the_editor_shows_is_never_a_title() -> None:
-    assert own_words([fenced("editor-context", None, "focus: shop/cli.py")]) == []
+    assert user_texts([fenced("editor-context", None, "focus: shop/cli.py")]) == []
 
 
 @pytest.mark.parametrize(

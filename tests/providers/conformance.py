@@ -11,10 +11,10 @@ from agent_core.kernel import ToolCallId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Text, Thinking, ToolCall, Usage
 from agent_core.providers import (
-    Answer,
     Model,
     ModelRequest,
-    Part,
+    StreamEvent,
+    StreamFinished,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -117,7 +117,7 @@ async def leaves_at_once_when_cancelled(stage: Stage) -> None:
             await until_left(staged)
 
 
-async def _first_words(parts: AsyncGenerator[Part, None]) -> Part:
+async def _first_words(parts: AsyncGenerator[StreamEvent, None]) -> StreamEvent:
     """Give the first part that is no count: some servers count the input before the first word."""
     async for part in parts:
         if not isinstance(part, UsageUpdate):
@@ -143,14 +143,14 @@ CHECKS = (
 )
 
 
-async def collected(model: Model, request: ModelRequest = HELLO) -> list[Part]:
+async def collected(model: Model, request: ModelRequest = HELLO) -> list[StreamEvent]:
     with anyio.fail_after(5):
         async with model.stream(request) as stream:
             return [part async for part in stream]
 
 
-async def failed(model: Model) -> tuple[list[Part], ProviderError]:
-    parts: list[Part] = []
+async def failed(model: Model) -> tuple[list[StreamEvent], ProviderError]:
+    parts: list[StreamEvent] = []
     try:
         with anyio.fail_after(5):
             async with model.stream(HELLO) as stream:
@@ -161,14 +161,14 @@ async def failed(model: Model) -> tuple[list[Part], ProviderError]:
     raise AssertionError(parts)
 
 
-def text_in(parts: list[Part]) -> str:
+def text_in(parts: list[StreamEvent]) -> str:
     return "".join(part.text for part in parts if isinstance(part, TextDelta))
 
 
-def answer_in(parts: list[Part]) -> AssistantMessage:
+def answer_in(parts: list[StreamEvent]) -> AssistantMessage:
     *before, last = parts
-    assert isinstance(last, Answer)
-    assert not any(isinstance(part, Answer) for part in before)
+    assert isinstance(last, StreamFinished)
+    assert not any(isinstance(part, StreamFinished) for part in before)
     return last.message
 
 

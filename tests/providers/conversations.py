@@ -17,7 +17,7 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers import ModelInfo, ModelRequest, ToolDeclaration
 
 WORDS = (
     "hello",
@@ -67,7 +67,7 @@ class Signs:
     call_id: Callable[[int], str] = lambda number: f"call_{number}"
 
 
-def made_up_request(seed: int, facts: ModelFacts, signs: Signs) -> ModelRequest:
+def made_up_request(seed: int, facts: ModelInfo, signs: Signs) -> ModelRequest:
     """Make a request up; the same seed makes the same one."""
     random = Random(seed)  # noqa: S311 - it must be the same each time
     story = _Story(random, facts, signs)
@@ -86,7 +86,7 @@ def made_up_request(seed: int, facts: ModelFacts, signs: Signs) -> ModelRequest:
 
 
 class _Story:
-    def __init__(self, random: Random, facts: ModelFacts, signs: Signs) -> None:
+    def __init__(self, random: Random, facts: ModelInfo, signs: Signs) -> None:
         self.messages: list[Message] = []
         self._random = random
         self._facts = facts

@@ -17,14 +17,14 @@ from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Text, Thinking, UserMessage
 from agent_core.providers import (
-    Answer,
-    Api,
     Model,
-    ModelFacts,
+    ModelInfo,
     ModelRequest,
-    Part,
+    StreamEvent,
+    StreamFinished,
     TextDelta,
     ThinkingDelta,
+    WireApi,
 )
 from agent_core.providers.adapters.anthropic_messages import AnthropicMessages
 from agent_core.providers.adapters.azure_openai_responses import AzureOpenAIResponses
@@ -35,17 +35,17 @@ from agent_core.providers.adapters.mistral_conversations import MistralConversat
 from agent_core.providers.adapters.ollama_chat import OllamaChat
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
 from agent_core.providers.adapters.openai_responses import OpenAIResponses
-from agent_core.providers.auth.authenticator import Access, Grant
-from agent_core.providers.http.client import HttpPool, StreamLimits
+from agent_core.providers.auth.authenticator import Authenticator, RequestCredentials
+from agent_core.providers.http.client import HttpPool, StreamTimeouts
 
 
 class Opener(Protocol):
     """Makes a model of one API."""
 
-    def __call__(self, facts: ModelFacts, *, access: Access, pool: HttpPool) -> Model: ...
+    def __call__(self, model: ModelInfo, *, access: Authenticator, pool: HttpPool) -> Model: ...
 
 
-OPENERS: dict[Api, Opener] = {
+OPENERS: dict[WireApi, Opener] = {
     "anthropic-messages": AnthropicMessages,
     "azure-openai-responses": AzureOpenAIResponses,
     "bedrock-converse-stream": BedrockConverse,
@@ -65,7 +65,7 @@ class Reading:
 
     recorded: str
     """What the recordings call the API."""
-    api: Api
+    api: WireApi
     provider: str | None = None
     """Only of this provider; None: of all."""
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ READINGS = (
     Reading("openai-responses", "openai-responses"),
     Reading("vertex-raw", "google-vertex", facts={"id": "claude-3-7-sonnet@1", **PROJECT}),
 )
-LAB = ModelFacts(
+LAB = ModelInfo(
     provider="lab",
     id="m",
     api="openai-completions",
@@ -105,8 +105,8 @@ class OpenDoor:
     def __init__(self, *, bearer: bool = False) -> None:
         self._bearer = bearer
 
-    async def grant(self) -> Grant:
-        return Grant(key="sk-test-very-secret", bearer=self._bearer)
+    async def credentials(self) -> RequestCredentials:
+        return RequestCredentials(key="sk-test-very-secret", bearer=self._bearer)
 
 
 @dataclass
@@ -114,7 +114,7 @@ class Case:
     """One recorded exchange."""
 
     name: str
-    api: Api
+    api: WireApi
     streaming: bool
     status: int
     meta: dict[str, Any]
@@ -133,7 +133,7 @@ class Case:
 class Outcome:
     """What came of a call."""
 
-    parts: list[Part]
+    parts: list[StreamEvent]
     message: AssistantMessage | None = None
     error: ProviderError | None = None
 
@@ -199,11 +199,11 @@ def checker(shared: Path) -> Any:
 
 def pool(*, first_byte_s: float = 20.0, idle_s: float = 20.0) -> HttpPool:
     return HttpPool(
-        clock=SystemClock(), limits=StreamLimits(first_byte_s=first_byte_s, idle_s=idle_s)
+        clock=SystemClock(), limits=StreamTimeouts(first_byte_s=first_byte_s, idle_s=idle_s)
     )
 
 
-def model_at(url: str, api: Api, connections: HttpPool, **more: Any) -> Model:
+def model_at(url: str, api: WireApi, connections: HttpPool, **more: Any) -> Model:
     facts = replace(LAB, api=api, base_url=url, **more)
     # Vertex takes a plain key for Gemini alone.
     access = OpenDoor(bearer=api == "google-vertex")
@@ -222,7 +222,7 @@ async def ask(model: Model, request: ModelRequest = HELLO) -> Outcome:
         with anyio.fail_after(15):
             async with model.stream(request) as parts:
                 async for part in parts:
-                    if isinstance(part, Answer):
+                    if isinstance(part, StreamFinished):
                         outcome.message = part.message
                     else:
                         outcome.parts.append(part)

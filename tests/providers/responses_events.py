@@ -9,7 +9,7 @@ import pytest
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.json import encode
 from agent_core.messages import AssistantMessage
-from agent_core.providers import ModelFacts, Part
+from agent_core.providers import ModelInfo, StreamEvent
 from agent_core.providers.wire.responses.compat import responses_compat
 from agent_core.providers.wire.responses.request import responses_body
 from agent_core.providers.wire.responses.stream import ResponseReader
@@ -71,7 +71,7 @@ def failed(**error: Any) -> dict[str, Any]:
     return ended("failed", error=error)
 
 
-def read(*events: dict[str, Any]) -> tuple[AssistantMessage, list[Part]]:
+def read(*events: dict[str, Any]) -> tuple[AssistantMessage, list[StreamEvent]]:
     reader = ResponseReader(FACTS, FakeClock())
     for event in events:
         reader.read(event, name=b"")
@@ -85,7 +85,7 @@ def failure(*events: dict[str, Any]) -> ProviderError:
     return caught.value
 
 
-def sent_back(message: AssistantMessage, facts: ModelFacts = FACTS) -> list[Any]:
+def sent_back(message: AssistantMessage, facts: ModelInfo = FACTS) -> list[Any]:
     """Give the items by which an answer goes back."""
     request = replace(HELLO, system="", messages=(message,))
     body = responses_body(request, facts, compat=responses_compat(facts), model=facts.id)

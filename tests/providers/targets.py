@@ -9,9 +9,9 @@ from typing_extensions import override
 
 from agent_core.kernel import SystemClock, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers import Api, ModelFacts, ModelRequest
-from agent_core.providers.http.client import Exchange, HttpPool, Incoming
-from agent_core.providers.http.request import Post
+from agent_core.providers import ModelInfo, ModelRequest, WireApi
+from agent_core.providers.http.client import HttpClient, HttpPool, HttpResponse
+from agent_core.providers.http.request import HttpRequest
 from agent_core.providers.wire.chat.reasoning import FIELDS
 from tests.providers.conversations import Signs
 from tests.providers.replay import LAB, OPENERS, PROJECT, OpenDoor
@@ -23,7 +23,7 @@ class Target:
     """A kind of model that can be asked."""
 
     name: str
-    api: Api
+    api: WireApi
     judge: str
     """What the validator calls the API."""
     dialect: str | None = None
@@ -31,7 +31,7 @@ class Target:
     """What such a model puts on its own parts."""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def model_facts(self, *, reasoning: bool = True, images: bool = True) -> ModelFacts:
+    def model_facts(self, *, reasoning: bool = True, images: bool = True) -> ModelInfo:
         facts = {"reasoning": reasoning, "images": images, **self.facts}
         return replace(LAB, api=self.api, provider=self.dialect or "lab", **facts)
 
@@ -40,9 +40,9 @@ class Sink:
     """Takes a request and answers nothing."""
 
     def __init__(self) -> None:
-        self.posts: list[Post] = []
+        self.posts: list[HttpRequest] = []
 
-    async def send(self, post: Post) -> Incoming:
+    async def send(self, post: HttpRequest) -> HttpResponse:
         self.posts.append(post)
         raise ProviderError("taken", reason="auth", provider=post.provider)
 
@@ -58,11 +58,11 @@ class SinkPool(HttpPool):
         self._sink = sink
 
     @override
-    async def exchange_for(self, url: str) -> Exchange:
+    async def client_for(self, url: str) -> HttpClient:
         return self._sink
 
 
-async def sent(target: Target, facts: ModelFacts, request: ModelRequest) -> Body:
+async def sent(target: Target, facts: ModelInfo, request: ModelRequest) -> Body:
     """Ask a model, and give the body that it sent."""
     sink = Sink()
     # Vertex takes a plain key for Gemini alone.
@@ -157,7 +157,7 @@ def bedrock(name: str, model: str) -> Target:
     )
 
 
-def google(name: str, api: Api, model: str) -> Target:
+def google(name: str, api: WireApi, model: str) -> Target:
     return Target(
         name=name,
         api=api,
@@ -167,7 +167,7 @@ def google(name: str, api: Api, model: str) -> Target:
     )
 
 
-def responses(dialect: str, url: str, api: Api = "openai-responses") -> Target:
+def responses(dialect: str, url: str, api: WireApi = "openai-responses") -> Target:
     return Target(
         name=f"responses-{dialect}",
         api=api,

@@ -83,7 +83,7 @@ def made(
 async def granted(registry: ModelRegistry, ref: str) -> tuple[str | None, bool]:
     model = registry.open(ref)
     assert isinstance(model, Opened)
-    grant = await model.access.grant()
+    grant = await model.access.credentials()
     return grant.key, grant.bearer
 
 
@@ -143,7 +143,7 @@ async def test_a_login_in_another_terminal_counts_from_the_next_request(tmp_path
     assert isinstance(model, Opened)
     other = store(auth.path)
     await other.put("openai", StoredKey(key="sk-later"))
-    assert (await model.access.grant()).key == "sk-later"
+    assert (await model.access.credentials()).key == "sk-later"
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.providers.adapters.azure_openai_responses import AzureOpenAIResponses
 from agent_core.providers.adapters.azure_openai_responses.address import deployment, responses_url
-from agent_core.providers.auth.authenticator import Grant
+from agent_core.providers.auth.authenticator import RequestCredentials
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import LAB, OpenDoor, ask
@@ -20,7 +20,7 @@ MINE = "https://mine.openai.azure.com"
 PREVIEW = "2025-04-01-preview"
 
 
-def at(base_url: str, **compat: Any) -> ModelFacts:
+def at(base_url: str, **compat: Any) -> ModelInfo:
     return replace(FACTS, base_url=base_url, compat=compat)
 
 
@@ -70,7 +70,7 @@ def at(base_url: str, **compat: Any) -> ModelFacts:
         "dated",
     ],
 )
-def test_the_address_is_made_whole(facts: ModelFacts, url: str):
+def test_the_address_is_made_whole(facts: ModelInfo, url: str):
     assert responses_url(facts) == url
 
 
@@ -102,15 +102,15 @@ def test_a_model_is_asked_by_the_name_it_was_deployed_under(names: Any, name: st
 class Token:
     """Lets requests in with a token of the company's directory."""
 
-    async def grant(self) -> Grant:
-        return Grant(key="token", bearer=True)
+    async def credentials(self) -> RequestCredentials:
+        return RequestCredentials(key="token", bearer=True)
 
 
 class Nobody:
     """Asks for no key."""
 
-    async def grant(self) -> Grant:
-        return Grant()
+    async def credentials(self) -> RequestCredentials:
+        return RequestCredentials()
 
 
 @pytest.mark.parametrize(

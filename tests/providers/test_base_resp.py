@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.providers import Api
+from agent_core.providers import WireApi
 from agent_core.providers.http.base_resp import exposed
 from agent_core.providers.http.retry import is_retryable
 from tests.providers.conftest import Pools
@@ -38,7 +38,7 @@ def failed(code: Any, message: Any = "it failed") -> dict[str, Any]:
 @pytest.mark.parametrize("form", ["whole", "stream"])
 @pytest.mark.parametrize("code", CODES)
 async def test_a_code_beside_an_answer_is_an_error_of_its_kind(
-    code: int, form: str, api: Api, pools: Pools
+    code: int, form: str, api: WireApi, pools: Pools
 ) -> None:
     told = failed(code)
     steps = sse(told) if form == "stream" else [json.dumps(told).encode()]

@@ -16,7 +16,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.adapters.bedrock_converse.address import region_of, url_of
 from agent_core.providers.adapters.bedrock_converse.request import request_body
 from tests.providers.replay import HELLO, LAB
@@ -60,7 +60,7 @@ TALK = (
 READ = ToolDeclaration(name="read", description="R", parameters={"type": "object"})
 
 
-def sent(request: ModelRequest, facts: ModelFacts) -> Any:
+def sent(request: ModelRequest, facts: ModelInfo) -> Any:
     return request_body(request, facts)
 
 

@@ -15,7 +15,7 @@ import pytest
 from agent_core.kernel import json
 from agent_core.kernel.errors import ProviderError
 from agent_core.providers.adapters.bedrock_converse import AwsSigner, BedrockConverse
-from agent_core.providers.auth.authenticator import Grant
+from agent_core.providers.auth.authenticator import RequestCredentials
 from tests.providers.aws_frames import delta, ended
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Asked, Reply, loopback
@@ -29,8 +29,8 @@ class NoKey:
     def __init__(self, **headers: str) -> None:
         self._headers = headers
 
-    async def grant(self) -> Grant:
-        return Grant(headers=self._headers)
+    async def credentials(self) -> RequestCredentials:
+        return RequestCredentials(headers=self._headers)
 
 
 @pytest.fixture

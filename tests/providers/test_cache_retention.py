@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_core.kernel import JsonObject, json
-from agent_core.providers import CacheRetention, ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers import CacheRetention, ModelInfo, ModelRequest, ToolDeclaration
 from tests.providers.replay import HELLO, LAB, OPENERS, PROJECT, OpenDoor, ask
 from tests.providers.targets import Sink, SinkPool
 
@@ -24,7 +24,7 @@ AFFINITY = ("session_id", "x-client-request-id", "x-session-id", "x-affinity")
 class Row:
     """What a kind of model is sent."""
 
-    facts: ModelFacts
+    facts: ModelInfo
     short: dict[str, list[Any]]
     long: dict[str, list[Any]] | None = None
     """None: as for `short`."""
@@ -35,7 +35,7 @@ class Row:
         return self.long if cache == "long" and self.long is not None else self.short
 
 
-def facts(api: Any, **more: Any) -> ModelFacts:
+def facts(api: Any, **more: Any) -> ModelInfo:
     return replace(LAB, **{"api": api, "base_url": "https://lab.test/v1", **more})
 
 
@@ -136,7 +136,7 @@ def found(value: Any) -> dict[str, list[Any]]:
     return told
 
 
-async def told_of(model: ModelFacts, request: ModelRequest) -> dict[str, list[Any]]:
+async def told_of(model: ModelInfo, request: ModelRequest) -> dict[str, list[Any]]:
     """Ask a model, and give all that its request says of caching: in the body and in the headers."""
     sink = Sink()
     access = OpenDoor(bearer=model.api == "google-vertex")

@@ -12,7 +12,7 @@ import pytest
 from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
 from agent_core.providers.catalog.catalogue import (
     CATALOGUE,
-    ProviderFacts,
+    ProviderInfo,
     builtin_providers,
     read_catalogue,
 )
@@ -57,7 +57,7 @@ def test_every_provider_is_there_with_its_api_in_order():
 
 
 @pytest.mark.parametrize("provider", PROVIDERS.values(), ids=lambda one: one.id)
-def test_a_provider_is_complete(provider: ProviderFacts):
+def test_a_provider_is_complete(provider: ProviderInfo):
     from_place = {"azure-openai", "google-vertex", "amazon-bedrock"}
     keys = (*provider.key_variables, *provider.bearer_variables)
     assert provider.name
@@ -76,7 +76,7 @@ def test_a_provider_is_complete(provider: ProviderFacts):
 @pytest.mark.parametrize(
     "provider", [one for one in PROVIDERS.values() if one.models], ids=lambda one: one.id
 )
-def test_its_models_are_sound(provider: ProviderFacts):
+def test_its_models_are_sound(provider: ProviderInfo):
     for model in provider.models:
         assert model.provider == provider.id
         assert 0 < model.max_tokens <= model.context_window, model.ref

@@ -9,7 +9,7 @@ import pytest
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Usage
-from agent_core.providers import Api, TextDelta
+from agent_core.providers import TextDelta, WireApi
 from tests.providers import aws_frames
 from tests.providers.conformance import CHECKS, Scene, Stage, Staged, staged_always
 from tests.providers.conftest import Pools
@@ -138,7 +138,7 @@ CONVERSE: dict[Scene, list[Any]] = {
 
 
 def over_http(
-    api: Api,
+    api: WireApi,
     scenes: dict[Scene, list[Any]],
     *,
     written: Callable[..., list[bytes]] = sse,
@@ -239,7 +239,7 @@ async def test_it_keeps_the_promise(model: str, check: Callable[[Stage], Any], p
     ],
 )
 async def test_half_a_character_in_arguments_is_never_replaced(
-    api: Api, events: list[Any] | None, half: str, pools: Pools
+    api: WireApi, events: list[Any] | None, half: str, pools: Pools
 ):
     """U+FFFD in its place would be another name than the model wrote."""
     if events is None:

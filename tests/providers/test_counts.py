@@ -14,10 +14,10 @@ from agent_core.providers import Prices
 from agent_core.providers.adapters.bedrock_converse.stream import ConverseReader
 from agent_core.providers.adapters.ollama_chat.stream import LineReader
 from agent_core.providers.http.aws_event_stream import EventStreamDecoder
-from agent_core.providers.http.stream import Dialect
+from agent_core.providers.http.stream import StreamReader
 from agent_core.providers.messages.token_counts import billed, count
-from agent_core.providers.model import ModelFacts
-from agent_core.providers.wire.anthropic.stream import EventReader
+from agent_core.providers.model import ModelInfo
+from agent_core.providers.wire.anthropic.stream import AnthropicReader
 from agent_core.providers.wire.chat.stream import ChunkReader
 from agent_core.providers.wire.gemini.stream import GeminiReader
 from agent_core.providers.wire.responses.stream import ResponseReader
@@ -28,11 +28,11 @@ PRICED = replace(LAB, prices=Prices(input=2.0, output=10.0, cache_read=1.0, cach
 MILLION = 1_000_000
 
 
-def converse(facts: ModelFacts, clock: FakeClock) -> Dialect:
+def converse(facts: ModelInfo, clock: FakeClock) -> StreamReader:
     return ConverseReader(facts, clock, framing=EventStreamDecoder())
 
 
-WHOLE: dict[str, tuple[Callable[[ModelFacts, FakeClock], Dialect], str]] = {
+WHOLE: dict[str, tuple[Callable[[ModelInfo, FakeClock], StreamReader], str]] = {
     "chat": (
         ChunkReader,
         (
@@ -51,7 +51,7 @@ WHOLE: dict[str, tuple[Callable[[ModelFacts, FakeClock], Dialect], str]] = {
         ),
     ),
     "anthropic": (
-        EventReader,
+        AnthropicReader,
         (
             '{"type":"message","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{'
             '"input_tokens":N,"output_tokens":N,"cache_read_input_tokens":N,"cache_creation_input_tokens":N,'
@@ -90,7 +90,7 @@ ODD = {
 }
 
 
-def read(dialect: str, body: str, facts: ModelFacts = PRICED) -> AssistantMessage:
+def read(dialect: str, body: str, facts: ModelInfo = PRICED) -> AssistantMessage:
     make, _ = WHOLE[dialect]
     reader = make(facts, FakeClock())
     reader.read_whole(json.as_object(json.decode(body)))
@@ -192,7 +192,7 @@ LONG = {
 
 def streamed(*usages: dict[str, Any] | None) -> Usage:
     start, end = usages
-    reader = EventReader(PRICED, FakeClock())
+    reader = AnthropicReader(PRICED, FakeClock())
     reader.read({"type": "message_start", "message": {"id": "m", "usage": start}}, name=b"")
     delta = {"stop_reason": "end_turn"}
     reader.read({"type": "message_delta", "delta": delta, "usage": end}, name=b"")

@@ -15,7 +15,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.providers import Api, ModelRequest
+from agent_core.providers import ModelRequest, WireApi
 from tests.providers.conversations import TOOLS
 from tests.providers.replay import ask, load_cases, pool, replay_server, replayed
 from tests.providers.targets import TARGETS, Target, sent
@@ -41,9 +41,9 @@ def python(request: pytest.FixtureRequest) -> Path:
     return validator_python(request.config)
 
 
-async def recorded_answers(folder: Path) -> dict[Api, list[AssistantMessage]]:
+async def recorded_answers(folder: Path) -> dict[WireApi, list[AssistantMessage]]:
     """Give what the adapters made of recorded traffic."""
-    answers: dict[Api, list[AssistantMessage]] = defaultdict(list)
+    answers: dict[WireApi, list[AssistantMessage]] = defaultdict(list)
     connections = pool()
     try:
         with replay_server(folder) as server:
@@ -89,7 +89,7 @@ def as_if_from(target: Target, messages: Sequence[Message]) -> list[Message]:
 
 async def test_every_model_goes_on_with_what_any_other_began(python: Path):
     folder = shared_path()
-    asked: list[tuple[Api, Target]] = []
+    asked: list[tuple[WireApi, Target]] = []
     bodies: list[Body] = []
     for api, answers in (await recorded_answers(folder)).items():
         starts = range(0, len(answers), ANSWERS_IN_ONE)

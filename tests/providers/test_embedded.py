@@ -15,7 +15,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.providers import Answer, ModelRequest
+from agent_core.providers import ModelRequest, StreamFinished
 from agent_core.providers.adapters.embedded.model import EmbeddedModel
 from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
 from tests.support.repairing import (
@@ -384,7 +384,7 @@ async def test_it_does_not_pretend_to_sum_up() -> None:
         messages=(UserMessage(content=(Text(text="fix the failing tests"),), at_ms=0),),
     )
     async with EmbeddedModel(SystemClock()).stream(request) as parts:
-        answers = [part async for part in parts if isinstance(part, Answer)]
+        answers = [part async for part in parts if isinstance(part, StreamFinished)]
     assert answers[-1].message.text.startswith("The embedded repair model is rule-based")
 
 

@@ -16,7 +16,7 @@ from anyio.streams.tls import TLSListener
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
-from agent_core.providers.auth.authenticator import Grant
+from agent_core.providers.auth.authenticator import RequestCredentials
 from agent_core.providers.http.client import HttpPool
 from agent_core.providers.http.error_messages import origin_of, redirected, unreachable
 from tests.providers.conftest import Pools
@@ -34,8 +34,8 @@ class NamedDoor:
     def __init__(self, source: str | None) -> None:
         self._source = source
 
-    async def grant(self) -> Grant:
-        return Grant(key=SECRET, source=self._source)
+    async def credentials(self) -> RequestCredentials:
+        return RequestCredentials(key=SECRET, source=self._source)
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.gemini.request import request_body
 from agent_core.providers.wire.gemini.schema import gemini_schema
 from tests.providers.replay import HELLO, LAB
@@ -39,7 +39,7 @@ RESULTS = (
 )
 
 
-def sent(request: ModelRequest, facts: ModelFacts) -> Any:
+def sent(request: ModelRequest, facts: ModelInfo) -> Any:
     return request_body(request, facts)
 
 

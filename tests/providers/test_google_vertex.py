@@ -16,7 +16,7 @@ from agent_core.messages import Text, ToolCall, Usage
 from agent_core.providers import ToolDeclaration
 from agent_core.providers.adapters.google_vertex import AdcTokens, GoogleVertex, Ticket
 from agent_core.providers.adapters.google_vertex.address import url_of
-from agent_core.providers.auth.authenticator import Grant
+from agent_core.providers.auth.authenticator import RequestCredentials
 from tests.providers.auth_server import AuthServer, auth_server
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Asked, Reply, loopback, sse
@@ -34,8 +34,8 @@ IN_PROJECT = "/projects/my-project/locations/europe-west4/publishers"
 class NoKey:
     """Lets nobody in by itself."""
 
-    async def grant(self) -> Grant:
-        return Grant()
+    async def credentials(self) -> RequestCredentials:
+        return RequestCredentials()
 
 
 @dataclass

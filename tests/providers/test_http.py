@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Text, Usage
-from agent_core.providers import Answer, Api, TextDelta, UsageUpdate
+from agent_core.providers import StreamFinished, TextDelta, UsageUpdate, WireApi
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import HELLO, ask, model_at
@@ -140,7 +140,7 @@ async def test_a_slow_reader_is_no_silence_of_the_provider(pools: Pools):
             async for part in parts:
                 got.append(part)
                 await anyio.sleep(0.25)
-    assert isinstance(got[-1], Answer)
+    assert isinstance(got[-1], StreamFinished)
 
 
 async def test_leaving_closes_the_connection(pools: Pools):
@@ -252,7 +252,7 @@ async def test_an_answer_that_has_its_end_does_not_wait_for_the_connection(pools
     assert outcome.text == "Hello"
 
 
-HELD_OPEN: dict[Api, list[Any]] = {
+HELD_OPEN: dict[WireApi, list[Any]] = {
     "openai-responses": [
         {"type": "response.created", "response": {"id": "r"}},
         {"type": "response.output_item.added", "item": {"type": "message", "id": "m"}},
@@ -267,7 +267,9 @@ HELD_OPEN: dict[Api, list[Any]] = {
 
 
 @pytest.mark.parametrize("api", HELD_OPEN)
-async def test_an_end_without_a_closing_mark_is_not_waited_upon_for_long(api: Api, pools: Pools):
+async def test_an_end_without_a_closing_mark_is_not_waited_upon_for_long(
+    api: WireApi, pools: Pools
+):
     async with loopback(Reply([*sse(*HELD_OPEN[api]), anyio.Event()])) as server:
         with anyio.fail_after(3):
             outcome = await ask(model_at(server.url, api, pools()))

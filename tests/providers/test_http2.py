@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agent_core.providers import Answer, TextDelta
+from agent_core.providers import StreamFinished, TextDelta
 from tests.providers.conftest import Pools
 from tests.providers.loopback import sse
 from tests.providers.replay import HELLO, ask, model_at
@@ -118,7 +118,7 @@ async def test_two_requests_at_once_have_their_own_answers(trusted: Path, pools:
             both.set()
             for parts in (second, first):
                 answer = [part async for part in parts][-1]
-                assert isinstance(answer, Answer)
+                assert isinstance(answer, StreamFinished)
                 texts.append(answer.message.text)
     assert texts == ["two", "one"]
 
@@ -153,7 +153,7 @@ async def test_leaving_one_answer_harms_no_other(trusted: Path, pools: Pools):
                 await server.left.wait()
             go_on.set()
             rest = [part async for part in kept]
-        assert isinstance(rest[-1], Answer)
+        assert isinstance(rest[-1], StreamFinished)
         assert rest[-1].message.text == "Hello"
 
 

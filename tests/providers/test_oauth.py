@@ -16,7 +16,12 @@ from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
 from agent_core.providers.auth.oauth_browser import challenge_of, log_in_with_browser
 from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
 from agent_core.providers.auth.oauth_tokens import LoginFailed, refreshed
-from agent_core.providers.http.json_request import AskFailed, Question, Reply, ask_json
+from agent_core.providers.http.json_request import (
+    JsonRequest,
+    JsonRequestFailed,
+    JsonResponse,
+    request_json,
+)
 from tests.providers.auth_server import AuthServer, auth_server
 from tests.support.clock import FakeClock
 
@@ -375,18 +380,18 @@ async def test_refreshing_keeps_the_old_token_when_no_new_one_comes():
 async def test_an_answer_that_is_none_is_told_with_the_host(answer: tuple[int, object], why: str):
     async with auth_server({"/x": [answer]}) as server:
         host = urlsplit(server.url).netloc
-        with pytest.raises(AskFailed, match=f"{host} .*{why}"):
-            _ = await ask_json(Question(url=f"{server.url}/x"))
+        with pytest.raises(JsonRequestFailed, match=f"{host} .*{why}"):
+            _ = await request_json(JsonRequest(url=f"{server.url}/x"))
 
 
 async def test_a_redirect_is_not_followed_and_a_silent_server_is_not_waited_for():
     async with auth_server({"/x": [(302, {"a": 1})]}) as server:
-        question = Question(url=f"{server.url}/x", headers={"authorization": "sk-secret"})
-        assert await ask_json(question) == Reply(status=302, body={"a": 1})
+        question = JsonRequest(url=f"{server.url}/x", headers={"authorization": "sk-secret"})
+        assert await request_json(question) == JsonResponse(status=302, body={"a": 1})
         assert "sk-secret" not in repr(question)
         server.held = anyio.Event()
-        with pytest.raises(AskFailed, match=r"did not answer within 0\.1 s"):
-            _ = await ask_json(question, limit_s=0.1)
+        with pytest.raises(JsonRequestFailed, match=r"did not answer within 0\.1 s"):
+            _ = await request_json(question, limit_s=0.1)
         server.held.set()
-    with pytest.raises(AskFailed, match="cannot be reached"):
-        _ = await ask_json(Question(url="http://127.0.0.1:1/x"))
+    with pytest.raises(JsonRequestFailed, match="cannot be reached"):
+        _ = await request_json(JsonRequest(url="http://127.0.0.1:1/x"))

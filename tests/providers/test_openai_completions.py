@@ -15,7 +15,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.adapters.openai_completions.request import request_body
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
@@ -33,7 +33,7 @@ API = "openai-completions"
 END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
-def said(*content: Any, facts: ModelFacts = LAB) -> AssistantMessage:
+def said(*content: Any, facts: ModelInfo = LAB) -> AssistantMessage:
     return AssistantMessage(
         content=content,
         api=facts.api,

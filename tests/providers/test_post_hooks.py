@@ -10,10 +10,10 @@ from agent_core.hooks import (
     PayloadReplaced,
     ResponseArrived,
 )
-from agent_core.providers import Api
+from agent_core.providers import WireApi
 from agent_core.providers.http.client import HttpPool
 from agent_core.providers.http.hooks import changed_by_hooks
-from agent_core.providers.http.request import Post
+from agent_core.providers.http.request import HttpRequest
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import ask, model_at
@@ -25,7 +25,7 @@ WHOLE = sse(
     {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}},
     "[DONE]",
 )
-API: Api = "openai-completions"
+API: WireApi = "openai-completions"
 
 
 def heard(listener: Listener, connections: HttpPool) -> HttpPool:
@@ -74,7 +74,7 @@ async def test_hooks_are_told_of_the_answer(pools: Pools) -> None:
 async def test_hooks_see_no_keys(headers: dict[str, str]) -> None:
     listener = Listener(says={HeadersBuilt: HeadersChanged(headers={"x-more": "1"})})
     hooks: HookRunner = runner(listener.table)[0]
-    post = Post(
+    post = HttpRequest(
         provider="lab",
         url="http://lab",
         headers={**headers, "accept": "json"},
@@ -88,6 +88,6 @@ async def test_hooks_see_no_keys(headers: dict[str, str]) -> None:
 
 async def test_what_is_signed_is_not_changed() -> None:
     listener = Listener()
-    post = Post(provider="bedrock", url="http://aws", headers={}, body=b"{}", signed=True)
+    post = HttpRequest(provider="bedrock", url="http://aws", headers={}, body=b"{}", signed=True)
     assert await changed_by_hooks(post, runner(listener.table)[0]) is post
     assert listener.heard == []

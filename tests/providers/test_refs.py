@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.kernel.errors import ModelUnknown
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.providers.catalog.references import Named, matching, next_of, without_level
 from tests.providers.test_registry import LAB, registry
 
@@ -215,9 +215,9 @@ def test_patterns_are_of_the_whole_name_and_parts_of_the_id_or_the_provider():
     assert matching("q/one", models) == ()
 
 
-def facts(*ids: str) -> list[ModelFacts]:
+def facts(*ids: str) -> list[ModelInfo]:
     return [
-        ModelFacts(
+        ModelInfo(
             provider="p", id=one, api="openai-completions", name=one, context_window=1, max_tokens=1
         )
         for one in ids

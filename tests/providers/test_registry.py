@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agent_core.kernel.errors import ModelUnknown, ProviderError
-from agent_core.providers import Api, Model, ModelFacts, Prices
-from agent_core.providers.auth.authenticator import Access
-from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers import Model, ModelInfo, Prices, WireApi
+from agent_core.providers.auth.authenticator import Authenticator
+from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.catalog.models_file import load_models_file, read_models_file
 from agent_core.providers.model import PriceTier
-from agent_core.providers.registry import Choice, ModelRegistry
+from agent_core.providers.registry import ChosenModel, ModelRegistry
 from tests.support.scripted_model import ScriptedModel
 
 PATH = Path("/home/u/models.json")
@@ -28,16 +28,16 @@ LAB = {
 class Opened(ScriptedModel):
     """A model that remembers how it was opened."""
 
-    def __init__(self, facts: ModelFacts, access: Access) -> None:
+    def __init__(self, facts: ModelInfo, access: Authenticator) -> None:
         super().__init__(facts=facts)
         self.access = access
 
 
-def opener(facts: ModelFacts, access: Access) -> Model:
+def opener(facts: ModelInfo, access: Authenticator) -> Model:
     return Opened(facts, access)
 
 
-APIS: tuple[Api, ...] = (
+APIS: tuple[WireApi, ...] = (
     "openai-completions",
     "openai-responses",
     "anthropic-messages",
@@ -52,7 +52,7 @@ def registry(
     *,
     environment: dict[str, str] | None = None,
     text: str | None = None,
-    extra: tuple[ProviderFacts, ...] = (),
+    extra: tuple[ProviderInfo, ...] = (),
 ) -> ModelRegistry:
     written = json.dumps({"providers": providers or {}}) if text is None else text
     return ModelRegistry(
@@ -66,14 +66,14 @@ def registry(
 async def granted(made: ModelRegistry, ref: str) -> tuple[str | None, bool, dict[str, str]]:
     model = made.open(ref)
     assert isinstance(model, Opened)
-    grant = await model.access.grant()
+    grant = await model.access.credentials()
     return grant.key, grant.bearer, dict(grant.headers)
 
 
 def test_a_model_of_the_file_has_what_the_file_says_and_the_defaults():
     made = registry({"lab": LAB | {"models": [{"id": "a/b:c"}]}})
     assert made.problems == ()
-    assert made.find("lab/a/b:c") == ModelFacts(
+    assert made.find("lab/a/b:c") == ModelInfo(
         provider="lab",
         id="a/b:c",
         api="openai-completions",
@@ -104,7 +104,7 @@ def test_everything_that_may_be_said_of_a_model_is_read():
         "unknown": 1,
     }
     made = registry({"lab": LAB | {"models": [model], "compat": {"supportsStore": True}}})
-    assert made.find("lab/m") == ModelFacts(
+    assert made.find("lab/m") == ModelInfo(
         provider="lab",
         id="m",
         api="openai-completions",
@@ -174,10 +174,10 @@ def test_the_choice_goes_from_the_request_over_session_and_settings_to_what_has_
     made = registry({"lab": LAB}, environment={"OPENAI_API_KEY": "k"})
     lab, first = made.find("lab/m"), made.find("openai/gpt-6.1-sol")
     gpt = made.find("openai/gpt-5")
-    assert made.choose(request="lab/m", session="openai/gpt-5") == Choice(model=lab)
-    assert made.choose(session="openai/gpt-5", settings="lab/m") == Choice(model=gpt)
-    assert made.choose(settings="lab/m") == Choice(model=lab)
-    assert made.choose() == Choice(model=first)
+    assert made.choose(request="lab/m", session="openai/gpt-5") == ChosenModel(model=lab)
+    assert made.choose(session="openai/gpt-5", settings="lab/m") == ChosenModel(model=gpt)
+    assert made.choose(settings="lab/m") == ChosenModel(model=lab)
+    assert made.choose() == ChosenModel(model=first)
 
 
 def test_a_wish_that_cannot_be_met_falls_back_and_says_so():
@@ -206,10 +206,10 @@ def test_when_neither_wish_can_be_met_both_are_told_and_what_has_a_key_is_used()
 
 def test_a_default_provider_alone_stands_for_its_first_model():
     made = registry({"lab": LAB}, environment={"OPENAI_API_KEY": "k"})
-    assert made.choose(provider="lab") == Choice(model=made.find("lab/m"))
+    assert made.choose(provider="lab") == ChosenModel(model=made.find("lab/m"))
     gpt = made.find("openai/gpt-5")
-    assert made.choose(settings="openai/gpt-5", provider="lab") == Choice(model=gpt)
-    assert made.choose(session="openai/gpt-5", provider="lab") == Choice(model=gpt)
+    assert made.choose(settings="openai/gpt-5", provider="lab") == ChosenModel(model=gpt)
+    assert made.choose(session="openai/gpt-5", provider="lab") == ChosenModel(model=gpt)
     # A model that was named and is wrong is no provider alone.
     assert made.choose(settings="lab/gone", provider="lab").model != made.find("lab/m")
 
@@ -241,7 +241,7 @@ def test_a_request_is_never_answered_with_another_model():
 
 
 def test_without_any_key_there_is_no_model_and_the_embedded_one_is_not_chosen():
-    repair = ModelFacts(
+    repair = ModelInfo(
         provider="embedded",
         id="repair",
         api="embedded",
@@ -249,7 +249,7 @@ def test_without_any_key_there_is_no_model_and_the_embedded_one_is_not_chosen():
         context_window=0,
         max_tokens=1,
     )
-    embedded = ProviderFacts(
+    embedded = ProviderInfo(
         id="embedded", name="Embedded", api="embedded", base_url="", keyless=True, models=(repair,)
     )
     keyless = {key: value for key, value in LAB.items() if key != "apiKey"}
@@ -304,7 +304,7 @@ async def test_a_grant_says_where_its_key_comes_from_and_not_which(
     made = registry({"openai": written}, environment=environment)
     model = made.open("openai/gpt-5")
     assert isinstance(model, Opened)
-    grant = await model.access.grant()
+    grant = await model.access.credentials()
     assert (grant.key, grant.source) == ("sk-secret", source)
     assert "sk-secret" not in repr(grant)
 

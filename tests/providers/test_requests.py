@@ -18,7 +18,7 @@ from agent_core.messages import (
     Message,
     Text,
 )
-from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers import ModelInfo, ModelRequest, ToolDeclaration
 from tests.providers.conversations import TOOLS, made_up_request
 from tests.providers.targets import TARGETS, Target, sent
 from tests.support.shared import shared_path
@@ -58,7 +58,7 @@ NESTED: JsonObject = {
 EDIT = ToolDeclaration(name="edit", description="Changes a file.", parameters=NESTED)
 
 
-def conversation(seed: int, target: Target) -> tuple[ModelFacts, ModelRequest]:
+def conversation(seed: int, target: Target) -> tuple[ModelInfo, ModelRequest]:
     """Make a conversation up, with every kind of message, and a model to ask."""
     random = Random(seed)  # noqa: S311 - a test that can be repeated
     facts = target.model_facts(reasoning=random.random() < 0.7, images=random.random() < 0.7)

@@ -9,7 +9,7 @@ import pytest
 from agent_core.kernel import ToolCallId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Cost, Text, Thinking, ToolCall, Usage
-from agent_core.providers import Part, Prices, TextDelta
+from agent_core.providers import Prices, StreamEvent, TextDelta
 from agent_core.providers.wire.responses.stream import ENDS, ResponseReader
 from tests.providers.responses_events import (
     FACTS,
@@ -290,7 +290,7 @@ def test_whatever_comes_is_read_or_is_an_error_of_the_provider():
     answers = 0
     for seed in range(at_size(ci=200, campaign=10_000)):
         reader = ResponseReader(FACTS, FakeClock())
-        parts: list[Part] = []
+        parts: list[StreamEvent] = []
         try:
             for event in odd_events(seed):
                 reader.read(event, name=b"")

@@ -17,7 +17,7 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.providers import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.responses.compat import responses_compat
 from agent_core.providers.wire.responses.request import responses_body, session_headers
 from tests.providers.conversations import Signs, made_up_request
@@ -89,7 +89,7 @@ def own_signs() -> Signs:
     return Signs(text=text, thought=thought, call=call, call_id=lambda number: f"c{number % 7}")
 
 
-def said(*content: Any, facts: ModelFacts = OPENAI) -> AssistantMessage:
+def said(*content: Any, facts: ModelInfo = OPENAI) -> AssistantMessage:
     return AssistantMessage(
         content=content,
         api=facts.api,
@@ -100,12 +100,12 @@ def said(*content: Any, facts: ModelFacts = OPENAI) -> AssistantMessage:
     )
 
 
-def body(request: ModelRequest, facts: ModelFacts = OPENAI) -> dict[str, Any]:
+def body(request: ModelRequest, facts: ModelInfo = OPENAI) -> dict[str, Any]:
     made = responses_body(request, facts, compat=responses_compat(facts), model=facts.id)
     return dict(json.as_object(json.decode(json.encode(made))))
 
 
-def items(*messages: Message, facts: ModelFacts = OPENAI, **more: Any) -> list[Any]:
+def items(*messages: Message, facts: ModelInfo = OPENAI, **more: Any) -> list[Any]:
     return body(replace(HELLO, system="", messages=messages, **more), facts)["input"]
 
 
@@ -178,7 +178,7 @@ def test_thoughts_are_asked_for_in_each_server_s_words(provider: str, sent: dict
     ],
     ids=["none", "a word of its own", "cannot be off", "copilot", "does not think"],
 )
-def test_no_thinking_is_asked_for(facts: ModelFacts, sent: Any):
+def test_no_thinking_is_asked_for(facts: ModelInfo, sent: Any):
     assert body(HELLO, facts).get("reasoning") == sent
 
 
@@ -238,7 +238,7 @@ def test_what_models_json_says_wins(compat: Any, key: str, value: Any):
     ],
     ids=["openai", "no session id", "no cache", "openrouter", "local", "told to", "told how"],
 )
-def test_headers_tell_the_session_where_it_helps(facts: ModelFacts, sent: dict[str, str]):
+def test_headers_tell_the_session_where_it_helps(facts: ModelInfo, sent: dict[str, str]):
     assert session_headers(replace(HELLO, session="s"), responses_compat(facts)) == sent
 
 

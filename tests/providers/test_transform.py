@@ -22,7 +22,7 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.providers.messages.normalisation import BRANCH_LEAD, acceptable
+from agent_core.providers.messages.normalisation import BRANCH_LEAD, normalise_messages
 from tests.providers.replay import LAB
 
 PICTURE = Image(mime="image/png", data="aWs=")
@@ -61,7 +61,7 @@ def missing(call: str) -> ToolResultMessage:
 
 
 def sent(*messages: Message, images: bool = True) -> tuple[object, ...]:
-    return acceptable(messages, replace(LAB, images=images), call_id=lambda raw: raw)
+    return normalise_messages(messages, replace(LAB, images=images), call_id=lambda raw: raw)
 
 
 def test_a_plain_conversation_stays_as_it_is():
@@ -108,7 +108,7 @@ def test_ids_that_come_again_in_a_later_answer_are_told_apart():
 
 def test_ids_that_become_alike_are_told_apart():
     both = answer(asks("a b"), asks("a.b"))
-    turns = acceptable(
+    turns = normalise_messages(
         [both, result("a.b"), result("a b")],
         LAB,
         call_id=lambda raw: raw.replace(" ", "_").replace(".", "_"),
@@ -214,7 +214,7 @@ any_message = st.one_of(
 def test_every_call_has_exactly_one_result_right_behind_it(messages: list[Message]):
     seen: list[str] = []
     waiting: list[str] = []
-    for turn in acceptable(messages, LAB, call_id=lambda raw: raw.replace("ä", "_")):
+    for turn in normalise_messages(messages, LAB, call_id=lambda raw: raw.replace("ä", "_")):
         match turn:
             case ToolResultMessage():
                 assert turn.call_id == waiting.pop(0)

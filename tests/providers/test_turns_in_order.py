@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.providers.adapters.bedrock_converse import request as bedrock_request
 from agent_core.providers.wire.gemini import request
 from tests.providers.conversations import Signs, made_up_request
@@ -19,11 +19,11 @@ GEMINI = replace(LAB, api="google-generative-ai", images=True, reasoning=True)
 CONVERSE = replace(GEMINI, api="bedrock-converse-stream")
 
 
-def gemini(seed: int, facts: ModelFacts) -> Any:
+def gemini(seed: int, facts: ModelInfo) -> Any:
     return request.request_body(made_up_request(seed, facts, SIGNED), facts)["contents"]
 
 
-def converse(seed: int, facts: ModelFacts) -> Any:
+def converse(seed: int, facts: ModelInfo) -> Any:
     return bedrock_request.request_body(made_up_request(seed, facts, SIGNED), facts)["messages"]
 
 

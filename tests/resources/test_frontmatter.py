@@ -22,12 +22,12 @@ def test_words_are_what_was_written() -> None:
     assert (front.text("name"), front.text("metadata"), front.text("none")) == ("fix", "", "")
     assert front.is_on("hidden")
     assert not front.is_on("name")
-    assert front.words("allowed-tools") == ("read", "bash")
+    assert front.string_list("allowed-tools") == ("read", "bash")
 
 
 def test_words_may_stand_in_a_line() -> None:
     front = split_frontmatter("---\nallowed-tools: read, bash grep\n---\n")
-    assert front.words("allowed-tools") == ("read", "bash", "grep")
+    assert front.string_list("allowed-tools") == ("read", "bash", "grep")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from agent_core.resources.load_result import Problem
+from agent_core.resources.load_result import LoadProblem
 from agent_core.resources.prompts.path_lists import read_path_list
-from agent_core.resources.prompts.prompt_resources import MOST, Places, Shelf, ShelfReader
+from agent_core.resources.prompts.prompt_resources import (
+    MOST,
+    PromptResourcePaths,
+    PromptResourceReader,
+    PromptResources,
+)
 
 SKILL = "---\ndescription: about {0}\n---\nDo {0}.\n"
 
@@ -37,8 +42,8 @@ class Ground:
         skills: Sequence[str] = (),
         prompts: Sequence[str] = (),
         **more: Any,
-    ) -> Places:
-        return Places(
+    ) -> PromptResourcePaths:
+        return PromptResourcePaths(
             config=self.config,
             home=self.home,
             root=self.root,
@@ -48,8 +53,8 @@ class Ground:
             **more,
         )
 
-    def read(self, **given: Any) -> Shelf:
-        return ShelfReader().read(self.places(**given))
+    def read(self, **given: Any) -> PromptResources:
+        return PromptResourceReader().read(self.places(**given))
 
 
 @pytest.fixture
@@ -57,11 +62,11 @@ def ground(tmp_path: Path) -> Ground:
     return Ground(tmp_path)
 
 
-def names(shelf: Shelf) -> list[str]:
+def names(shelf: PromptResources) -> list[str]:
     return [skill.name for skill in shelf.skills]
 
 
-def said(problems: Sequence[Problem]) -> str:
+def said(problems: Sequence[LoadProblem]) -> str:
     return "\n".join(str(problem) for problem in problems)
 
 
@@ -229,7 +234,7 @@ def test_too_many_are_cut_and_that_is_told(ground: Ground) -> None:
 
 def test_a_file_is_understood_anew_only_when_it_holds_something_else(ground: Ground) -> None:
     path = ground.write(ground.config / "skills/a/SKILL.md")
-    reader = ShelfReader()
+    reader = PromptResourceReader()
     (before,) = reader.read(ground.places()).skills
     (same,) = reader.read(ground.places()).skills
     assert same is before

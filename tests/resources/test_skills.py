@@ -7,8 +7,8 @@ import pytest
 from agent_core.resources.prompts.skills import (
     MOST_DESCRIPTION,
     Skill,
+    expand_skill,
     read_skill,
-    skill_words,
     skills_section,
 )
 
@@ -125,7 +125,7 @@ def test_what_hides_in_a_description_is_shown() -> None:
 )
 def test_a_skill_that_is_called_is_written_out_with_its_place(arguments: str, end: str) -> None:
     skill = of(name="pdf-forms", description="d")
-    assert skill_words(skill, TEXT, arguments) == (
+    assert expand_skill(skill, TEXT, arguments) == (
         '<skill name="pdf-forms" location="/p/.agents/skills/pdf-forms/SKILL.md">\n'
         "References are relative to /p/.agents/skills/pdf-forms.\n\n"
         f"# Forms\n\nSee scripts/fill.py.\n{end}"

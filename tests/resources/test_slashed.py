@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.resources.slash_commands import Slashed, slashed
+from agent_core.resources.slash_commands import SlashInvocation, slashed
 
 
 @pytest.mark.parametrize(
@@ -16,9 +16,9 @@ from agent_core.resources.slash_commands import Slashed, slashed
     ],
 )
 def test_a_name_and_what_follows(text: str, name: str, arguments: str) -> None:
-    assert slashed(text) == Slashed(name=name, arguments=arguments)
+    assert slashed(text) == SlashInvocation(name=name, arguments=arguments)
 
 
 @pytest.mark.parametrize("text", ["", "/", "/ fix", "fix", " /fix", "//", "/\n"])
 def test_other_words_are_words(text: str) -> None:
-    assert slashed(text) in {None, Slashed(name="/", arguments="")}
+    assert slashed(text) in {None, SlashInvocation(name="/", arguments="")}

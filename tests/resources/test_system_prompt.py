@@ -6,7 +6,7 @@ from agent_core.resources.instructions.instruction_file import Instructions
 from agent_core.resources.instructions.system_prompt import (
     DATA_RULE,
     PREAMBLE,
-    ToolWords,
+    ToolPrompt,
     prompt_sections,
 )
 from tests.support.prompts import build_system_prompt
@@ -14,17 +14,17 @@ from tests.support.prompts import build_system_prompt
 GOLDEN = Path(__file__).parent / "golden" / "system_prompt.txt"
 ROOT = PurePosixPath("/home/ada/engine")
 TOOLS = (
-    ToolWords(
+    ToolPrompt(
         name="read",
         snippet="Read a file",
         guidelines=("Use read to look at files, not cat or sed.",),
     ),
-    ToolWords(
+    ToolPrompt(
         name="bash",
         snippet="Run a command",
         guidelines=("Use read to look at files, not cat or sed.", "  ", "Quote paths with spaces."),
     ),
-    ToolWords(name="hidden"),
+    ToolPrompt(name="hidden"),
 )
 CONTEXT = tuple(
     Instructions(path=Path(path), real=Path(path), text=text)
@@ -69,7 +69,7 @@ def test_an_empty_custom_prompt_is_none() -> None:
 
 
 def test_with_a_tool_for_searching_bash_is_not_named_for_it() -> None:
-    bash, grep = ToolWords(name="bash"), ToolWords(name="grep")
+    bash, grep = ToolPrompt(name="bash"), ToolPrompt(name="grep")
     assert "with ls, find and grep" in build_system_prompt(root=ROOT, tools=(bash,))
     assert "with ls, find and grep" not in build_system_prompt(root=ROOT, tools=(bash, grep))
     assert "with ls, find and grep" not in build_system_prompt(root=ROOT, tools=(grep,))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.resources.prompts.templates import Template, read_template, template_words
+from agent_core.resources.prompts.templates import Template, expand_template, read_template
 
 PATH = Path("/c/prompts/fix.md")
 
@@ -38,7 +38,7 @@ def test_broken_yaml_is_told_and_the_words_below_are_used() -> None:
     assert read.template is not None
     assert read.template.description == "Repair it."
     assert [(one.level, one.line, one.path) for one in read.problems] == [("warning", 2, PATH)]
-    assert template_words("---\na: b: c\n---\nRepair $1.", "it") == "Repair it."
+    assert expand_template("---\na: b: c\n---\nRepair $1.", "it") == "Repair it."
 
 
 @pytest.mark.parametrize("name", ["two words.md", ".md", "a\u202eb.md", "a\nb.md"])
@@ -61,4 +61,4 @@ def test_a_name_that_nobody_can_write_is_no_template(name: str) -> None:
 def test_what_was_written_gets_into_its_place_or_follows(
     body: str, arguments: str, words: str
 ) -> None:
-    assert template_words(f"---\ndescription: d\n---\n\n{body}\n\n", arguments) == words
+    assert expand_template(f"---\ndescription: d\n---\n\n{body}\n\n", arguments) == words

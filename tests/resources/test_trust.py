@@ -58,25 +58,25 @@ def trust_in(root: Path, store: TrustStore) -> WorkspaceTrust:
 async def test_nothing_is_trusted_before_somebody_says_so(root: Path, store: TrustStore) -> None:
     trust = trust_in(root, store)
     assert not trust.is_trusted
-    verdict = await trust.look()
+    verdict = await trust.check()
     assert (verdict.state, verdict.must_ask) == ("undecided", True)
 
 
 async def test_trust_lasts_while_nothing_changes(root: Path, store: TrustStore) -> None:
     trust = trust_in(root, store)
-    await trust.look()
-    await trust.say("trusted", lasting=True)
+    await trust.check()
+    await trust.record("trusted", lasting=True)
     (root / "src/a.py").write_text("changed")
     (root / ".tiller/chat.md").write_text("more")
-    assert (await trust.look()).is_trusted
-    assert (await trust_in(root, store).look()).is_trusted
+    assert (await trust.check()).is_trusted
+    assert (await trust_in(root, store).check()).is_trusted
 
 
 async def test_a_no_is_kept_and_not_asked_again(root: Path, store: TrustStore) -> None:
     trust = trust_in(root, store)
-    await trust.look()
-    await trust.say("refused", lasting=True)
-    verdict = await trust_in(root, store).look()
+    await trust.check()
+    await trust.record("refused", lasting=True)
+    verdict = await trust_in(root, store).check()
     assert (verdict.state, verdict.must_ask) == ("refused", False)
 
 
@@ -133,23 +133,23 @@ async def test_a_change_of_what_configures_us_is_asked_about(
     root: Path, store: TrustStore, swap: str
 ) -> None:
     trust = trust_in(root, store)
-    await trust.look()
-    await trust.say("trusted", lasting=True)
+    await trust.check()
+    await trust.record("trusted", lasting=True)
     SWAPS[swap](root)
-    for looked in (await trust.look(), await trust_in(root, store).look()):
+    for looked in (await trust.check(), await trust_in(root, store).check()):
         assert (looked.state, looked.must_ask) == ("changed", True)
         assert looked.added or looked.removed or looked.changed
-    await trust.say("trusted", lasting=True)
-    assert (await trust.look()).is_trusted
+    await trust.record("trusted", lasting=True)
+    assert (await trust.check()).is_trusted
 
 
 async def test_what_has_changed_is_shown_line_by_line(root: Path, store: TrustStore) -> None:
     trust = trust_in(root, store)
-    await trust.look()
-    await trust.say("trusted", lasting=True)
+    await trust.check()
+    await trust.record("trusted", lasting=True)
     (root / "AGENTS.md").write_text("be kind\nrun curl")
     (root / ".mcp.json").write_bytes(b"\0\1")
-    verdict = await trust.look()
+    verdict = await trust.check()
     assert verdict.changed == (".mcp.json", "AGENTS.md")
     assert "+run curl" in verdict.difference
     assert ".mcp.json: it is no short text" in verdict.difference
@@ -159,9 +159,9 @@ async def test_what_is_swapped_while_the_user_thinks_is_not_trusted(
     root: Path, store: TrustStore
 ) -> None:
     trust = trust_in(root, store)
-    await trust.look()
+    await trust.check()
     (root / "AGENTS.md").write_text("run curl")
-    verdict = await trust.say("trusted", lasting=True)
+    verdict = await trust.record("trusted", lasting=True)
     assert (verdict.state, verdict.changed) == ("changed", ("AGENTS.md",))
 
 
@@ -169,11 +169,11 @@ async def test_trust_for_this_time_only_is_not_kept_and_ends_with_a_change(
     root: Path, store: TrustStore
 ) -> None:
     trust = trust_in(root, store)
-    await trust.look()
-    assert (await trust.say("trusted", lasting=False)).is_trusted
-    assert (await trust_in(root, store).look()).state == "undecided"
+    await trust.check()
+    assert (await trust.record("trusted", lasting=False)).is_trusted
+    assert (await trust_in(root, store).check()).state == "undecided"
     (root / "AGENTS.md").write_text("run curl")
-    assert (await trust.look()).state == "changed"
+    assert (await trust.check()).state == "changed"
 
 
 async def test_context_files_up_to_the_top_of_the_repository_count(
@@ -181,12 +181,12 @@ async def test_context_files_up_to_the_top_of_the_repository_count(
 ) -> None:
     inner = root / "src"
     trust = trust_in(inner, store)
-    await trust.look()
-    await trust.say("trusted", lasting=True)
+    await trust.check()
+    await trust.record("trusted", lasting=True)
     (root.parent / "AGENTS.md").write_text("of the user, above the repository")
-    assert (await trust.look()).is_trusted
+    assert (await trust.check()).is_trusted
     (root / "AGENTS.md").write_text("changed")
-    assert (await trust.look()).changed == ("../AGENTS.md",)
+    assert (await trust.check()).changed == ("../AGENTS.md",)
 
 
 @pytest.mark.parametrize("text", ["{", '{"version": 2}', "[]", '{"folders": 1}', ""], ids=repr)
@@ -194,7 +194,7 @@ async def test_a_broken_file_of_trust_trusts_nothing(root: Path, tmp_path: Path,
     path = tmp_path / "data" / "trust.json"
     path.parent.mkdir()
     path.write_text(text)
-    verdict = await trust_in(root, TrustStore(path)).look()
+    verdict = await trust_in(root, TrustStore(path)).check()
     assert not verdict.is_trusted
     if verdict.problem:
         assert (verdict.state, str(path) in verdict.problem) == ("unknown", True)
@@ -205,7 +205,7 @@ def test_a_broken_file_of_trust_is_left_as_it_is(root: Path, tmp_path: Path, tex
     path = tmp_path / "trust.json"
     path.write_text(text)
     with pytest.raises(ConfigError, match="repair it"):
-        TrustStore(path).say(root, "trusted", seen=gather(root), at_ms=1)
+        TrustStore(path).record(root, "trusted", seen=gather(root), at_ms=1)
     assert path.read_text() == text
 
 
@@ -213,7 +213,7 @@ async def test_what_cannot_be_looked_at_is_not_trusted(root: Path, store: TrustS
     skills = root / ".tiller/skills"
     for number in range(MOST_FILES):
         (skills / f"{number}.md").touch()
-    verdict = await trust_in(root, store).look()
+    verdict = await trust_in(root, store).check()
     assert (verdict.state, f"{MOST_FILES} files" in verdict.problem) == ("unknown", True)
 
 
@@ -227,7 +227,7 @@ async def test_pipes_sockets_and_loops_are_looked_at_without_waiting(
         bound.bind(str(short / "s"))
         (root / ".tiller/socket").symlink_to(short / "s")
         trust = trust_in(root, store)
-        verdict = await trust.look()
+        verdict = await trust.check()
         assert verdict.state in {"undecided", "unknown"}
         assert not verdict.is_trusted
 
@@ -237,23 +237,23 @@ def test_many_who_say_something_lose_nothing(root: Path, store: TrustStore) -> N
     with ThreadPoolExecutor(8) as pool:
         list(
             pool.map(
-                lambda number: store.say(root / str(number), "trusted", seen=seen, at_ms=1),
+                lambda number: store.record(root / str(number), "trusted", seen=seen, at_ms=1),
                 range(40),
             )
         )
-    assert len(store.words()) == 40
+    assert len(store.decisions()) == 40
 
 
 def test_what_others_wrote_into_the_file_stays(root: Path, tmp_path: Path) -> None:
     path = tmp_path / "trust.json"
     path.write_text('{"version": 1, "mine": 1, "folders": {"/x": {"said": "maybe", "k": 2}}}')
     store = TrustStore(path)
-    store.say(root, "trusted", seen=gather(root), at_ms=1)
+    store.record(root, "trusted", seen=gather(root), at_ms=1)
     text = path.read_text()
     assert '"mine": 1' in text
     assert '"k": 2' in text
     assert (path.stat().st_mode & 0o777) == 0o600
-    assert set(store.words()) == {str(root)}
+    assert set(store.decisions()) == {str(root)}
 
 
 @pytest.mark.parametrize("was_there", [True, False], ids=["swapped", "new"])
@@ -266,8 +266,8 @@ async def test_what_is_used_is_what_was_seen_also_when_it_changes_in_between(
         if was_there:
             (root / name).write_text('{"skipOnSteer": true}')
     trust = trust_in(root, store)
-    await trust.look()
-    await trust.say("trusted", lasting=True)
+    await trust.check()
+    await trust.record("trusted", lasting=True)
     for swapped in (False, True):
         if swapped:
             for name in names:
@@ -293,12 +293,12 @@ async def test_without_trust_there_is_nothing_that_may_be_used(
     root: Path, store: TrustStore
 ) -> None:
     trust = trust_in(root, store)
-    await trust.look()
+    await trust.check()
     assert trust.content(root / "AGENTS.md") == ""
-    await trust.say("trusted", lasting=False)
+    await trust.record("trusted", lasting=False)
     assert trust.content(root / "AGENTS.md") not in {"", None}
     (root / "AGENTS.md").write_text("changed")
-    await trust.look()
+    await trust.check()
     assert trust.content(root / "AGENTS.md") == ""
 
 
@@ -306,11 +306,11 @@ def test_a_second_change_in_the_same_moment_is_seen(root: Path, store: TrustStor
     path = root / "AGENTS.md"
     clock = FakeClock(path.stat().st_ctime_ns // 1_000_000)
     trust = WorkspaceTrust(root, store=store, default="ask", clock=clock)
-    trust.look_now()
-    assert trust.say_now("trusted", lasting=True).is_trusted
+    trust.check_now()
+    assert trust.record_now("trusted", lasting=True).is_trusted
     # As if the file system had not noticed: everything but the bytes is as it was.
     real = evidence.marks(root)
     path.write_text("be mean")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("agent_core.resources.trust.workspace_trust.marks", lambda *_, **__: real)
-        assert trust.look_now().state == "changed"
+        assert trust.check_now().state == "changed"

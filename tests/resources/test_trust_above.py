@@ -6,8 +6,8 @@ import anyio.to_thread
 import pytest
 
 from agent_core.resources.instructions.context_files import load_context_files
-from agent_core.resources.trust.store import Said, TrustStore
-from agent_core.resources.trust.workspace_trust import Default, WorkspaceTrust
+from agent_core.resources.trust.store import TrustChoice, TrustStore
+from agent_core.resources.trust.workspace_trust import DefaultTrust, WorkspaceTrust
 from tests.support.clock import FakeClock
 
 
@@ -16,7 +16,7 @@ def store(tmp_path: Path) -> TrustStore:
     return TrustStore(tmp_path / "data" / "trust.json")
 
 
-def trust_in(root: Path, store: TrustStore, default: Default = "ask") -> WorkspaceTrust:
+def trust_in(root: Path, store: TrustStore, default: DefaultTrust = "ask") -> WorkspaceTrust:
     return WorkspaceTrust(root, store=store, default=default, clock=FakeClock())
 
 
@@ -43,7 +43,7 @@ def inner(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 async def in_force(trust: WorkspaceTrust) -> list[str]:
     """Return the instructions that a run would have now, below the test's own folder."""
     base = trust.root.parent.parent
-    verdict = await trust.look()
+    verdict = await trust.check()
     files = await load_context_files(
         config=base / "config",
         root=trust.root,
@@ -54,15 +54,15 @@ async def in_force(trust: WorkspaceTrust) -> list[str]:
     return [file.text for file in files.files if file.path.is_relative_to(base)]
 
 
-async def say(root: Path, store: TrustStore, said: Said = "trusted") -> None:
+async def say(root: Path, store: TrustStore, said: TrustChoice = "trusted") -> None:
     trust = trust_in(root, store)
-    await trust.look()
-    await trust.say(said, lasting=True)
+    await trust.check()
+    await trust.record(said, lasting=True)
 
 
 @pytest.mark.parametrize("default", ["never", "ask", "always"])
 async def test_a_file_above_does_not_count_whatever_is_said_of_the_workspace(
-    inner: Path, store: TrustStore, default: Default
+    inner: Path, store: TrustStore, default: DefaultTrust
 ) -> None:
     assert await in_force(trust_in(inner, store, default)) == []
     await say(inner, store)
@@ -77,7 +77,7 @@ async def test_a_file_above_does_not_count_whatever_is_said_of_the_workspace(
     ("default", "counts"), [("never", False), ("ask", False), ("always", True)]
 )
 async def test_a_trusted_folder_above_counts_only_with_trust_in_the_workspace(
-    inner: Path, store: TrustStore, default: Default, *, counts: bool
+    inner: Path, store: TrustStore, default: DefaultTrust, *, counts: bool
 ) -> None:
     await say(inner.parent, store)
     assert await in_force(trust_in(inner, store, default)) == (["obey"] if counts else [])
@@ -92,10 +92,10 @@ async def test_the_question_names_every_file_that_would_count(
 ) -> None:
     (inner / "AGENTS.md").write_text("here")
     (inner / ".mcp.json").write_text("{}")
-    verdict = await trust_in(inner, store).look()
+    verdict = await trust_in(inner, store).check()
     assert (verdict.instructions, verdict.others) == (("AGENTS.md",), (".mcp.json",))
     await say(inner.parent, store)
-    verdict = await trust_in(inner, store).look()
+    verdict = await trust_in(inner, store).check()
     assert verdict.instructions == ("../AGENTS.md", "AGENTS.md")
 
 
@@ -110,7 +110,7 @@ async def test_a_change_above_is_asked_about_with_the_difference(
     assert await in_force(trust) == []
     assert (trust.verdict.state, trust.verdict.changed) == ("changed", ("../AGENTS.md",))
     assert "+run curl" in trust.verdict.difference
-    await trust.say("trusted", lasting=True)
+    await trust.record("trusted", lasting=True)
     assert await in_force(trust) == ["obey\nrun curl"]
     (inner.parent / "AGENTS.override.md").write_text("rob")
     assert await in_force(trust) == []
@@ -122,11 +122,11 @@ async def test_what_comes_above_with_trust_of_its_own_is_asked_about(
 ) -> None:
     await say(inner, store)
     trust = trust_in(inner, store)
-    assert (await trust.look()).is_trusted
+    assert (await trust.check()).is_trusted
     await say(inner.parent, store)
     assert await in_force(trust) == []
     assert (trust.verdict.state, trust.verdict.added) == ("changed", ("../AGENTS.md",))
-    await trust.say("trusted", lasting=False)
+    await trust.record("trusted", lasting=False)
     assert await in_force(trust) == ["obey"]
     assert await anyio.to_thread.run_sync(store.forget, inner.parent)
     assert await in_force(trust) == []
@@ -151,7 +151,7 @@ async def test_a_file_above_that_is_swapped_after_the_look_is_not_used(
     await say(inner.parent, store)
     await say(inner, store)
     trust = trust_in(inner, store)
-    await trust.look()
+    await trust.check()
     (inner.parent / "AGENTS.md").write_text("rob")
     files = await load_context_files(
         config=inner / "none",
@@ -184,5 +184,5 @@ async def test_a_sub_folder_is_trusted_with_the_instructions_of_its_repository(
     trust = trust_in(inner, store)
     assert await in_force(trust) == []
     assert trust.verdict.instructions == ("../AGENTS.md",)
-    await trust.say("trusted", lasting=True)
+    await trust.record("trusted", lasting=True)
     assert await in_force(trust) == ["be kind"]

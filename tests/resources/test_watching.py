@@ -8,10 +8,10 @@ import anyio
 import pytest
 from watchdog.observers import Observer
 
-from agent_core.resources.folder_watch import FolderNews, FolderWatches
+from agent_core.resources.folder_watch import FolderChanges, FolderWatches
 
 
-async def heard(news: FolderNews, path: Path) -> bool:
+async def heard(news: FolderChanges, path: Path) -> bool:
     with anyio.move_on_after(5):
         while path not in await news.next(quiet_s=0.05):
             pass

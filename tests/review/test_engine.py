@@ -13,7 +13,7 @@ from tests.support.review_history import PLANTED, make_history
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tiller_server.review.errors import RevisionUnknown
 from tiller_server.review.findings.result import Review
-from tiller_server.review.git.file_filter import Scope
+from tiller_server.review.git.file_filter import ReviewFileFilter
 from tiller_server.review.git.revisions import WORKING_TREE
 
 pytestmark = [pytest.mark.timeout(60)]
@@ -369,7 +369,7 @@ async def test_an_empty_change_asks_no_model(reviewing: Reviewing, branch: Repos
 
 async def test_only_what_is_asked_for_is_read(reviewing: Reviewing, branch: Repository) -> None:
     branch.commit("More", {"src/a.py": "A = 1\n", "src/deep/b.py": "B = 1\n", "src/c.js": "C\n"})
-    scope = Scope(paths=("src/**/*.py",), excluded=("src/deep",))
+    scope = ReviewFileFilter(paths=("src/**/*.py",), excluded=("src/deep",))
     made = await reviewing.review(says("."), scope=scope)
     assert [one.path for one in made.files] == ["src/a.py"]
     assert {one.path: one.reason for one in made.left_out} == {

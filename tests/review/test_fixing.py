@@ -9,7 +9,7 @@ from tests.support.repositories import Repository
 from tests.support.reviewing import Reviewing, a_report, reports, says
 from tests.support.reviews import a_finding, a_suggestion
 from tiller_server.review.findings.result import Review
-from tiller_server.review.repair import Fixed, FixOrder, repair, with_suggestions
+from tiller_server.review.repair import FixOrder, RepairResult, repair, with_suggestions
 
 pytestmark = [pytest.mark.timeout(90)]
 
@@ -40,7 +40,7 @@ async def found(reviewing: Reviewing, *suggestions: tuple[int, str, str]) -> Rev
 RIGHT = ((2, "return a * b", "return a + b"), (6, "return b - a", "return a - b"))
 
 
-async def repaired(reviewing: Reviewing, made: Review, **order: object) -> Fixed:
+async def repaired(reviewing: Reviewing, made: Review, **order: object) -> RepairResult:
     return await repair(made, FixOrder(**order), reviewing.request())  # pyright: ignore[reportArgumentType] - fields by name
 
 

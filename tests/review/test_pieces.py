@@ -8,15 +8,15 @@ from tests.support.reviews import a_finding, a_review, a_suggestion
 from tiller_server.review.errors import ReviewFileInvalid
 from tiller_server.review.findings.deduplication import unique
 from tiller_server.review.findings.fingerprints import fingerprint
-from tiller_server.review.findings.quote_location import Place, find_quote
+from tiller_server.review.findings.quote_location import QuoteLocation, find_quote
 from tiller_server.review.findings.sanitizer import markdown_of, title_of
-from tiller_server.review.findings.suggestions import Unusable, checked_suggestion
+from tiller_server.review.findings.suggestions import SuggestionInvalid, checked_suggestion
 from tiller_server.review.findings.verification import NewSide
-from tiller_server.review.git.diff import Hunk
-from tiller_server.review.model.prompt_injection import steering_words
+from tiller_server.review.git.diff import GitDiffHunk
+from tiller_server.review.model.prompt_injection import injection_findings
 from tiller_server.review.outputs.json_report import read_json, render_json, schema_text
 from tiller_server.review.outputs.markdown import render_markdown
-from tiller_server.review.outputs.terminal import Paper, render_terminal
+from tiller_server.review.outputs.terminal import TerminalLayout, render_terminal
 from tiller_server.review.outputs.text_width import broken, cut
 
 LINES = (
@@ -38,12 +38,12 @@ SCHEMA = (
 )
 
 QUOTES = {
-    "a whole line": ("    if a:", 2, Place(line=2, end_line=2)),
-    "a part of a line": ("return 1", 2, Place(line=3, end_line=3)),
-    "other blanks": ("if   a:\n\treturn 1", 1, Place(line=2, end_line=3)),
-    "the nearest of two": ("return 2", 6, Place(line=7, end_line=7)),
-    "fenced": ("```python\n    return 1\n```", 1, Place(line=3, end_line=3)),
-    "over a blank line": ("return 2\n\ndef g(a):", 4, Place(line=4, end_line=6)),
+    "a whole line": ("    if a:", 2, QuoteLocation(line=2, end_line=2)),
+    "a part of a line": ("return 1", 2, QuoteLocation(line=3, end_line=3)),
+    "other blanks": ("if   a:\n\treturn 1", 1, QuoteLocation(line=2, end_line=3)),
+    "the nearest of two": ("return 2", 6, QuoteLocation(line=7, end_line=7)),
+    "fenced": ("```python\n    return 1\n```", 1, QuoteLocation(line=3, end_line=3)),
+    "over a blank line": ("return 2\n\ndef g(a):", 4, QuoteLocation(line=4, end_line=6)),
     "not there": ("return 3", 3, None),
     "nothing": (" \n ", 1, None),
     "too little": ("a:", 1, None),
@@ -51,18 +51,20 @@ QUOTES = {
 
 
 @pytest.mark.parametrize(("quote", "near", "place"), QUOTES.values(), ids=QUOTES)
-def test_a_quote_is_found_where_it_stands(quote: str, near: int, place: Place | None) -> None:
+def test_a_quote_is_found_where_it_stands(
+    quote: str, near: int, place: QuoteLocation | None
+) -> None:
     assert find_quote(LINES, quote, near=near) == place
 
 
 def test_of_two_places_far_away_none_is_meant() -> None:
     far = ("same", *("x = 1" for _ in range(200)), "same")
     assert find_quote(far, "same", near=100) is None
-    assert find_quote(far, "same", near=50) == Place(line=1, end_line=1)
+    assert find_quote(far, "same", near=50) == QuoteLocation(line=1, end_line=1)
 
 
 def test_a_sign_that_nobody_sees_is_quoted_as_the_model_reads_it() -> None:
-    assert find_quote(["a = 1", "b = '\u202e'"], "b = '<U+202E>'", near=1) == Place(
+    assert find_quote(["a = 1", "b = '\u202e'"], "b = '<U+202E>'", near=1) == QuoteLocation(
         line=2, end_line=2
     )
 
@@ -122,15 +124,15 @@ ORDINARY = (
 
 @pytest.mark.parametrize("line", STEERING)
 def test_words_that_steer_are_seen(line: str) -> None:
-    hunk = Hunk(old_line=1, new_line=4, new_count=2, lines=(" x", f"+{line}"))
-    (found,) = steering_words([NewSide(path="a", lines=(), hunks=(hunk,))])
+    hunk = GitDiffHunk(old_line=1, new_line=4, new_count=2, lines=(" x", f"+{line}"))
+    (found,) = injection_findings([NewSide(path="a", lines=(), hunks=(hunk,))])
     assert (found.line, found.evidence) == (5, line)
 
 
 @pytest.mark.parametrize("line", ORDINARY)
 def test_ordinary_words_are_not_taken_for_them(line: str) -> None:
-    hunk = Hunk(old_line=1, new_line=1, new_count=1, lines=(f"+{line}",))
-    assert steering_words([NewSide(path="a", lines=(), hunks=(hunk,))]) == ()
+    hunk = GitDiffHunk(old_line=1, new_line=1, new_count=1, lines=(f"+{line}",))
+    assert injection_findings([NewSide(path="a", lines=(), hunks=(hunk,))]) == ()
 
 
 UNUSABLE = {
@@ -143,8 +145,8 @@ UNUSABLE = {
 @pytest.mark.parametrize(("text", "why", "path"), UNUSABLE.values(), ids=UNUSABLE)
 def test_a_suggestion_must_be_applicable(text: str, why: str, path: str) -> None:
     lines = ("def f():", "    return 1") if path == "x.py" else ("a", "    return 1")
-    with pytest.raises(Unusable, match=why):
-        checked_suggestion(text, lines, Place(line=2, end_line=2), path=path)
+    with pytest.raises(SuggestionInvalid, match=why):
+        checked_suggestion(text, lines, QuoteLocation(line=2, end_line=2), path=path)
 
 
 def test_a_report_comes_back_as_it_was() -> None:
@@ -172,7 +174,7 @@ def test_the_schema_that_is_shipped_is_that_of_the_report() -> None:
 
 def test_a_narrow_terminal_gets_lines_that_fit() -> None:
     finding = a_finding(message="word " * 60, evidence="x" * 300)
-    text = render_terminal(a_review(finding), Paper(width=40))
+    text = render_terminal(a_review(finding), TerminalLayout(width=40))
     frame = [
         line
         for line in text.splitlines()

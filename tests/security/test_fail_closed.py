@@ -26,11 +26,11 @@ OUTSIDE = {"name": "write", "arguments": {"path": "../made", "content": "made"}}
 COMMAND_PARTS = (
     "agent_core.workspace.permissions.policy.commands.prefixes:read_command",
     "agent_core.workspace.permissions.policy.commands.prefixes:mentioned",
-    "agent_core.workspace.permissions.policy.decision:known",
+    "agent_core.workspace.permissions.policy.decision:parse_subject",
     "agent_core.workspace.permissions.policy.decision:strict_rule",
     "agent_core.workspace.permissions.policy.decision:column_of",
     "agent_core.session.permissions.broker:decide",
-    "agent_core.session.permissions.state:Situation",
+    "agent_core.session.permissions.state:PolicyContext",
     "agent_core.workspace.sandbox.survey:plan_holds",
     "agent_core.workspace.sandbox.survey:home_view",
     "agent_core.workspace.sandbox.backends.bubblewrap:git_access",
@@ -44,16 +44,16 @@ UNCONTAINED_PARTS = (
     "agent_core.assembly.config.rule_files:load_rules",
     "agent_core.workspace.permissions.policy.decision:offers",
     "agent_core.workspace.permissions.policy.decision:risk_of",
-    "agent_core.session.permissions.permission_prompts:Desk.count_denial",
-    "agent_core.session.permissions.permission_prompts:Desk.ask",
-    "agent_core.session.permissions.broker:question",
+    "agent_core.session.permissions.permission_prompts:PermissionPrompts.count_denial",
+    "agent_core.session.permissions.permission_prompts:PermissionPrompts.ask",
+    "agent_core.session.permissions.broker:build_request",
 )
 FILE_PARTS = (
     "agent_core.session.permissions.broker:is_protected",
     "agent_core.session.permissions.guarded_files:is_protected",
     "agent_core.workspace.permissions.policy.decision:column_of",
-    "agent_core.session.permissions.broker:FileAsked",
-    "agent_core.session.permissions.permission_prompts:Desk.ask",
+    "agent_core.session.permissions.broker:FileAccess",
+    "agent_core.session.permissions.permission_prompts:PermissionPrompts.ask",
 )
 
 
@@ -189,7 +189,7 @@ async def test_a_file_of_rules_that_cannot_be_read_loosens_nothing(
     [
         "agent_core.resources.trust.workspace_trust:gather",
         "agent_core.resources.trust.workspace_trust:marks",
-        "agent_core.resources.trust.store:TrustStore.word",
+        "agent_core.resources.trust.store:TrustStore.decision",
         "agent_core.resources.trust.workspace_trust:WorkspaceTrust._gathered",
     ],
 )
@@ -215,4 +215,4 @@ async def test_a_trust_check_that_fails_trusts_nothing(
 def _trust(folder: Folder) -> None:
     """Let the user have said yes, so that only the fault is left to say no."""
     store = TrustStore(folder.dirs.data / "trust.json")
-    store.say(folder.root, "trusted", seen=gather(folder.root), at_ms=1)
+    store.record(folder.root, "trusted", seen=gather(folder.root), at_ms=1)

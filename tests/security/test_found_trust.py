@@ -9,7 +9,10 @@ import pytest
 
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.resources.instructions.context_files import load_context_files
-from agent_core.resources.instructions.instruction_file import Refused, read_instructions
+from agent_core.resources.instructions.instruction_file import (
+    UnusableInstructions,
+    read_instructions,
+)
 from agent_core.workspace.permissions.policy import git_starts_programs
 from agent_core.workspace.sandbox.environment import scrubbed
 from agent_core.workspace.sandbox.guards.secret_places import secret_places
@@ -93,8 +96,8 @@ def test_a_skill_that_is_a_link_shows_the_model_no_file_of_secrets(tmp_path: Pat
     skill.mkdir(parents=True)
     _ = (skill / ".env").write_text(SECRET)
     (skill / "SKILL.md").symlink_to(".env")
-    read = read_instructions(skill / "SKILL.md", within=skill, known_names=(), owners=None)
-    assert isinstance(read, Refused)
+    read = read_instructions(skill / "SKILL.md", within=skill, instruction_names=(), owners=None)
+    assert isinstance(read, UnusableInstructions)
 
 
 async def test_a_review_shows_the_model_no_file_of_secrets(

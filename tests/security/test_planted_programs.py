@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.assembly import SessionRequest, open_session
-from agent_core.workspace.sandbox import Containing, Prober
+from agent_core.workspace.sandbox import Prober, SandboxCapability
 from tests.support.folders import Folder
 from tests.support.mcp_office import McpOffice
 from tests.support.provider import LoopbackProvider, write_config
@@ -20,7 +20,9 @@ from tiller_server.cli.subcommands import doctor
 pytestmark = pytest.mark.timeout(60)
 
 NAMES = ("rg", "git", "bash", "sh", "python3", "node", "bwrap", "env", "printkey")
-NONE = Containing(level="none", how="nothing", why_not_full="bubblewrap is not installed: do so")
+NONE = SandboxCapability(
+    level="none", how="nothing", why_not_full="bubblewrap is not installed: do so"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from agent_core.events import (
     ChangeCounts,
     ErrorRaised,
     Event,
+    EventEnvelope,
     ExtensionError,
     Failure,
     MessageDelta,
@@ -21,7 +22,6 @@ from agent_core.events import (
     Notice,
     RetryStarted,
     RunEnded,
-    Stamped,
     ToolEnded,
     ToolRunning,
     UsageReport,
@@ -38,7 +38,7 @@ from tests.support.shared import SHARED_ROOT
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
 from tiller_server.cli.subcommands import sessions
-from tiller_server.cli.terminal.run_renderer import TextView
+from tiller_server.cli.terminal.run_renderer import TextRunRenderer
 
 RUN, TURN, ITEM = RunId("r"), TurnId("t"), ItemId("i")
 RAW = re.compile(
@@ -101,10 +101,10 @@ def events_with(text: str) -> Sequence[Event]:
 @pytest.mark.parametrize("text", texts(), ids=range(len(texts())))
 def test_a_run_on_a_terminal_shows_it(text: str) -> None:
     out, side = io.StringIO(), io.StringIO()
-    view = TextView(out=out, side=side, colour=False, location=lambda: text)
+    view = TextRunRenderer(out=out, side=side, colour=False, location=lambda: text)
     view.begin({"type": "session", "model": text, "cwd": text})
     for at, event in enumerate(events_with(text)):
-        view.see(Stamped(seq=at, first=at, at_ms=AT_MS, event=event))
+        view.see(EventEnvelope(seq=at, first=at, at_ms=AT_MS, event=event))
     view.interim(text)
     view.end(None, text)
     assert raw_in(out.getvalue()) == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tiller_server.lsp.editors.editor_context import Attention, context_words
+from tiller_server.lsp.editors.editor_context import EditorContextTracker, describe_context
 from tiller_server.lsp.wire import EditorContext, parse
 
 ROOT, OTHER = Path("/w"), Path("/w2")
@@ -50,11 +50,11 @@ def focus(uri: str = "file:///w/a.py", **members: Any) -> dict[str, Any]:
     ],
 )
 def test_the_words(given: dict[str, Any], words: str | None) -> None:
-    assert context_words(context(**given), roots=(ROOT, OTHER)) == words
+    assert describe_context(context(**given), roots=(ROOT, OTHER)) == words
 
 
 async def test_a_newer_context_wakes_who_waits_and_tells_a_new_focus_once() -> None:
-    attention = Attention()
+    attention = EditorContextTracker()
     assert not attention.is_inserting("file:///w/a.py")
     assert attention.take(context(focus=focus(mode="insert"))) == "file:///w/a.py"
     assert attention.take(context(focus=focus(mode="insert"))) is None
@@ -66,9 +66,9 @@ async def test_a_newer_context_wakes_who_waits_and_tells_a_new_focus_once() -> N
 
 
 def test_what_a_session_was_told_is_no_news_to_it() -> None:
-    attention = Attention()
+    attention = EditorContextTracker()
     assert attention.news_for("s", "words") == "words"
-    attention.told("s", "words")
+    attention.mark_sent("s", "words")
     assert attention.news_for("s", "words") is None
     assert attention.news_for("other", "words") == "words"
     assert attention.news_for("s", "other words") == "other words"

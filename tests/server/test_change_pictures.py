@@ -6,28 +6,33 @@ from typing import Any
 import pytest
 
 from agent_core.changes.change_set import ChangeSet
-from agent_core.changes.history.hunk_tracker import FileNow
-from agent_core.changes.history.hunks import Maker, edited_by_agent, edited_by_user, taken_back
+from agent_core.changes.history.hunk_tracker import FileReview
+from agent_core.changes.history.hunks import (
+    HunkOrigin,
+    edited_by_agent,
+    edited_by_user,
+    revert_hunks,
+)
 from agent_core.changes.values import FileVersion
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.documents.positions import PositionEncoding
 from tiller_server.lsp.encode.change_sets import SET_CHARS, TEXT_CHARS, change_set
 from tiller_server.lsp.wire import ChangeSet as Shape
 
 PATH = Path("/w/a b.py")
-MAKER = Maker(change="c", edit="e", run=RunId("r"), call=ToolCallId("t"), index=0)
+MAKER = HunkOrigin(change="c", edit="e", run=RunId("r"), call=ToolCallId("t"), index=0)
 SAVED = FileVersion(sha256="x", content=None, size=1)
 
 
-def now(before: str, after: str) -> FileNow:
-    return FileNow(
+def now(before: str, after: str) -> FileReview:
+    return FileReview(
         path=PATH, origin=PATH, first=SAVED, last=SAVED, text=after,
         hunks=edited_by_agent((), before, after, MAKER), maker=MAKER,
     )  # fmt: skip
 
 
-async def shown(*files: FileNow, encoding: Encoding = "utf-16", **more: Any) -> Any:
+async def shown(*files: FileReview, encoding: PositionEncoding = "utf-16", **more: Any) -> Any:
     told = await change_set(ChangeSet(id="r", base="cp", files=files), encoding=encoding, **more)
     assert Shape.model_validate(told)
     return told
@@ -63,7 +68,7 @@ async def test_before_is_where_it_was_without_the_agent() -> None:
     ("encoding", "column"), [("utf-8", 4), ("utf-16", 2), ("utf-32", 1)], ids=str
 )
 async def test_a_last_line_without_an_end_ends_in_the_clients_units(
-    encoding: Encoding, column: int
+    encoding: PositionEncoding, column: int
 ) -> None:
     told = await shown(now("a\n🦜", "a\n🦔"), encoding=encoding)
     assert places(told) == [((1, 0), (1, column), (1, 0), (1, column))]
@@ -72,10 +77,10 @@ async def test_a_last_line_without_an_end_ends_in_the_clients_units(
 async def test_what_is_gone_takes_no_place_and_what_the_user_touched_shows_as_it_is() -> None:
     text = "A\nb\nc\nD\n"
     file = now("a\nb\nc\nd\n", text)
-    text, hunks = taken_back(text, file.hunks, {file.hunks[0].id})
+    text, hunks = revert_hunks(text, file.hunks, {file.hunks[0].id})
     typed = text.replace("D\n", "D\nmine\n").replace("D", "DD")
     hunks = edited_by_user(hunks, text, typed)
-    moved = FileNow(
+    moved = FileReview(
         path=PATH, origin=PATH, first=SAVED, last=SAVED, text=typed, hunks=hunks, maker=MAKER
     )
     told = await shown(moved)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tiller_server.lsp.documents.workspace_folders import Folders, canonical, spelt_as
-from tiller_server.lsp.sessions.session_candidates import Opening, candidates
+from tiller_server.lsp.sessions.session_candidates import SessionOpenOption, session_candidates
 from tiller_server.lsp.wire import SessionById
 
 
@@ -25,9 +25,9 @@ from tiller_server.lsp.wire import SessionById
     ],
 )
 def test_sessions_are_tried_in_their_order(
-    asked: str | None, bound: str | None, opening: Opening, tried: tuple[str, ...]
+    asked: str | None, bound: str | None, opening: SessionOpenOption, tried: tuple[str, ...]
 ) -> None:
-    assert candidates(asked, bound=bound, opening=opening) == tried
+    assert session_candidates(asked, bound=bound, opening=opening) == tried
 
 
 @pytest.mark.parametrize(

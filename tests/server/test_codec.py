@@ -11,8 +11,8 @@ from tiller_server.lsp.jsonrpc.messages import (
     MAX_DIGITS,
     MAX_VALUES,
     BadMessage,
-    Notification,
-    Request,
+    JsonRpcNotification,
+    JsonRpcRequest,
     decode,
 )
 from tiller_server.lsp.transport.framing import MAX_FRAME_BYTES
@@ -42,7 +42,7 @@ def nested(levels: int, opening: str = "[", closing: str = "]") -> str:
 )
 def test_what_is_within_the_limits_is_read(params: str) -> None:
     message = decode(request(params))
-    assert isinstance(message, Request)
+    assert isinstance(message, JsonRpcRequest)
     assert message.params == json.loads(params)
 
 
@@ -71,7 +71,7 @@ def test_half_a_pair_is_refused_in_a_request_and_passes_in_a_notification(lone: 
         decode(request(f'"{lone}"'))
     assert (caught.value.error.code, caught.value.request_id) == (PARSE_ERROR, 1)
     told = decode(f'{{"jsonrpc":"2.0","method":"m","params":"{lone}"}}'.encode())
-    assert isinstance(told, Notification)
+    assert isinstance(told, JsonRpcNotification)
     assert told.params == json.loads(f'"{lone}"')
 
 

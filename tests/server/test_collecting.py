@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tiller_server.process.gc_tuning import MOST_PUT_OFF, TIDY_S, ShortLooks
+from tiller_server.process.gc_tuning import MOST_PUT_OFF, TIDY_S, IncrementalGc
 
 
 class Node:
@@ -21,9 +21,9 @@ class EnoughError(Exception):
 
 
 @pytest.fixture
-def looks() -> Generator[ShortLooks]:
+def looks() -> Generator[IncrementalGc]:
     before = list(gc.callbacks)
-    with ShortLooks().held() as looks:
+    with IncrementalGc().held() as looks:
         yield looks
     assert gc.callbacks == before
     assert gc.get_freeze_count() == 0
@@ -39,14 +39,14 @@ def seen_by_the_collector(thing: object) -> bool:
     return any(one is thing for one in gc.get_objects())
 
 
-def test_what_is_loaded_when_it_begins_is_not_looked_at_again(looks: ShortLooks) -> None:
+def test_what_is_loaded_when_it_begins_is_not_looked_at_again(looks: IncrementalGc) -> None:
     node = Node()
     assert seen_by_the_collector(node)
     looks.begin()
     assert not seen_by_the_collector(node)
 
 
-def test_what_a_full_look_leaves_is_spared_the_next_one(looks: ShortLooks) -> None:
+def test_what_a_full_look_leaves_is_spared_the_next_one(looks: IncrementalGc) -> None:
     looks.begin()
     node = Node()
     _ = gc.collect(1)
@@ -55,7 +55,7 @@ def test_what_a_full_look_leaves_is_spared_the_next_one(looks: ShortLooks) -> No
     assert not seen_by_the_collector(node)
 
 
-def test_garbage_that_was_never_spared_is_freed_as_ever(looks: ShortLooks) -> None:
+def test_garbage_that_was_never_spared_is_freed_as_ever(looks: IncrementalGc) -> None:
     looks.begin()
     node, seen = cycle()
     del node
@@ -63,7 +63,7 @@ def test_garbage_that_was_never_spared_is_freed_as_ever(looks: ShortLooks) -> No
     assert seen() is None
 
 
-def test_garbage_that_was_spared_is_freed_by_tidying(looks: ShortLooks) -> None:
+def test_garbage_that_was_spared_is_freed_by_tidying(looks: IncrementalGc) -> None:
     looks.begin()
     node, seen = cycle()
     _ = gc.collect()
@@ -74,14 +74,14 @@ def test_garbage_that_was_spared_is_freed_by_tidying(looks: ShortLooks) -> None:
     assert seen() is None
 
 
-def test_before_it_begins_nothing_is_different(looks: ShortLooks) -> None:
+def test_before_it_begins_nothing_is_different(looks: IncrementalGc) -> None:
     frozen = gc.get_freeze_count()
     _ = gc.collect()
     looks.tidy()
     assert gc.get_freeze_count() == frozen
 
 
-async def test_tidying_waits_for_runs_but_not_for_ever(looks: ShortLooks) -> None:
+async def test_tidying_waits_for_runs_but_not_for_ever(looks: IncrementalGc) -> None:
     looks.begin()
     node, seen = cycle()
     _ = gc.collect()

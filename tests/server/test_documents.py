@@ -10,7 +10,7 @@ from tests.support.editors import tell
 from tests.support.lsp_editor import Editor as Desk
 from tests.support.lsp_text import Lines
 from tiller_server.lsp.documents.mirror import Mirror, hash_of
-from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.documents.positions import PositionEncoding
 
 URI = "file:///ws/a%20b.py"
 TEXTS = st.text(alphabet=st.sampled_from("ab \n\r\u00e9\u20ac\U0001f600\u2028"), max_size=30)
@@ -138,7 +138,7 @@ def test_halves_of_a_character_that_come_apart_are_joined() -> None:
     st.sampled_from(["together", "one by one"]),
 )
 def test_the_mirror_has_the_editors_text_after_any_changes(
-    text: str, encoding: Encoding, changes: list[tuple[int, int, str]], how: str
+    text: str, encoding: PositionEncoding, changes: list[tuple[int, int, str]], how: str
 ) -> None:
     mirror = Mirror()
     mirror.use_encoding(encoding)

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText
-from tiller_server.lsp.editors.edit_verification import Answer, Found, find_edit, problem
+from tiller_server.lsp.editors.edit_verification import (
+    ApplyResponse,
+    EditMatch,
+    edit_error,
+    match_edit,
+)
 
 BEFORE = "a\nb\nc\nd\ne\n"
 PATH = Path("/ws/a.py")
@@ -39,13 +44,13 @@ PATH = Path("/ws/a.py")
     ],
 )
 def test_as_much_is_found_as_is_there(before: str, target: str, now: str, kind: str) -> None:
-    assert find_edit(before, target, now).kind == kind
+    assert match_edit(before, target, now).kind == kind
 
 
 @pytest.mark.parametrize("kind", ["exact", "alike", "with others"])
 @pytest.mark.parametrize("applied", [True, False, None])
 def test_a_text_that_has_the_edit_proves_it_whatever_was_said(kind, applied) -> None:
-    assert problem(Found(kind=kind), Answer(applied=applied), path=PATH) is None
+    assert edit_error(EditMatch(kind=kind), ApplyResponse(applied=applied), path=PATH) is None
 
 
 @pytest.mark.parametrize(
@@ -64,8 +69,8 @@ def test_a_text_that_has_the_edit_proves_it_whatever_was_said(kind, applied) -> 
     ],
 )
 def test_each_other_case_has_its_own_truth(kind, applied, expected) -> None:
-    found = None if kind is None else Found(kind=kind)
-    trouble = problem(found, Answer(applied=applied, reason="why"), path=PATH)
+    found = None if kind is None else EditMatch(kind=kind)
+    trouble = edit_error(found, ApplyResponse(applied=applied, reason="why"), path=PATH)
     assert type(trouble) is expected
     assert str(PATH) in str(trouble)
 
@@ -75,7 +80,7 @@ def test_places_are_named_by_line_and_not_without_end() -> None:
     target = "".join(
         "" if number == 9 else f"{number}{'!' * (number % 3 == 0)}\n" for number in range(60)
     )
-    found = find_edit(before, target, before.replace("0\n", "0!\n", 1))
-    told = str(problem(found, Answer(applied=True), path=PATH))
+    found = match_edit(before, target, before.replace("0\n", "0!\n", 1))
+    told = str(edit_error(found, ApplyResponse(applied=True), path=PATH))
     assert "there: line 1; missing: line 4, line 7, the deletion after line 9, line 12" in told
     assert "11 more" in told

@@ -10,8 +10,8 @@ from agent_core.workspace.permissions.call_permission import Needs
 from tests.support.editors import Window, settled
 from tests.support.lsp_behaviours import Honest
 from tests.support.lsp_profiles import NEOVIM_0_11, PANEL, Profile
-from tiller_server.lsp.overlay.save_barrier import EditorProcesses
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.save_barrier import SaveBeforeRun
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 
 class _Processes:
@@ -43,7 +43,7 @@ def real(path: Path) -> Path:
 
 async def edited(
     tmp_path: Path, profile: Profile, *, typed: str = ""
-) -> tuple[Window, EditorFiles, Path]:
+) -> tuple[Window, OverlayFiles, Path]:
     """Edit an open document once."""
     path = real(tmp_path) / "a.py"
     path.write_text("old\n")
@@ -51,7 +51,7 @@ async def edited(
     window.desk.open_file(path)
     if typed:
         window.desk.change(path.as_uri(), typed)
-    files = EditorFiles(DiskFiles((path.parent,), path.parent))
+    files = OverlayFiles(DiskFiles((path.parent,), path.parent))
     files.attach(window.editor)
     await settled(window)
     base = await files.read(path)
@@ -62,7 +62,7 @@ async def edited(
 
 async def test_stale_files_are_named_until_they_are_saved(tmp_path: Path) -> None:
     window, files, path = await edited(tmp_path, NEOVIM_0_11)
-    processes = EditorProcesses(_Processes(), files)
+    processes = SaveBeforeRun(_Processes(), files)
     told = f"Unsaved in the editor, so programs read the old text from the disk: {path}."
     assert await processes.before_start() == told
     assert await files.edits.unsaved() == (path,)
@@ -73,7 +73,7 @@ async def test_stale_files_are_named_until_they_are_saved(tmp_path: Path) -> Non
 
 async def test_nothing_is_said_of_what_was_saved_with_the_edit(tmp_path: Path) -> None:
     _, files, path = await edited(tmp_path, PANEL)
-    assert await EditorProcesses(_Processes(), files).before_start() is None
+    assert await SaveBeforeRun(_Processes(), files).before_start() is None
     assert path.read_text() == "old\nedited\n"
 
 
@@ -82,19 +82,19 @@ async def test_an_edit_that_could_not_be_saved_at_once_is_saved_before_the_proce
 ) -> None:
     window, files, path = await edited_without_save(tmp_path)
     assert await files.edits.unsaved() == (path,)
-    assert await EditorProcesses(_Processes(), files).before_start() is None
+    assert await SaveBeforeRun(_Processes(), files).before_start() is None
     assert path.read_text() == "old\nedited\n"
     assert window.asked[-1][1]["reason"] == "command"
 
 
-async def edited_without_save(root: Path) -> tuple[Window, EditorFiles, Path]:
+async def edited_without_save(root: Path) -> tuple[Window, OverlayFiles, Path]:
     """Edit a document while its editor does not save."""
     path = real(root) / "a.py"
     path.write_text("old\n")
     window = Window(PANEL, edits=Honest())
     saves = window.handlers.pop("agent/documents/save")
     window.desk.open_file(path)
-    files = EditorFiles(DiskFiles((path.parent,), path.parent))
+    files = OverlayFiles(DiskFiles((path.parent,), path.parent))
     files.attach(window.editor)
     await settled(window)
     base = await files.read(path)
@@ -107,7 +107,7 @@ async def edited_without_save(root: Path) -> tuple[Window, EditorFiles, Path]:
 
 async def test_what_the_user_typed_is_never_saved_for_them(tmp_path: Path) -> None:
     window, files, path = await edited(tmp_path, PANEL, typed="old\ntyped\n")
-    told = await EditorProcesses(_Processes("Disk is slow."), files).before_start()
+    told = await SaveBeforeRun(_Processes("Disk is slow."), files).before_start()
     assert told == (
         f"Disk is slow. Unsaved in the editor, so programs read the old text from the disk: {path}."
     )
@@ -118,4 +118,4 @@ async def test_what_the_user_typed_is_never_saved_for_them(tmp_path: Path) -> No
 async def test_what_nobody_has_open_any_more_is_not_stale(tmp_path: Path) -> None:
     window, files, _ = await edited(tmp_path, NEOVIM_0_11)
     files.detach(window.editor)
-    assert await EditorProcesses(_Processes(), files).before_start() is None
+    assert await SaveBeforeRun(_Processes(), files).before_start() is None

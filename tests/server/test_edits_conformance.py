@@ -10,7 +10,7 @@ from tests.support.editors import Window
 from tests.support.lsp_profiles import MINIMAL, VSCODE, Profile
 from tests.workspace.conformance import FilesConformance
 from tests.workspace.subject import OnDisk, Subject
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 
 class TestEditorFiles(FilesConformance):
@@ -26,6 +26,6 @@ class TestEditorFiles(FilesConformance):
         window = Window(profile)
         window.desk.open((root / "open.txt").as_uri(), "open\n")
         window.desk.open("untitled:Untitled-1", "")
-        files = EditorFiles(DiskFiles((root,), home))
+        files = OverlayFiles(DiskFiles((root,), home))
         files.attach(window.editor)
         return Subject(files=files, root=root, home=home, contents=OnDisk())

@@ -147,7 +147,7 @@ async def test_an_edit_that_no_editor_takes_is_kept_as_a_patch_of_the_unsaved_te
     told: list[tuple[Path, Path]] = []
     proposals = place.files.edits.proposals
     proposals.keep_in(tmp_path / "proposals", root=place.root)
-    proposals.tell = lambda path, patch: told.append((path, patch))
+    proposals.on_kept = lambda path, patch: told.append((path, patch))
     message = await place.refusal(EditDeferred, f"typed\n{NEW_TEXT}")
     ((path, patch),) = told
     assert path == place.path

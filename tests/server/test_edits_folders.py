@@ -7,11 +7,11 @@ import pytest
 from typing_extensions import override
 
 from agent_core.kernel.errors import FileMissing, FileTooLarge, PathRefused, StaleText
-from agent_core.workspace import READ_LIMIT_BYTES, Entry, FileBytes, FileStat, FileText
+from agent_core.workspace import READ_LIMIT_BYTES, DirectoryEntry, FileBytes, FileStat, FileText
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import OLD, Place, Window, hash_of, settled
 from tests.support.lsp_profiles import HELIX, NEOVIM_0_11
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 
 async def _names(place: Place, folder: Path) -> list[tuple[str, str]]:
@@ -24,8 +24,8 @@ async def test_a_file_that_is_only_in_the_editor_is_in_its_folder(tmp_path: Path
     place.window.desk.open((place.root / "new.py").as_uri(), "héllo\n")
     await settled(place.window)
     assert set(await place.files.list(place.root)) == {
-        Entry(name="a.py", kind="file", size=len(OLD)),
-        Entry(name="new.py", kind="file", size=7),
+        DirectoryEntry(name="a.py", kind="file", size=len(OLD)),
+        DirectoryEntry(name="new.py", kind="file", size=7),
     }
 
 
@@ -167,7 +167,7 @@ class _Counting(DiskFiles):
 
 async def test_without_open_documents_nothing_is_looked_up(tmp_path: Path) -> None:
     disk = _Counting((tmp_path,), tmp_path)
-    files = EditorFiles(disk)
+    files = OverlayFiles(disk)
     files.attach(Window().editor)
     assert await files.buffers(tmp_path) == ()
     assert disk.reads == 0

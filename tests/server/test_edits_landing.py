@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.workspace import FileText, Written
+from agent_core.workspace import FileText, WriteResult
 from agent_core.workspace.files.memory import MemoryFiles
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import (
@@ -18,17 +18,17 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json, operations
 from tests.support.lsp_profiles import EGLOT, HELIX, MINIMAL, NEOVIM_0_11, PANEL, VSCODE, Profile
-from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.documents.positions import PositionEncoding
 from tiller_server.lsp.edits.document_writer import UNSAVED
 from tiller_server.lsp.edits.write_report import OWN_ENDS, TYPED
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 
 @pytest.mark.parametrize("first", ["changes", "response"])
 async def test_an_edit_is_verified_whichever_comes_first(tmp_path: Path, first) -> None:
     place = Place.make(tmp_path, Window(edits=Honest(first=first)))
     written = await place.write()
-    assert written == Written(
+    assert written == WriteResult(
         path=place.path,
         sha256=hash_of(NEW_TEXT),
         source="buffer",
@@ -140,10 +140,10 @@ TEXTS = st.text(alphabet=st.sampled_from("ab \n\r\u00e9\u20ac\U0001f600\u2028"),
     behaviour=st.sampled_from([Honest(), Honest(first="response")]),
 )
 async def test_any_text_becomes_any_other_on_the_editors_side(
-    old: str, new: str, encoding: Encoding, behaviour: EditBehaviour
+    old: str, new: str, encoding: PositionEncoding, behaviour: EditBehaviour
 ) -> None:
     root = Path("/no/such/ws")
-    files = EditorFiles(MemoryFiles((root,), Path("/no/such"), files={root / "a.py": b""}))
+    files = OverlayFiles(MemoryFiles((root,), Path("/no/such"), files={root / "a.py": b""}))
     window = Window(edits=behaviour, encoding=encoding)
     files.attach(window.editor)
     uri = (root / "a.py").as_uri()

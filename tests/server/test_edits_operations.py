@@ -23,7 +23,7 @@ from tests.support.lsp_behaviours import (
     SaysAppliedButDidNothing,
 )
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, PANEL, VSCODE, Profile
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 ABLE = pytest.mark.parametrize(
     "profile", [VSCODE, PANEL, HELIX, NEOVIM_0_11], ids=lambda one: one.name
@@ -272,7 +272,7 @@ async def test_what_may_only_be_read_is_neither_deleted_nor_moved(tmp_path: Path
     outputs.mkdir()
     log = outputs / "bash.log"
     log.write_text("long")
-    files = EditorFiles(DiskFiles((place.root,), place.root, read_roots=(outputs,)))
+    files = OverlayFiles(DiskFiles((place.root,), place.root, read_roots=(outputs,)))
     files.attach(place.window.editor)
     place.window.desk.open_file(log)
     await settled(place.window)

@@ -15,7 +15,7 @@ from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 from tests.support.sizes import at_size
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 ROOT = Path("/no/such/ws")
 PATH = ROOT / "a.py"
@@ -86,7 +86,7 @@ ROUNDS = st.builds(
 async def test_nothing_of_the_user_is_lost_and_nothing_untrue_is_told(
     profile: Profile, rounds: list[Round]
 ) -> None:
-    files = EditorFiles(MemoryFiles((ROOT,), ROOT, files={PATH: b""}))
+    files = OverlayFiles(MemoryFiles((ROOT,), ROOT, files={PATH: b""}))
     typing = Typing(profile.edits())
     window = Window(profile, edits=typing, timing=HASTY)
     files.attach(window.editor)

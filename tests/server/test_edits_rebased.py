@@ -13,7 +13,7 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
-from agent_core.workspace import Written
+from agent_core.workspace import WriteResult
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import (
     EditBehaviour,
@@ -66,7 +66,7 @@ async def test_what_the_user_typed_since_it_was_read_is_kept(
     base = await place.read()
     place.window.desk.change(place.uri, f"typed\n{OLD}")
     await settled(place.window)
-    assert await place.write(base=base) == Written(
+    assert await place.write(base=base) == WriteResult(
         path=place.path,
         sha256=hash_of(f"typed\n{NEW_TEXT}"),
         source="buffer",
@@ -89,7 +89,7 @@ async def test_an_edit_that_the_user_was_ahead_of_is_made_again(
     held = Held(profile.edits())
     place = Place.make(tmp_path, Window(profile, edits=held))
     base = await place.read()
-    got: list[Written] = []
+    got: list[WriteResult] = []
 
     async def write() -> None:
         got.append(await place.write(base=base))

@@ -10,7 +10,7 @@ from agent_core.kernel.errors import (
     EditUnverified,
     StaleText,
 )
-from agent_core.workspace import Written
+from agent_core.workspace import WriteResult
 from tests.support.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp_behaviours import (
     Held,
@@ -107,7 +107,7 @@ async def test_a_cancelled_write_still_learns_what_came_of_it(tmp_path: Path) ->
     held = Held()
     place = Place.make(tmp_path, Window(edits=held))
     base = await place.read()
-    got: list[Written] = []
+    got: list[WriteResult] = []
 
     async def write() -> None:
         got.append(await place.files.write(place.path, NEW_TEXT, base=base))

@@ -15,7 +15,7 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
-from agent_core.workspace import FileText, Write, Written
+from agent_core.workspace import FileText, FileWrite, WriteResult
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.editors import Window, settled
 from tests.support.lsp_behaviours import (
@@ -30,7 +30,7 @@ from tests.support.lsp_behaviours import (
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json, operations
 from tests.support.lsp_profiles import HELIX, MINIMAL, NEOVIM_0_11, PANEL, VSCODE, Profile
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 NAMES = ("a.py", "b.py", "c.py")
 OLD = "one\ntwo\nthree\n"
@@ -43,9 +43,9 @@ class Desks:
     def __init__(self, root: Path, window: Window) -> None:
         self.root = root
         self.window = window
-        self.files = EditorFiles(DiskFiles((root,), root.parent))
+        self.files = OverlayFiles(DiskFiles((root,), root.parent))
         self.files.attach(window.editor)
-        self.ends: dict[str, Written | WorkspaceError] = {}
+        self.ends: dict[str, WriteResult | WorkspaceError] = {}
 
     @classmethod
     def make(cls, tmp_path: Path, window: Window, *, open_: Sequence[str] = NAMES) -> "Desks":
@@ -87,15 +87,16 @@ class Desks:
         assert isinstance(read, FileText)
         return read
 
-    async def writes(self, text: str = NEW) -> list[Write]:
+    async def writes(self, text: str = NEW) -> list[FileWrite]:
         return [
-            Write(path=self.root / name, text=text, base=await self.read(name)) for name in NAMES
+            FileWrite(path=self.root / name, text=text, base=await self.read(name))
+            for name in NAMES
         ]
 
-    async def write(self, writes: Sequence[Write] | None = None) -> None:
-        await self.files.write_all(writes or await self.writes(), heard=self.hear)
+    async def write(self, writes: Sequence[FileWrite] | None = None) -> None:
+        await self.files.write_all(writes or await self.writes(), on_result=self.hear)
 
-    async def hear(self, one: Write, outcome: Written | WorkspaceError) -> None:
+    async def hear(self, one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
         assert one.path.name not in self.ends
         self.ends[one.path.name] = outcome
         await anyio.lowlevel.checkpoint()
@@ -118,7 +119,7 @@ async def test_three_documents_are_one_edit_in_vs_code(tmp_path: Path) -> None:
     desks = Desks.make(tmp_path, Window(VSCODE))
     await desks.write()
     assert desks.texts == [NEW] * 3
-    assert desks.told == ["Written"] * 3
+    assert desks.told == ["WriteResult"] * 3
     (one,) = desks.window.edits_asked()
     assert (one["label"], one["metadata"]) == ("Tiller: edit 3 files", {"isRefactoring": True})
     steps = operations(one["edit"])
@@ -126,7 +127,7 @@ async def test_three_documents_are_one_edit_in_vs_code(tmp_path: Path) -> None:
         ("a.py", 1), ("b.py", 1), ("c.py", 1),
     ]  # fmt: skip
     ends = [desks.ends[name] for name in NAMES]
-    assert [one.source for one in ends if isinstance(one, Written)] == ["buffer"] * 3
+    assert [one.source for one in ends if isinstance(one, WriteResult)] == ["buffer"] * 3
 
 
 async def test_an_edit_is_called_a_refactoring_only_if_nothing_was_unsaved(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ async def test_an_edit_is_called_a_refactoring_only_if_nothing_was_unsaved(tmp_p
     await desks.write()
     (one,) = desks.window.edits_asked()
     assert "metadata" not in one
-    assert desks.told == ["Written"] * 3
+    assert desks.told == ["WriteResult"] * 3
 
 
 class Saves(RefusesStaleVersions):
@@ -156,7 +157,9 @@ async def test_what_the_editor_saves_with_the_edit_is_told_as_saved(tmp_path: Pa
     desks = Desks.make(tmp_path, Window(VSCODE, edits=Saves(reason=None)))
     await desks.write()
     ends = [desks.ends[name] for name in NAMES]
-    assert [(one.saved, one.note) for one in ends if isinstance(one, Written)] == [(True, None)] * 3
+    assert [(one.saved, one.note) for one in ends if isinstance(one, WriteResult)] == [
+        (True, None)
+    ] * 3
     assert [(desks.root / name).read_text() for name in NAMES] == [NEW] * 3
 
 
@@ -170,9 +173,9 @@ async def test_of_a_stale_document_the_others_land_together_and_it_is_rebased(
     desks = Desks.make(tmp_path, Window(VSCODE, edits=edits))
     await desks.write()
     assert desks.texts == [NEW, f"mine\n{NEW}", NEW]
-    assert desks.told == ["Written"] * 3
+    assert desks.told == ["WriteResult"] * 3
     end = desks.ends["b.py"]
-    assert isinstance(end, Written)
+    assert isinstance(end, WriteResult)
     assert end.changed_by_user
     first, second, third = desks.asked
     assert (sorted(first), sorted(second), third) == ([*NAMES], ["a.py", "c.py"], ["b.py"])
@@ -219,7 +222,7 @@ async def test_an_editor_that_tells_of_each_document_is_believed_of_each(tmp_pat
     asked = [one for one in desks.window.asked if one[0] == "agent/edit/apply"]
     assert [len(params["pre"]) for _, params in asked] == [3, 1]
     assert desks.texts == [NEW, f"mine\n{NEW}", NEW]
-    assert desks.told == ["Written"] * 3
+    assert desks.told == ["WriteResult"] * 3
 
 
 async def test_a_refusal_with_a_reason_is_one_for_all_and_nothing_is_asked_again(
@@ -248,7 +251,7 @@ class RefusesOne:
 async def test_whose_fault_a_refusal_is_is_found_by_asking_for_each(tmp_path: Path) -> None:
     desks = Desks.make(tmp_path, Window(VSCODE, edits=RefusesOne("b.py")))
     await desks.write()
-    assert desks.told == ["Written", "EditRefused", "Written"]
+    assert desks.told == ["WriteResult", "EditRefused", "WriteResult"]
     assert desks.texts == [NEW, OLD, NEW]
     assert [len(one) for one in desks.asked] == [3, 1, 1, 1]
 
@@ -258,7 +261,7 @@ async def test_silence_is_unverified_for_each_and_nothing_is_sent_again(tmp_path
     await desks.write()
     assert desks.told == ["EditUnverified"] * 3
     assert len(desks.asked) == 1
-    writes = [Write(path=desks.root / name, text=NEW, base=None) for name in NAMES]
+    writes = [FileWrite(path=desks.root / name, text=NEW, base=None) for name in NAMES]
     desks.ends.clear()
     await desks.write(writes)
     assert all(isinstance(one, StaleText | EditUnverified) for one in desks.ends.values())
@@ -276,12 +279,12 @@ async def test_what_landed_of_a_broken_promise_is_not_sent_twice(
     assert landed
     for name in NAMES:
         assert desks.text(name) in {OLD, "one\ntwo\nthree\nfour\n"}
-        assert isinstance(desks.ends[name], Written) == (name in landed)
+        assert isinstance(desks.ends[name], WriteResult) == (name in landed)
 
 
 async def test_closed_new_and_repeated_files_go_their_own_way(tmp_path: Path) -> None:
     desks = Desks.make(tmp_path, Window(VSCODE), open_=["a.py", "b.py"])
-    new = Write(path=desks.root / "new.py", text="new\n", base=None)
+    new = FileWrite(path=desks.root / "new.py", text="new\n", base=None)
     writes = await desks.writes()
     await desks.write([*writes, new])
     assert [sorted(one) for one in desks.asked] == [["a.py", "b.py"]]
@@ -302,7 +305,7 @@ async def test_a_document_that_is_closed_on_the_way_goes_to_the_disk(tmp_path: P
         desks.window.desk.close(desks.uri("c.py"))
         edits.release()
     assert desks.text("a.py") == desks.text("b.py") == NEW
-    assert isinstance(desks.ends["c.py"], Written | EditUnverified)
+    assert isinstance(desks.ends["c.py"], WriteResult | EditUnverified)
 
 
 async def test_whoever_cancels_hears_of_what_was_sent(tmp_path: Path) -> None:
@@ -311,14 +314,14 @@ async def test_whoever_cancels_hears_of_what_was_sent(tmp_path: Path) -> None:
     writes = await desks.writes()
     heard: list[str] = []
 
-    async def hear(one: Write, outcome: Written | WorkspaceError) -> None:
-        assert isinstance(outcome, Written)
+    async def hear(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
+        assert isinstance(outcome, WriteResult)
         heard.append(one.path.name)
 
     async with anyio.create_task_group() as group:
 
         async def work() -> None:
-            await desks.files.write_all(writes, heard=hear)
+            await desks.files.write_all(writes, on_result=hear)
 
         group.start_soon(work)
         with anyio.fail_after(5):
@@ -335,20 +338,22 @@ async def test_two_that_write_the_same_documents_do_not_wait_for_one_another(
 ) -> None:
     desks = Desks.make(tmp_path, Window(VSCODE))
     first = await desks.writes()
-    second = [Write(path=one.path, text=f"{OLD}end\n", base=one.base) for one in reversed(first)]
-    ends: list[Written | WorkspaceError] = []
+    second = [
+        FileWrite(path=one.path, text=f"{OLD}end\n", base=one.base) for one in reversed(first)
+    ]
+    ends: list[WriteResult | WorkspaceError] = []
 
-    async def hear(one: Write, outcome: Written | WorkspaceError) -> None:
+    async def hear(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
         ends.append(outcome)
 
-    async def work(writes: Sequence[Write]) -> None:
-        await desks.files.write_all(writes, heard=hear)
+    async def work(writes: Sequence[FileWrite]) -> None:
+        await desks.files.write_all(writes, on_result=hear)
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(work, first)
             group.start_soon(work, second)
-    assert all(isinstance(one, Written) for one in ends)
+    assert all(isinstance(one, WriteResult) for one in ends)
     assert desks.texts == [f"{NEW}end\n"] * 3
     assert [len(one) for one in desks.asked] == [3, 3]
 
@@ -357,14 +362,14 @@ async def test_without_an_editor_that_edits_they_are_written_to_the_disk(tmp_pat
     desks = Desks.make(tmp_path, Window(MINIMAL))
     await desks.write()
     assert [(desks.root / name).read_text() for name in NAMES] == [NEW] * 3
-    assert (desks.asked, desks.told) == ([], ["Written"] * 3)
+    assert (desks.asked, desks.told) == ([], ["WriteResult"] * 3)
 
 
 async def test_a_fault_of_whoever_hears_is_seen_as_it_is(tmp_path: Path) -> None:
     desks = Desks.make(tmp_path, Window(VSCODE))
 
-    async def hear(one: Write, outcome: Written | WorkspaceError) -> None:
+    async def hear(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
         raise EditRefused("full")
 
     with pytest.raises(EditRefused, match="full"):
-        await desks.files.write_all(await desks.writes(), heard=hear)
+        await desks.files.write_all(await desks.writes(), on_result=hear)

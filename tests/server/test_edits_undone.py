@@ -14,8 +14,8 @@ from agent_core.workspace.files.edit_origin import EditOrigin, changing
 from tests.support.editors import FAST, NEW_TEXT, OLD, Place, Window, settled
 from tests.support.lsp_profiles import EGLOT, NEOVIM_0_11, PANEL, VSCODE
 from tiller_server.lsp.edits.undo_matches import KEPT_CHARS
-from tiller_server.lsp.edits.undo_tracker import EditNews
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.edits.undo_tracker import EditOutcome
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 TYPED = "# a thought\n"
 
@@ -23,10 +23,10 @@ TYPED = "# a thought\n"
 class News:
     """What is told of the edits in a workspace."""
 
-    def __init__(self, files: EditorFiles) -> None:
+    def __init__(self, files: OverlayFiles) -> None:
         self._files = files
-        self._sends, self._receives = anyio.create_memory_object_stream[EditNews](100)
-        files.edits.landed.tell = self._sends.send
+        self._sends, self._receives = anyio.create_memory_object_stream[EditOutcome](100)
+        files.edits.undo_tracker.on_outcome = self._sends.send
 
     async def next(self) -> tuple[str, str]:
         """Give what was told next: the fate, and the edit."""
@@ -50,9 +50,9 @@ async def followed(place: Place) -> AsyncGenerator[News]:
     """Follow the edits in a workspace for as long as the block."""
     news = News(place.files)
     async with anyio.create_task_group() as group:
-        group.start_soon(place.files.edits.landed.run)
+        group.start_soon(place.files.edits.undo_tracker.run)
         yield news
-        place.files.edits.landed.close()
+        place.files.edits.undo_tracker.close()
     news.close()
 
 

@@ -10,7 +10,7 @@ from tests.support.editors import NEW_TEXT, OLD, Place, Window, settled
 from tests.support.lsp_connection import Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import NEOVIM_0_11
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 
 class Two:
@@ -92,7 +92,7 @@ async def test_once_one_window_gives_its_text_up_the_other_gets_the_edit(tmp_pat
 class Dies:
     """An editor that is gone before it has answered."""
 
-    def __init__(self, files: EditorFiles, window: Window) -> None:
+    def __init__(self, files: OverlayFiles, window: Window) -> None:
         self.files = files
         self.window = window
 

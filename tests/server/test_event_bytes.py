@@ -8,9 +8,9 @@ from agent_core.events import (
     BashOutput,
     ChangeCounts,
     Event,
+    EventEnvelope,
     MessageDelta,
     RunEnded,
-    Stamped,
     ThoughtDelta,
     ToolInputDelta,
     ToolOutputDelta,
@@ -40,22 +40,22 @@ EVENTS: dict[str, Event] = {
 @pytest.mark.parametrize("first", [5, 9], ids=["merged", "single"])
 @pytest.mark.parametrize("event", EVENTS.values(), ids=list(EVENTS))
 def test_the_quick_way_gives_what_the_general_way_gives(event: Event, first: int) -> None:
-    stamped = Stamped(seq=9, first=first, at_ms=1_700_000_000_123, event=event)
+    stamped = EventEnvelope(seq=9, first=first, at_ms=1_700_000_000_123, event=event)
     assert EventBytes().of(stamped) == encode(serializer.event(stamped))
 
 
 def test_an_event_is_encoded_once_for_all_who_ask_soon() -> None:
     known = EventBytes()
-    stamped = Stamped(seq=1, first=1, at_ms=0, event=EVENTS["message"])
+    stamped = EventEnvelope(seq=1, first=1, at_ms=0, event=EVENTS["message"])
     body = known.of(stamped)
     assert known.of(stamped) is body
     for seq in range(2, SHARED_EVENTS + 2):
-        _ = known.of(Stamped(seq=seq, first=seq, at_ms=0, event=EVENTS["bash"]))
+        _ = known.of(EventEnvelope(seq=seq, first=seq, at_ms=0, event=EVENTS["bash"]))
     assert known.of(stamped) == body
 
 
 def test_a_replayed_event_says_what_it_stands_for_and_is_otherwise_the_same() -> None:
-    body = EventBytes().of(Stamped(seq=9, first=9, at_ms=0, event=EVENTS["no delta"]))
+    body = EventBytes().of(EventEnvelope(seq=9, first=9, at_ms=0, event=EVENTS["no delta"]))
     whole = decode(ranged(body, first=3))
     assert isinstance(whole, dict)
     assert whole.pop("from") == 3
@@ -66,14 +66,14 @@ def test_items_that_stream_in_turn_keep_their_own_ids() -> None:
     known = EventBytes()
     for seq, item in enumerate("abab", 1):
         event = MessageDelta(run=RunId("r"), turn=TurnId("t"), item=ItemId(item), text="x")
-        stamped = Stamped(seq=seq, first=seq, at_ms=seq, event=event)
+        stamped = EventEnvelope(seq=seq, first=seq, at_ms=seq, event=event)
         assert known.of(stamped) == encode(serializer.event(stamped))
 
 
 def test_deltas_are_encoded_fast() -> None:
     known = EventBytes()
     stamped = [
-        Stamped(seq=n, first=n, at_ms=n // 10, event=MessageDelta(**OF, text="word "))
+        EventEnvelope(seq=n, first=n, at_ms=n // 10, event=MessageDelta(**OF, text="word "))
         for n in range(20_000)
     ]
     begun = time.thread_time()

@@ -25,13 +25,13 @@ from tests.support.hostile_streams import (
 from tests.support.isolation import TillerDirs
 from tests.support.sizes import at_size, is_campaign
 from tiller_server.lsp.app import App
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.lsp.transport.framing import frame
 from tiller_server.process.config import ServerConfig
 
 pytestmark = pytest.mark.timeout(600 if is_campaign() else 60)
-Make = Callable[[], Connection]
+Make = Callable[[], LspConnection]
 MUTATED = at_size(ci=1_000, campaign=50_000)
 AT_ONCE = 50
 

@@ -21,7 +21,7 @@ from tiller_server.lsp.jsonrpc.errors import (
     REQUEST_CANCELLED,
     SERVER_NOT_INITIALIZED,
 )
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.process import parent_watch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,7 +132,7 @@ async def test_shutdown_then_exit_is_orderly_and_every_id_is_answered() -> None:
 
 
 async def test_a_cancelled_handler_can_tell_a_leaving_client_from_a_changed_mind() -> None:
-    connection = Connection("t", "1")
+    connection = LspConnection("t", "1")
 
     async def wait(_: dict[str, Any]) -> object:
         try:

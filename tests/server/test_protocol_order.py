@@ -14,7 +14,7 @@ from tiller_server.lsp.jsonrpc.errors import (
     INVALID_REQUEST,
     REQUEST_CANCELLED,
 )
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 
 
 async def answers_still(peer: Peer) -> None:
@@ -77,7 +77,7 @@ async def test_a_handler_may_answer_its_cancellation_with_a_result() -> None:
 
 
 async def test_cancelling_a_command_stops_its_coroutine_and_answers_once() -> None:
-    connection = Connection("t", "1")
+    connection = LspConnection("t", "1")
     stopped = asyncio.Event()
 
     async def stuck(_: tuple[Any, ...]) -> object:
@@ -153,7 +153,7 @@ async def test_thread_handlers_that_fill_the_pool_do_not_stop_the_reader() -> No
 
 
 async def test_messages_take_effect_in_the_order_of_their_arrival() -> None:
-    connection = Connection("t", "1")
+    connection = LspConnection("t", "1")
     seen: list[int] = []
 
     async def note(params: dict[str, Any]) -> None:
@@ -181,7 +181,7 @@ async def test_messages_take_effect_in_the_order_of_their_arrival() -> None:
 
 
 async def test_document_changes_reach_the_mirror_even_when_they_make_no_sense() -> None:
-    connection = Connection("t", "1")
+    connection = LspConnection("t", "1")
     seen: list[object] = []
 
     async def changed(params: dict[str, Any]) -> None:

@@ -8,7 +8,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
-from tiller_server.lsp.methods import ACTION_KINDS, COMMANDS, METHODS as SERVED, SENT, TOLD
+from tiller_server.lsp.methods import (
+    ACTION_KINDS,
+    CLIENT_REQUESTS,
+    COMMANDS,
+    METHODS as SERVED,
+    NOTIFICATIONS,
+)
 from tiller_server.lsp.wire import (
     ERROR_KINDS,
     FRAMES,
@@ -46,7 +52,7 @@ EXAMPLES = [
 def test_every_method_has_one_section() -> None:
     described = [method for method, _ in SECTIONS]
     assert sorted(described) == sorted(METHODS)
-    assert {*SERVED, *TOLD, *SENT} <= set(described)
+    assert {*SERVED, *NOTIFICATIONS, *CLIENT_REQUESTS} <= set(described)
 
 
 @pytest.mark.parametrize(("method", "text"), SECTIONS, ids=[method for method, _ in SECTIONS])

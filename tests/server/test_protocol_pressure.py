@@ -7,14 +7,14 @@ import pytest
 
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import Served, serving
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.outbox import MAX_CONTROL_BYTES, MAX_WAITING_BYTES, Lane
 
 MIB = 1024 * 1024
 SMALL = 4096
 
 
-async def _fill(connection: Connection) -> None:
+async def _fill(connection: LspConnection) -> None:
     """Send deltas until the outbox is above its mark and the kernel takes no more."""
     body = b'{"jsonrpc":"2.0","method":"d","params":{"x":"%b"}}' % (b"x" * 8192)
     while connection.outbox.writable():

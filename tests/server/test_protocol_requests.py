@@ -8,8 +8,8 @@ from lsprotocol import types
 
 from tests.support.echo_server import make_connection
 from tests.support.wire_peer import serving
-from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, Reply, RpcError
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, ResultThen, RpcError
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.outbox import Lane
 from tiller_server.lsp.transport.progress import WorkDone
 
@@ -151,10 +151,10 @@ async def test_not_a_number_is_refused_on_the_way_out() -> None:
 
 
 async def test_what_follows_a_reply_never_comes_before_it() -> None:
-    connection = Connection("t", "1")
+    connection = LspConnection("t", "1")
 
     async def start(_: dict[str, Any]) -> object:
-        return Reply({"accepted": "started"}, then=lambda: tell("run.started"))
+        return ResultThen({"accepted": "started"}, then=lambda: tell("run.started"))
 
     def tell(event: str) -> None:
         connection.notify("agent/event", {"type": event}, lane=Lane.STATE)
@@ -169,7 +169,7 @@ async def test_what_follows_a_reply_never_comes_before_it() -> None:
 
 
 async def test_an_answer_follows_the_events_that_its_handler_waited_for() -> None:
-    connection = Connection("t", "1")
+    connection = LspConnection("t", "1")
 
     async def cancel(_: dict[str, Any]) -> object:
         connection.notify("agent/event", {"type": "run.ended"}, lane=Lane.STATE)
@@ -190,7 +190,7 @@ def nothing() -> None:
 PROGRESS = {"workDoneProgress": True}
 
 
-async def _created(connection: Connection, peer: Any, cancelled: list[str]) -> WorkDone:
+async def _created(connection: LspConnection, peer: Any, cancelled: list[str]) -> WorkDone:
     async with asyncio.TaskGroup() as tasks:
         created = tasks.create_task(
             connection.create_progress("run-1", on_cancel=lambda: cancelled.append("run-1"))

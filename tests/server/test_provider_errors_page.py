@@ -9,15 +9,15 @@ from agent_core.kernel import RunId
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.messages import Usage
 from agent_core.session.context import failure_of, status_of
-from agent_core.session.runs.continuation import (
-    CompactThenGoOn,
-    Failed,
-    Next,
-    PlainThenGoOn,
+from agent_core.session.runs.retry_policy import (
+    AttemptFailed,
+    CompactAndContinue,
+    NextAction,
     RetryAfter,
-    RetrySettings,
-    Stop,
-    decide,
+    RetryOptions,
+    RetryWithoutThinking,
+    StopRun,
+    next_action,
 )
 from tiller_server.cli.exit_codes import code_of_run
 from tiller_server.lsp.wire.schema import PROTOCOL_PAGE
@@ -25,11 +25,11 @@ from tiller_server.lsp.wire.schema import PROTOCOL_PAGE
 KINDS: tuple[ProviderErrorKind, ...] = get_args(ProviderErrorKind)
 BEGIN, END = "<!-- provider-errors:begin -->", "<!-- provider-errors:end -->"
 COLUMNS = ["Kind", "When", "What follows", "Kind on the wire", "`tiller run`"]
-WORDS: dict[type[Next], str] = {
+WORDS: dict[type[NextAction], str] = {
     RetryAfter: "retry",
-    CompactThenGoOn: "compact",
-    PlainThenGoOn: "plain",
-    Stop: "stop",
+    CompactAndContinue: "compact",
+    RetryWithoutThinking: "plain",
+    StopRun: "stop",
 }
 
 
@@ -46,9 +46,9 @@ def follows(
     error = ProviderError(
         text, reason=kind, provider="p", status=status, retry_after_s=retry_after_s
     )
-    settings = RetrySettings(max_retries=2, max_delay_ms=1_000)
-    found = decide(
-        Failed(error=error),
+    settings = RetryOptions(max_retries=2, max_delay_ms=1_000)
+    found = next_action(
+        AttemptFailed(error=error),
         tries=tries,
         compacted=again,
         plain=again,

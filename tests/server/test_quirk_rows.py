@@ -182,7 +182,7 @@ async def test_version_zero_is_unchecked_only_where_the_table_or_no_version_coun
 def test_versions_are_sent_where_they_are_understood(profile: Profile) -> None:
     declared = profile.capabilities["workspace"]["workspaceEdit"].get("documentChanges") is True
     known = quirks_of(profile.name).document_changes
-    assert Window(profile).editor.abilities.takes_versions is (declared or known)
+    assert Window(profile).editor.capabilities.takes_versions is (declared or known)
     assert declared or known
 
 

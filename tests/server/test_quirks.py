@@ -81,14 +81,14 @@ def test_users_overrule_the_table_with_booleans_only() -> None:
     ids=lambda one: getattr(one, "name", ""),
 )
 def test_abilities_are_what_was_declared_or_is_known(profile: Profile, expected: set[str]) -> None:
-    abilities = asdict(Window(profile).editor.abilities)
+    abilities = asdict(Window(profile).editor.capabilities)
     told = {name for name, value in abilities.items() if value and not isinstance(value, str)}
     assert told == expected
 
 
 def test_an_editor_may_declare_in_its_options_what_it_cannot_elsewhere() -> None:
     capabilities = {"documents": {"save": {}}}
-    assert Window(HELIX, options={"capabilities": capabilities}).editor.abilities.saves is True
+    assert Window(HELIX, options={"capabilities": capabilities}).editor.capabilities.saves is True
 
 
 @pytest.mark.parametrize("odd", [None, [], "x", {"workspace": []}, {"experimental": {"agent": 7}}])
@@ -96,7 +96,7 @@ def test_misshapen_capabilities_offer_nothing(odd: object) -> None:
     window = Window(Profile(name="", version="", capabilities={}))
     window.client_params = {"capabilities": odd, "initializationOptions": odd, "clientInfo": odd}
     editor = type(window.editor).of(window, window.mirror)
-    assert (editor.name, editor.abilities.applies_edits) == ("unknown", False)
+    assert (editor.name, editor.capabilities.applies_edits) == ("unknown", False)
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ async def test_a_cache_that_is_full_loses_its_older_half_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tiller_server.lsp.events.cache_file.KEPT_EVENTS", 40)
-    monkeypatch.setattr("tiller_server.lsp.events.log.RECENT_BYTES", 500)
+    monkeypatch.setattr("tiller_server.lsp.events.replay_log.RECENT_BYTES", 500)
     path = tmp_path / "s.events.jsonl"
     source = told(path)
     early, late = Client(), Client()
@@ -198,7 +198,7 @@ async def test_a_cache_that_is_full_loses_its_older_half_and_says_so(
             await early.reach(sink, 0)
         for number in range(12):
             source.tell(*course(chance_of(number), runs=1))
-            await source.events.kept(source.events.newest)
+            await source.events.wait_persisted(source.events.newest)
             if number == 10:
                 async with late.following(source) as sink:
                     await late.reach(sink, source.events.newest)
@@ -235,7 +235,7 @@ async def test_the_file_of_events_holds_no_held_key_wherever_it_stands(tmp_path:
     )
     async with keeping(source):
         source.tell(*events)
-        await source.events.kept(source.events.newest)
+        await source.events.wait_persisted(source.events.newest)
     kept = path.read_text("utf-8")
     for form in (HELD, quote(HELD), quote(HELD, safe=""), json.dumps(HELD)[1:-1]):
         assert form not in kept

@@ -13,7 +13,7 @@ from tests.support.editors import Place, Window, settled
 from tests.support.lsp_profiles import VSCODE
 from tests.support.searches import ENGINES, Engine, searching_with
 from tests.tools.conftest import Bench, details, make_bench, words
-from tiller_server.lsp.overlay.save_barrier import EditorProcesses
+from tiller_server.lsp.overlay.save_barrier import SaveBeforeRun
 
 NOTHING = "No matches found"
 
@@ -44,7 +44,7 @@ class Desk:
 def _desk(tmp_path: Path, env: Mapping[str, str], engine: Engine, *, typed: str) -> Desk:
     place = Place.make(tmp_path, Window(VSCODE), text="what the disk has\n", typed=typed)
     bench = make_bench(place.root, home=place.root.parent / "home", env=env)
-    processes = EditorProcesses(DiskProcesses(), place.files)
+    processes = SaveBeforeRun(DiskProcesses(), place.files)
     workspace = Workspace(roots=(place.root,), files=place.files, processes=processes, env=env)
     bench.workspace = searching_with(engine, workspace)
     return Desk(place, bench)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.environment import CurrentEnvironment, EnvironmentWithout
-from tiller_server.lsp.sessions.caller_environment import SpeakersEnvironment
-from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.sessions.caller_environment import CallerEnvironment
+from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 
 ADA, BOB = {"PATH": "/ada", "KEY": "a"}, {"PATH": "/bob"}
 
@@ -23,24 +23,24 @@ def test_holders_see_the_exchange() -> None:
 def test_values_are_not_shown() -> None:
     environment = CurrentEnvironment(ADA)
     assert repr(environment) == "<CurrentEnvironment of 2 variables>"
-    assert "/ada" not in repr(Origin(env=ADA, cwd=Path("/w"), pid=7))
+    assert "/ada" not in repr(ClientEnvironment(env=ADA, cwd=Path("/w"), pid=7))
 
 
 def test_who_is_refused_changes_nothing() -> None:
-    environment = SpeakersEnvironment(ADA)
-    with pytest.raises(ValueError, match="no"), environment.speaks(BOB):
+    environment = CallerEnvironment(ADA)
+    with pytest.raises(ValueError, match="no"), environment.use_for_submission(BOB):
         raise ValueError("no")
     assert dict(environment) == ADA
-    with environment.speaks(BOB):
+    with environment.use_for_submission(BOB):
         assert environment["PATH"] == "/bob"
     assert dict(environment) == BOB
 
 
 def test_words_that_wait_bring_their_environment_when_they_are_taken_up() -> None:
-    environment, queue = SpeakersEnvironment(ADA), ["q1", "q2"]
+    environment, queue = CallerEnvironment(ADA), ["q1", "q2"]
     environment.follow(lambda: queue)
-    environment.will_speak("q1", BOB)
-    environment.will_speak("q2", {"PATH": "/eve"})
+    environment.use_when_dequeued("q1", BOB)
+    environment.use_when_dequeued("q2", {"PATH": "/eve"})
     assert environment["PATH"] == "/ada"
     queue.remove("q1")
     assert environment["PATH"] == "/bob"

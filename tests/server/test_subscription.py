@@ -20,7 +20,7 @@ from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.messages import Text
 from tests.support.reducer import Json
 from tests.support.told import USAGE, Client, Sink, Told, told
-from tiller_server.lsp.events.flow_control import UNACKNOWLEDGED_BYTES, Credit
+from tiller_server.lsp.events.flow_control import UNACKNOWLEDGED_BYTES, SendWindow
 
 RUN, TURN, ITEM = RunId("r"), TurnId("t"), ItemId("m")
 OF: Json = {"run": RUN, "turn": TURN, "item": ITEM}
@@ -154,7 +154,7 @@ async def test_a_flood_of_output_loses_its_middle_and_says_how_much() -> None:
 
 
 async def test_a_client_that_acknowledges_is_sent_no_more_than_it_has_credit_for() -> None:
-    source, client, credit = told(None), Client(), Credit()
+    source, client, credit = told(None), Client(), SendWindow()
     async with client.following(source, credit=credit) as sink:
         await client.reach(sink, 0)
         source.tell(*BEGIN)
@@ -178,7 +178,7 @@ async def test_what_matters_does_not_wait_long_for_an_acknowledgement(
     monkeypatch.setattr("tiller_server.lsp.events.subscription.CREDIT_S", 0.05)
     monkeypatch.setattr("tiller_server.lsp.events.subscription.LOOK_S", 0.05)
     source, client = told(None), Client()
-    async with client.following(source, credit=Credit()) as sink:
+    async with client.following(source, credit=SendWindow()) as sink:
         await client.reach(sink, 0)
         source.tell(*BEGIN, delta("x" * 300 * KIB))
         await client.reach(sink, 3)

@@ -16,7 +16,7 @@ from tests.support.editors import Place, Window, hash_of, settled
 from tests.support.lsp_profiles import EGLOT, HELIX, NEOVIM_0_11, VSCODE, Profile
 from tests.tools.conftest import Bench, make_bench, words
 from tiller_server.lsp.edits.document_writer import DIRTY
-from tiller_server.lsp.overlay.save_barrier import EditorProcesses
+from tiller_server.lsp.overlay.save_barrier import SaveBeforeRun
 
 ON_DISK = "what the disk has\n"
 NOT_FOUND = "Could not find the exact text in a.py. The old text must match exactly including all whitespace and newlines."
@@ -40,7 +40,7 @@ class Desk:
         bench.workspace = Workspace(
             roots=(place.root,),
             files=place.files,
-            processes=EditorProcesses(DiskProcesses(), place.files),
+            processes=SaveBeforeRun(DiskProcesses(), place.files),
             env=env,
         )
         return cls(place, bench)

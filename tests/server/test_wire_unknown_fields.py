@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.misspelt import objects, with_wrong_key
 from tiller_server.lsp.jsonrpc.errors import RpcError
-from tiller_server.lsp.methods import METHODS as SERVED, TOLD
+from tiller_server.lsp.methods import METHODS as SERVED, NOTIFICATIONS
 from tiller_server.lsp.wire import METHODS, parse
 
 RANGE = {"start": {"line": 0, "character": 4}, "end": {"line": 2, "character": 0}}
@@ -72,14 +72,14 @@ def _names(method: str) -> frozenset[str]:
 
 
 def test_every_sample_is_right() -> None:
-    for method in (*SERVED, *TOLD):
+    for method in (*SERVED, *NOTIFICATIONS):
         _ = parse(METHODS[method].params, sample(method), method=method)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_none_of_a_thousand_unknown_fields_is_accepted(seed: int) -> None:
     draw = random.Random(seed)  # noqa: S311 - a fuzz that can be repeated
-    methods = (*SERVED, *TOLD)
+    methods = (*SERVED, *NOTIFICATIONS)
     known = frozenset(_every_field())
     accepted: list[tuple[str, str]] = []
     for _ in range(250):
@@ -96,7 +96,7 @@ def test_none_of_a_thousand_unknown_fields_is_accepted(seed: int) -> None:
 def _every_field() -> set[str]:
     """Return the names of all fields: a wrong one must not be right somewhere else."""
     found: set[str] = set()
-    for method in (*SERVED, *TOLD):
+    for method in (*SERVED, *NOTIFICATIONS):
         params = METHODS[method].params
         params.model_rebuild()
         found.update(field.alias or name for name, field in params.model_fields.items())

@@ -6,24 +6,24 @@ import pytest
 
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.messages import StopReason
-from agent_core.session.runs.continuation import (
+from agent_core.session.runs.retry_policy import (
     JITTER,
-    CompactThenGoOn,
-    CompactThenStop,
-    Failed,
+    AttemptFailed,
+    AttemptOutcome,
+    CompactAndContinue,
+    CompactAndStop,
     Finished,
-    Next,
-    Outcome,
-    PlainThenGoOn,
+    NextAction,
     RetryAfter,
-    RetrySettings,
-    Stop,
-    decide,
+    RetryOptions,
+    RetryWithoutThinking,
+    StopRun,
     draw_jitter,
+    next_action,
 )
 from tests.support.entries import assistant
 
-SETTINGS = RetrySettings(max_retries=3, base_delay_ms=2_000, max_delay_ms=60_000)
+SETTINGS = RetryOptions(max_retries=3, base_delay_ms=2_000, max_delay_ms=60_000)
 
 
 def error(
@@ -36,43 +36,43 @@ def finished(stop_reason: StopReason = "stop", *, full: bool = False) -> Finishe
     return Finished(message=assistant("words", stop_reason=stop_reason), over_threshold=full)
 
 
-def after(outcome: Outcome, **more: Any) -> Next:
+def after(outcome: AttemptOutcome, **more: Any) -> NextAction:
     given: dict[str, Any] = {
         "tries": 0,
         "compacted": False,
         "auto_compact": True,
         "settings": SETTINGS,
     }
-    return decide(outcome, **(given | more))
+    return next_action(outcome, **(given | more))
 
 
 @pytest.mark.parametrize(
     ("outcome", "given", "then"),
     [
-        (finished(), {}, Stop()),
-        (finished("length"), {}, Stop()),
-        (finished(full=True), {}, CompactThenStop(reason="threshold")),
-        (finished(full=True), {"auto_compact": False}, Stop()),
-        (finished("length", full=True), {}, CompactThenGoOn(reason="length", error=None)),
+        (finished(), {}, StopRun()),
+        (finished("length"), {}, StopRun()),
+        (finished(full=True), {}, CompactAndStop(reason="threshold")),
+        (finished(full=True), {"auto_compact": False}, StopRun()),
+        (finished("length", full=True), {}, CompactAndContinue(reason="length", error=None)),
         (
             finished("length", full=True),
             {"compacted": True},
-            CompactThenStop(reason="threshold"),
+            CompactAndStop(reason="threshold"),
         ),
-        (finished("length", full=True), {"auto_compact": False}, Stop()),
+        (finished("length", full=True), {"auto_compact": False}, StopRun()),
     ],
     ids=["done", "cut-off", "full", "full-manual", "cut-off-full", "cut-off-again", "cut-manual"],
 )
-def test_after_an_answer(outcome: Finished, given: dict[str, object], then: Next) -> None:
+def test_after_an_answer(outcome: Finished, given: dict[str, object], then: NextAction) -> None:
     assert after(outcome, **given) == then
 
 
 def test_an_overflow_is_compacted_once_and_only_when_that_is_allowed() -> None:
     overflow = error("context_overflow")
-    failed = Failed(error=overflow)
-    assert after(failed) == CompactThenGoOn(reason="overflow", error=overflow)
-    assert after(failed, compacted=True) == Stop(error=overflow)
-    assert after(failed, auto_compact=False) == Stop(error=overflow)
+    failed = AttemptFailed(error=overflow)
+    assert after(failed) == CompactAndContinue(reason="overflow", error=overflow)
+    assert after(failed, compacted=True) == StopRun(error=overflow)
+    assert after(failed, auto_compact=False) == StopRun(error=overflow)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,10 @@ def test_only_what_may_pass_by_waiting_is_tried_again(
     reason: ProviderErrorKind, *, retried: bool
 ) -> None:
     failure = error(reason)
-    wanted = RetryAfter(delay_s=2.0, attempt=1, error=failure) if retried else Stop(error=failure)
-    assert after(Failed(error=failure)) == wanted
+    wanted = (
+        RetryAfter(delay_s=2.0, attempt=1, error=failure) if retried else StopRun(error=failure)
+    )
+    assert after(AttemptFailed(error=failure)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -111,10 +113,10 @@ def test_only_what_may_pass_by_waiting_is_tried_again(
 )
 def test_a_history_that_is_refused_is_sent_plain_once(said: str) -> None:
     refused = ProviderError(said, reason="invalid_request", provider="p")
-    assert after(Failed(error=refused)) == PlainThenGoOn(error=refused)
-    assert after(Failed(error=refused), plain=True) == Stop(error=refused)
+    assert after(AttemptFailed(error=refused)) == RetryWithoutThinking(error=refused)
+    assert after(AttemptFailed(error=refused), plain=True) == StopRun(error=refused)
     other = ProviderError(said, reason="auth", provider="p")
-    assert after(Failed(error=other)) == Stop(error=other)
+    assert after(AttemptFailed(error=other)) == StopRun(error=other)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +137,10 @@ def test_delays_double_and_never_exceed_the_limit(
     tries: int, jitter: float, delay_s: float
 ) -> None:
     failure = error()
-    patient = RetrySettings(max_retries=10_000, base_delay_ms=2_000, max_delay_ms=60_000)
-    assert after(Failed(error=failure), tries=tries, jitter=jitter, settings=patient) == RetryAfter(
-        delay_s=cast("Any", pytest.approx(delay_s)), attempt=tries + 1, error=failure
-    )
+    patient = RetryOptions(max_retries=10_000, base_delay_ms=2_000, max_delay_ms=60_000)
+    assert after(
+        AttemptFailed(error=failure), tries=tries, jitter=jitter, settings=patient
+    ) == RetryAfter(delay_s=cast("Any", pytest.approx(delay_s)), attempt=tries + 1, error=failure)
 
 
 @pytest.mark.parametrize(("asked_s", "then_s"), [(7.0, 7.0), (0.0, 0.0), (60.0, 60.0), (-1.0, 0.0)])
@@ -146,22 +148,24 @@ def test_the_time_that_the_provider_asks_for_is_waited_exactly(
     asked_s: float, then_s: float
 ) -> None:
     failure = error("rate_limit", retry_after_s=asked_s)
-    assert after(Failed(error=failure), jitter=JITTER) == RetryAfter(
+    assert after(AttemptFailed(error=failure), jitter=JITTER) == RetryAfter(
         delay_s=then_s, attempt=1, error=failure
     )
 
 
 def test_a_longer_wait_than_allowed_ends_the_run() -> None:
     failure = error("rate_limit", retry_after_s=60.1)
-    assert after(Failed(error=failure)) == Stop(error=failure)
+    assert after(AttemptFailed(error=failure)) == StopRun(error=failure)
 
 
 @pytest.mark.parametrize(
-    ("tries", "settings"), [(3, SETTINGS), (0, RetrySettings(enabled=False))], ids=["used", "off"]
+    ("tries", "settings"), [(3, SETTINGS), (0, RetryOptions(enabled=False))], ids=["used", "off"]
 )
-def test_no_tries_left_ends_the_run(tries: int, settings: RetrySettings) -> None:
+def test_no_tries_left_ends_the_run(tries: int, settings: RetryOptions) -> None:
     failure = error()
-    assert after(Failed(error=failure), tries=tries, settings=settings) == Stop(error=failure)
+    assert after(AttemptFailed(error=failure), tries=tries, settings=settings) == StopRun(
+        error=failure
+    )
 
 
 def test_jitter_is_drawn_within_its_share() -> None:

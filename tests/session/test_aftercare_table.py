@@ -7,23 +7,23 @@ from hypothesis import given, strategies as st
 
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
 from agent_core.messages import StopReason, Usage
-from agent_core.session.runs.continuation import (
+from agent_core.session.runs.retry_policy import (
     Aborted,
-    CompactThenGoOn,
-    CompactThenStop,
-    Failed,
+    AttemptFailed,
+    AttemptOutcome,
+    CompactAndContinue,
+    CompactAndStop,
     Finished,
-    Next,
-    Outcome,
-    PlainThenGoOn,
+    NextAction,
     RetryAfter,
-    RetrySettings,
-    Stop,
-    decide,
+    RetryOptions,
+    RetryWithoutThinking,
+    StopRun,
+    next_action,
 )
 from tests.support.entries import assistant
 
-SETTINGS = RetrySettings(max_retries=3)
+SETTINGS = RetryOptions(max_retries=3)
 MAX_TOKENS = 1_000
 
 
@@ -49,12 +49,12 @@ def failed(
     *,
     status: int | None = None,
     other_model: bool = False,
-) -> Failed:
+) -> AttemptFailed:
     error = ProviderError(text, reason=reason, provider="p", status=status)
-    return Failed(error=error, other_model=other_model)
+    return AttemptFailed(error=error, other_model=other_model)
 
 
-OUTCOMES: dict[str, Outcome] = {
+OUTCOMES: dict[str, AttemptOutcome] = {
     "finished": answered(),
     "finished, full": answered(full=True),
     "silent overflow": answered(overflowed=True, full=True),
@@ -127,13 +127,18 @@ def test_the_table_has_a_row_for_every_outcome_and_a_step_for_every_state() -> N
 def test_what_follows(name: str) -> None:
     outcome = OUTCOMES[name]
     steps = [
-        decide(outcome, tries=tries, compacted=compacted, auto_compact=unasked, settings=SETTINGS)
+        next_action(
+            outcome, tries=tries, compacted=compacted, auto_compact=unasked, settings=SETTINGS
+        )
         for unasked, compacted, tries in COLUMNS
     ]
     assert [_code(step) for step in steps] == ROWS[name]
     for step in steps:
-        if isinstance(step, Stop | RetryAfter | PlainThenGoOn | CompactThenGoOn) and step.error:
-            assert isinstance(outcome, Failed)
+        if (
+            isinstance(step, StopRun | RetryAfter | RetryWithoutThinking | CompactAndContinue)
+            and step.error
+        ):
+            assert isinstance(outcome, AttemptFailed)
             assert step.error is outcome.error
 
 
@@ -145,12 +150,12 @@ def test_what_follows(name: str) -> None:
     st.integers(min_value=0, max_value=5),
 )
 def test_without_progress_a_run_ends_after_its_retries_one_compaction_and_one_plain_try(
-    outcomes: list[Outcome], unasked: bool, retries: int
+    outcomes: list[AttemptOutcome], unasked: bool, retries: int
 ) -> None:
-    settings = RetrySettings(max_retries=retries)
+    settings = RetryOptions(max_retries=retries)
     tries, compacted, plain = 0, False, False
     for steps, outcome in enumerate(outcomes, start=1):
-        step = decide(
+        step = next_action(
             outcome,
             tries=tries,
             compacted=compacted,
@@ -159,32 +164,32 @@ def test_without_progress_a_run_ends_after_its_retries_one_compaction_and_one_pl
             settings=settings,
         )
         match step:
-            case Stop() | CompactThenStop():
+            case StopRun() | CompactAndStop():
                 assert steps <= retries + 3
                 return
             case RetryAfter(attempt=attempt):
                 tries += 1
                 assert attempt == tries
-            case CompactThenGoOn():
+            case CompactAndContinue():
                 assert not compacted
                 compacted = True
-            case PlainThenGoOn():
+            case RetryWithoutThinking():
                 assert not plain
                 plain = True
     raise AssertionError("the run never ended")
 
 
-def _code(step: Next) -> str:
+def _code(step: NextAction) -> str:
     match step:
-        case Stop(error=None):
+        case StopRun(error=None):
             return "stop"
-        case Stop():
+        case StopRun():
             return "fail"
         case RetryAfter():
             return "wait"
-        case PlainThenGoOn():
+        case RetryWithoutThinking():
             return "plain"
-        case CompactThenStop(reason=reason):
+        case CompactAndStop(reason=reason):
             return {"threshold": "room", "overflow": "roomO"}[reason]
-        case CompactThenGoOn(reason=reason):
+        case CompactAndContinue(reason=reason):
             return {"length": "againL", "overflow": "againO"}[reason]

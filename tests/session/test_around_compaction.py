@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_core.compaction import CompactionSettings
+from agent_core.compaction import CompactionPolicy
 from agent_core.events import CompactionEnded, CompactionStarted, RunEnded
 from agent_core.kernel.errors import ProviderError, SessionBusy
 from agent_core.messages import CompactionSummaryMessage, Usage
@@ -70,7 +70,7 @@ async def test_one_line_is_added_to_the_file_and_the_others_stay(tmp_path: Path)
 
 async def test_a_compaction_by_hand_works_where_none_happens_unasked() -> None:
     full = say(LONG, usage=Usage(input=7_900, output=10))
-    settings = CompactionSettings(enabled=False)
+    settings = CompactionPolicy(enabled=False)
     options = SessionOptions(auto_compact=False, compaction=settings)
     model = ScriptedModel([say(LONG), full, say("## Goal\nx")], facts=FACTS)
     async with bench(model, options=options) as b:

@@ -8,14 +8,14 @@ from agent_core.events import CompactionEnded, CompactionStarted, RunEnded
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Message, Usage
-from agent_core.providers import ModelFacts, TextDelta
+from agent_core.providers import ModelInfo, TextDelta
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import AnyEntry, ContextEditEntry, MessageEntry, build_context
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import bench, unmarked, words
 from tests.support.tools import echo
 
-SMALL = ModelFacts(
+SMALL = ModelInfo(
     provider="scripted",
     id="model-1",
     api="embedded",

@@ -11,7 +11,13 @@ from agent_core.kernel.errors import BudgetRefused, PriceUnknown, ProviderError
 from agent_core.messages import Cost, Usage
 from agent_core.providers import UsageUpdate
 from agent_core.providers.model import Prices
-from agent_core.session.runs.budgets import Used, loosened, reached, tightened, unpriced
+from agent_core.session.runs.budgets import (
+    RunUsage,
+    exhausted_budget,
+    loosened,
+    tightened,
+    unpriced,
+)
 from agent_core.tools import text_result
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import SCRIPTED_FACTS, ScriptedModel, call, say
@@ -23,7 +29,7 @@ PRICED = replace(SCRIPTED_FACTS, prices=Prices(input=1.0, output=2.0))
 
 def used(*, total: int = 100, usd: float | None = 0.5, answers: int = 1, seconds: float = 60.0):
     cost = None if usd is None else Cost(input=usd)
-    return Used(tokens=Usage(input=total, cost=cost), answers=answers, seconds=seconds)
+    return RunUsage(tokens=Usage(input=total, cost=cost), answers=answers, seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def used(*, total: int = 100, usd: float | None = 0.5, answers: int = 1, seconds
     ],
 )
 def test_a_budget_is_reached_when_as_much_is_used(budgets, so_far, said):
-    why = reached(budgets, so_far)
+    why = exhausted_budget(budgets, so_far)
     assert why is None if said is None else why is not None and said in why
 
 

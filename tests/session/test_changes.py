@@ -7,7 +7,7 @@ import pytest
 from typing_extensions import override
 
 from agent_core.changes import Change
-from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
 from agent_core.changes.versions import text_of
 from agent_core.events import (
     ChangeCounts,
@@ -32,11 +32,11 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.session.changes.record import ChangeRecord
-from agent_core.session.changes.recorded_files import Author, RecordedFiles
+from agent_core.session.changes.recorded_files import ChangeOrigin, RecordedFiles
 from agent_core.session.history.recorder import Recorder
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import Header, Transcript
-from agent_core.workspace import FileBytes, FileText, Write, Written
+from agent_core.workspace import FileBytes, FileText, FileWrite, WriteResult
 from agent_core.workspace.files.memory import MemoryFiles
 from agent_core.workspace.files.text import sha256_of
 from tests.support.clock import FakeClock
@@ -78,7 +78,7 @@ class Refusing(MemoryFiles):
         self._error = error
 
     @override
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         raise self._error
 
     @override
@@ -98,15 +98,15 @@ class Typing(MemoryFiles):
         self._told = (before, edited, text)
 
     @override
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         before, edited, there = self._told
-        return Written(
+        return WriteResult(
             path=path, sha256=sha(there), source="buffer", saved=False, created=False, version=7,
             changed_by_user=True, before=before, edited=edited, text=there,
         )  # fmt: skip
 
 
-class Full(MemoryContents):
+class Full(MemoryBlobStore):
     """Keeps nothing."""
 
     @override
@@ -115,19 +115,19 @@ class Full(MemoryContents):
 
 
 async def recorded(
-    files: MemoryFiles, contents: MemoryContents | None = None
+    files: MemoryFiles, contents: MemoryBlobStore | None = None
 ) -> tuple[RecordedFiles, ChangeRecord, list[Event]]:
     told: list[Event] = []
     clock = FakeClock()
     log = await MemoryStore().create(Header(id=SessionId("s"), at_ms=0, cwd="/w"))
     record = ChangeRecord(
         Recorder(log, Transcript(()), clock=clock, news=NoNews()),
-        contents or MemoryContents(),
-        say=told.append,
+        contents or MemoryBlobStore(),
+        publish=told.append,
         current_run=lambda: RUN,
     )
-    author = Author(edit="e1", run=RUN, call=CALL)
-    made = RecordedFiles(files, record, author=author, emit=told.append, now_ms=lambda: 5)
+    author = ChangeOrigin(edit="e1", run=RUN, call=CALL)
+    made = RecordedFiles(files, record, author=author, publish=told.append, now_ms=lambda: 5)
     return made, record, told
 
 
@@ -144,16 +144,16 @@ async def test_of_several_writes_each_is_kept_and_told_before_it_is_heard() -> N
     files, record, told = await recorded(in_memory(a=b"old\n", b=b"old\n"))
     heard: list[tuple[str, int]] = []
 
-    async def hear(one: Write, outcome: Written | WorkspaceError) -> None:
+    async def hear(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
         heard.append((type(outcome).__name__, len(record.log)))
 
     stale = base("older\n", ROOT / "b.py")
     writes = (
-        Write(path=A, text="new\n", base=base("old\n")),
-        Write(path=ROOT / "b.py", text="new\n", base=stale),
+        FileWrite(path=A, text="new\n", base=base("old\n")),
+        FileWrite(path=ROOT / "b.py", text="new\n", base=stale),
     )
-    await files.write_all(writes, heard=hear)
-    assert heard == [("Written", 1), ("StaleText", 1)]
+    await files.write_all(writes, on_result=hear)
+    assert heard == [("WriteResult", 1), ("StaleText", 1)]
     assert [type(one).__name__ for one in told] == ["EditApplied", "ChangesUpdated", "EditConflict"]
 
 

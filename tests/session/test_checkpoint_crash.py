@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.folder_store import FolderContents
+from agent_core.changes.adapters.folder_store import FolderBlobStore
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import CheckpointConflict
-from agent_core.storage import Opened, Recovery
+from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript.entries import Header
 from tests.support.clock import FakeClock
@@ -32,8 +32,8 @@ class Machine:
         """Let a session do its work."""
         header = Header(id=SessionId("s-1"), at_ms=1, cwd=str(ROOT))
         log = await self.store.create(header)
-        opened = Opened(log=log, entries=(), recovery=Recovery())
-        async with desk(FIRST, contents=FolderContents(self.blobs), opened=opened) as d:
+        opened = OpenedSession(log=log, entries=(), recovery=Recovery())
+        async with desk(FIRST, contents=FolderBlobStore(self.blobs), opened=opened) as d:
             await d.run(("write", "a.txt", "one\n2\n3\n"), ("move", "b.txt", "moved.txt"))
             await d.run(
                 ("write", "moved.txt", "B\n"),
@@ -50,7 +50,7 @@ class Machine:
         """Open what is left of the session, above the files as they were at the very end."""
         await to_thread.run_sync(self.file.write_bytes, content)
         opened = await self.store.open(SessionId("s-1"))
-        async with desk(LAST, contents=FolderContents(self.blobs), opened=opened) as d:
+        async with desk(LAST, contents=FolderBlobStore(self.blobs), opened=opened) as d:
             await _restores_all(d)
             check(d)
 

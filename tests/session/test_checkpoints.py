@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
 from agent_core.events import ChangesUpdated, CheckpointCreated, CheckpointRestored, EditApplied
 from agent_core.kernel.errors import (
     CheckpointConflict,
@@ -175,7 +175,7 @@ async def test_a_file_that_is_as_it_was_is_not_touched() -> None:
 
 
 async def test_what_was_not_kept_is_not_taken_back_and_says_so() -> None:
-    async with desk({"a.txt": "1\n"}, contents=MemoryContents(limit_bytes=0)) as d:
+    async with desk({"a.txt": "1\n"}, contents=MemoryBlobStore(limit_bytes=0)) as d:
         await d.run(("write", "a.txt", "2\n"), ("make", "b.txt", "b\n"))
         shown = {
             one.path: (one.status, one.why) for one in await d.session.checkpoints.preview(first(d))

@@ -9,8 +9,8 @@ from agent_core.events import ExtensionError, RunStarted
 from agent_core.hooks import Hook, HookTable, InputReplaced, InputTyped
 from agent_core.kernel import MessageId
 from agent_core.messages import Image, Text, UserMessage, text_of
-from agent_core.resources.load_result import Loaded
-from agent_core.resources.slash_commands import Command, Completion, Slashed
+from agent_core.resources.load_result import LoadedResources
+from agent_core.resources.slash_commands import Completion, SlashCommand, SlashInvocation
 from agent_core.transcript.entries import MessageEntry
 from tests.support.scripted_model import SCRIPTED_FACTS, ScriptedModel, say
 from tests.support.sessions import Bench, bench
@@ -23,8 +23,10 @@ class Brought:
         self.ran: list[tuple[str, str]] = []
         self.go_on = anyio.Event()
 
-    def commands(self) -> Sequence[Command]:
-        return tuple(Command(name=name, source="extension") for name in ("todo", "slow", "fix"))
+    def commands(self) -> Sequence[SlashCommand]:
+        return tuple(
+            SlashCommand(name=name, source="extension") for name in ("todo", "slow", "fix")
+        )
 
     async def complete(self, name: str, prefix: str) -> Sequence[Completion]:
         return (Completion(value=f"{name} {prefix}!"),)
@@ -40,22 +42,22 @@ class Brought:
 class Shelf:
     """One template, `/fix`, and one skill."""
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[SlashCommand]:
         return (
-            Command(name="fix", source="prompt", description="shadowed"),
-            Command(name="mend", source="prompt"),
+            SlashCommand(name="fix", source="prompt", description="shadowed"),
+            SlashCommand(name="mend", source="prompt"),
         )
 
     def look_also(self, *, skills: Sequence[str], prompts: Sequence[str]) -> None:
         pass
 
-    async def reload(self) -> Loaded:
-        return Loaded()
+    async def reload(self) -> LoadedResources:
+        return LoadedResources()
 
     async def refresh(self) -> tuple[str, ...]:
         return ("something is wrong with a skill",)
 
-    async def written_out(self, said: Slashed) -> str | None:
+    async def expand(self, said: SlashInvocation) -> str | None:
         return f"Mend {said.arguments}." if said.name == "mend" else None
 
 
@@ -78,7 +80,7 @@ def kept(one: Bench) -> list[str]:
 
 async def test_a_command_runs_beside_and_is_no_part_of_the_conversation() -> None:
     model, brought = ScriptedModel([]), Brought()
-    async with bench(model, words=Shelf()) as one:
+    async with bench(model, templates=Shelf()) as one:
         bring(one, brought)
         receipt = await one.session.prompt("/slow  a b ")
         assert (receipt.accepted, receipt.run) == ("handled", None)
@@ -152,7 +154,7 @@ async def test_a_command_runs_while_a_run_goes_on_and_beside_a_picture_it_is_wor
 
 async def test_words_are_written_out_for_the_model_and_stay_in_the_file_as_they_were() -> None:
     model = ScriptedModel([say("done"), say("done")])
-    async with bench(model, words=Shelf()) as one:
+    async with bench(model, templates=Shelf()) as one:
         await one.session.prompt("/mend the roof")
         await one.idle()
         assert told(model) == ["Mend the roof."]
@@ -169,7 +171,7 @@ async def test_what_a_hook_makes_of_words_is_written_out() -> None:
     table = HookTable()
     table.add(Hook("short", shorten), at=InputTyped)
     model = ScriptedModel([say("done")])
-    async with bench(model, words=Shelf(), hooks=table) as one:
+    async with bench(model, templates=Shelf(), hooks=table) as one:
         await one.session.prompt("m")
         await one.idle()
         assert told(model) == ["Mend it."]
@@ -178,7 +180,7 @@ async def test_what_a_hook_makes_of_words_is_written_out() -> None:
 
 async def test_steering_is_written_out_when_it_is_said() -> None:
     model = ScriptedModel([say("one"), say("two")])
-    async with bench(model, words=Shelf()) as one:
+    async with bench(model, templates=Shelf()) as one:
         await one.session.prompt("go")
         await one.session.follow_up("/mend it")
         await one.idle()
@@ -186,7 +188,7 @@ async def test_steering_is_written_out_when_it_is_said() -> None:
 
 
 async def test_each_name_is_listed_once_and_what_is_wrong_is_told_first() -> None:
-    async with bench(ScriptedModel([]), words=Shelf()) as one:
+    async with bench(ScriptedModel([]), templates=Shelf()) as one:
         bring(one, Brought())
         listed = [(command.name, command.source) for command in one.session.resources.commands()]
         assert listed == [

@@ -2,11 +2,11 @@
 
 import anyio
 
-from agent_core.compaction import CompactionSettings
-from agent_core.events import CompactionEnded, CompactionStarted, RunEnded, SessionState
+from agent_core.compaction import CompactionPolicy
+from agent_core.events import CompactionEnded, CompactionStarted, RunEnded, SessionStateChanged
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Usage
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.session.context import SessionOptions
 from tests.support.scripted_model import Gate, ScriptedModel, Turn, say
 from tests.support.sessions import Bench, bench
@@ -15,7 +15,7 @@ LONG = "word " * 1_500
 
 
 def model(*turns: Turn, context_window: int = 8_000) -> ScriptedModel:
-    facts = ModelFacts(
+    facts = ModelInfo(
         provider="scripted",
         id="model-1",
         api="embedded",
@@ -63,7 +63,7 @@ async def test_a_compaction_can_be_aborted() -> None:
         assert (result.status, result.run, result.timed_out) == ("cancelled", None, False)
         (ended,) = [e for e in b.seen() if isinstance(e, CompactionEnded)]
         assert (ended.aborted, ended.summary, ended.reason) == (True, None, "manual")
-        assert [e.state for e in b.seen() if isinstance(e, SessionState)][-1] == "idle"
+        assert [e.state for e in b.seen() if isinstance(e, SessionStateChanged)][-1] == "idle"
         assert b.messages == before
         assert scripted.open_streams == 0
         await b.session.prompt("three")
@@ -73,7 +73,7 @@ async def test_a_compaction_can_be_aborted() -> None:
 
 async def test_a_model_that_does_not_say_its_window_is_never_compacted_unasked() -> None:
     scripted = model(context_window=0)
-    async with bench(scripted, options=SessionOptions(compaction=CompactionSettings())) as b:
+    async with bench(scripted, options=SessionOptions(compaction=CompactionPolicy())) as b:
         await talked(b)
         assert not any(isinstance(e, CompactionStarted) for e in b.seen())
 
@@ -82,7 +82,7 @@ async def test_a_failed_automatic_compaction_does_not_fail_the_run() -> None:
     refused = ProviderError("no", reason="invalid_request", provider="p", status=400)
     full = say(LONG, usage=Usage(input=7_900, output=10))
     scripted = model(full, refused)
-    async with bench(scripted, options=SessionOptions(compaction=CompactionSettings())) as b:
+    async with bench(scripted, options=SessionOptions(compaction=CompactionPolicy())) as b:
         await talked(b)
         await b.session.prompt("three")
         await b.idle()

@@ -20,7 +20,7 @@ from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ModelUnknown, SessionClosed, StorageUnavailable, UsageError
 from agent_core.messages import CustomMessage, Message, Text, ToolResultMessage
 from agent_core.session.input.submission import AddDelivery
-from agent_core.storage import Opened, Recovery
+from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import AnyEntry, CustomMessageEntry, Header
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
@@ -361,7 +361,7 @@ class FullDisk:
 @pytest.mark.parametrize("delivery", ["append", "nextTurn", "steer"])
 async def test_what_the_disk_does_not_take_is_refused_and_not_kept(delivery: AddDelivery) -> None:
     log = FullDisk(Header(id=SessionId("s-1"), at_ms=0, cwd="/project"))
-    opened = Opened(log=log, entries=(), recovery=Recovery())
+    opened = OpenedSession(log=log, entries=(), recovery=Recovery())
     async with bench(ScriptedModel(), opened=opened) as b:
         with pytest.raises(StorageUnavailable):
             await b.session.add("w", custom_type="p", delivery=delivery)

@@ -9,15 +9,15 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import DiskLookout
-from agent_core.changes.adapters.memory_store import MemoryContents
-from agent_core.changes.ports.change_detector import Effects, Lookout
+from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
+from agent_core.changes.ports.change_detector import ChangeDetector, DetectedChanges
 from agent_core.events import Notice, RunEnded, ToolEnded
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.messages import Text
 from agent_core.session.changes.detection import NOT_SEEN
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
@@ -35,10 +35,10 @@ class _Broken:
     async def prepare(self) -> None:
         raise RuntimeError("prepare")
 
-    async def before(self) -> None:
+    async def snapshot(self) -> None:
         raise RuntimeError("before")
 
-    async def after(self) -> Effects:
+    async def diff(self) -> DetectedChanges:
         raise RuntimeError("after")
 
     def close(self) -> None:
@@ -46,15 +46,15 @@ class _Broken:
 
 
 @asynccontextmanager
-async def shop(root: Path, lookout: Lookout | None = None) -> AsyncGenerator[Bench]:
-    contents = MemoryContents()
+async def shop(root: Path, lookout: ChangeDetector | None = None) -> AsyncGenerator[Bench]:
+    contents = MemoryBlobStore()
     files = DiskFiles((root,), root)
     processes = DiskProcesses()
-    place = Place(
+    place = WorkspaceContext(
         workspace=Workspace(roots=(root,), files=files, processes=processes, env=PATH),
         raw=files,
-        lookout=lookout or DiskLookout((root,), contents, processes, env=PATH),
-        standing=Standing(mode="yolo"),
+        detector=lookout or DiskChangeDetector((root,), contents, processes, env=PATH),
+        permissions=PermissionState(mode="yolo"),
     )
     tools = builtin_tools()
     async with bench(

@@ -24,16 +24,16 @@ from agent_core.kernel.errors import (
     ToolSetInvalid,
 )
 from agent_core.messages import Image, Text, UserMessage
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.session.input.queue import QUEUE_LIMIT
 from agent_core.session.input.queue_edit import Replace, SendNow
-from agent_core.session.runs.recovered_state import restore
+from agent_core.session.runs.recovered_state import recover_state
 from agent_core.transcript.entries import ModelChange, ThinkingChange
 from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, OneModel, bench, words
 from tests.support.tools import echo
 
-OTHER = ModelFacts(
+OTHER = ModelInfo(
     provider="scripted",
     id="model-2",
     api="embedded",
@@ -260,9 +260,9 @@ async def test_the_queue_is_bounded_and_what_did_not_fit_is_not_kept() -> None:
             await b.session.follow_up(str(number))
         with pytest.raises(QueueFull, match="wait already"):
             await b.session.follow_up("one too many")
-        assert len(restore(b.session.info.entries).waiting) == QUEUE_LIMIT
+        assert len(recover_state(b.session.info.entries).waiting) == QUEUE_LIMIT
         await b.session.abort(queue="drop")
-        assert restore(b.session.info.entries).waiting == []
+        assert recover_state(b.session.info.entries).waiting == []
 
 
 async def test_the_results_of_runs_can_be_asked_for_later_and_unknown_runs_have_none() -> None:

@@ -15,14 +15,14 @@ from agent_core.events import (
     RunEnded,
     RunStarted,
     SessionConfigured,
-    SessionState,
+    SessionStateChanged,
     ToolEnded,
     ToolRunning,
 )
 from agent_core.kernel import ItemId, JsonObject, RunId
 from agent_core.loop.batch import CANCELLED
 from agent_core.messages import Text, ToolResultMessage, UserMessage, text_of
-from agent_core.providers import ModelRequest, Part
+from agent_core.providers import ModelRequest, StreamEvent
 from agent_core.tools import ToolContext, ToolResult, text_result
 from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
 from tests.support.sessions import Bench, bench, unmarked, words
@@ -61,13 +61,15 @@ class StubbornModel(ScriptedModel):
 
     @asynccontextmanager
     @override
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         async with super().stream(request) as parts:
-            got: list[Part] = []
+            got: list[StreamEvent] = []
             with anyio.CancelScope(shield=True):
                 got = [part async for part in parts]
 
-            async def replay() -> AsyncGenerator[Part, None]:
+            async def replay() -> AsyncGenerator[StreamEvent, None]:
                 for part in got:
                     yield part
 
@@ -92,7 +94,7 @@ def order_problems(events: Sequence[Event]) -> list[str]:
                 started.add(event.item)
             case ToolEnded():
                 started.discard(event.item)
-            case SessionState() | SessionConfigured() | QueueChanged() | ErrorRaised():
+            case SessionStateChanged() | SessionConfigured() | QueueChanged() | ErrorRaised():
                 continue
             case _ if run is None:
                 problems.append(f"{type(event).__name__} outside of a run")

@@ -9,14 +9,14 @@ from agent_core.events import (
     PermissionRequested,
     PermissionResolved,
     RunEnded,
-    SessionState,
+    SessionStateChanged,
 )
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object
 from agent_core.messages import ToolResultMessage
 from agent_core.session.permissions.permission_prompts import AnswerReceipt
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import CustomEntry
 from tests.support.asking import (
@@ -58,7 +58,7 @@ async def test_a_command_waits_until_a_person_allows_it() -> None:
         names = it.names()
         assert names.index("permission.requested") < names.index("permission.resolved")
         assert names.index("permission.resolved") < names.index("tool.running")
-        states = [one.state for one in it.seen() if isinstance(one, SessionState)]
+        states = [one.state for one in it.seen() if isinstance(one, SessionStateChanged)]
         assert states == ["running", "requiresAction", "running", "idle"]
 
 
@@ -90,7 +90,7 @@ async def test_a_refusal_and_its_note_reach_the_model() -> None:
 
 async def test_silence_is_a_no() -> None:
     clock = HeldClock()
-    standing = Standing(mode="ask", timeout_s=300)
+    standing = PermissionState(mode="ask", timeout_s=300)
     async with bench(
         model_of("make x"), tools=[command_tool()], clock=clock, standing=standing
     ) as it:
@@ -194,7 +194,7 @@ async def test_a_stricter_mode_is_in_force_before_the_answer_counts() -> None:
 
 @pytest.mark.parametrize("fallback", ["rules", "deny"])
 async def test_where_nobody_can_be_asked_the_model_hears_what_would_allow_it(fallback) -> None:
-    standing = Standing(mode="ask", fallback=fallback)
+    standing = PermissionState(mode="ask", fallback=fallback)
     async with bench(
         model_of("make a", "make b", "make c", "make d"),
         tools=[command_tool()],
@@ -241,4 +241,4 @@ async def test_a_run_that_is_over_leaves_nothing_behind() -> None:
         it.session.permissions.answer(request.request, "rejectOnce")
         await it.idle()
         assert isinstance(it.seen()[-2], RunEnded)
-        assert not it.session._parts.gate.desk.is_over(RunId(receipt.run or ""))
+        assert not it.session._parts.gate.prompts.is_over(RunId(receipt.run or ""))

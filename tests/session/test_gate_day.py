@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from agent_core.events import PermissionRequest, PermissionRequested, RunEnded, ToolEnded
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import text_result
-from agent_core.workspace.permissions.call_permission import Containment, Mode
+from agent_core.workspace.permissions.call_permission import PolicyMode, SandboxLevel
 from tests.support.asking import MemoryRules
 from tests.support.clock import HeldClock
 from tests.support.ordinary_day import CALLS, ordinary_day
@@ -23,7 +23,7 @@ async def work(arguments, context):
 
 
 async def live_through(
-    mode: Mode, containment: Containment
+    mode: PolicyMode, containment: SandboxLevel
 ) -> tuple[list[tuple[PermissionRequest, str]], list[str]]:
     """Let an agent do the day's work and answer as a patient person would: yes, and always where that is offered."""
     days = ordinary_day()
@@ -33,7 +33,7 @@ async def live_through(
         FunctionTool("write", work, kind="edit"),
         FunctionTool("read", work, kind="read"),
     ]
-    standing = Standing(mode=mode, containment=lambda: containment, keeper=MemoryRules())
+    standing = PermissionState(mode=mode, containment=lambda: containment, keeper=MemoryRules())
     answered: list[tuple[PermissionRequest, str]] = []
     async with bench(
         ScriptedModel([*turns, say("done")]),
@@ -58,7 +58,7 @@ async def live_through(
 
 @pytest.mark.parametrize("mode", ["ask", "auto"])
 @pytest.mark.timeout(120)
-async def test_contained_an_ordinary_day_asks_at_most_three_times(mode: Mode) -> None:
+async def test_contained_an_ordinary_day_asks_at_most_three_times(mode: PolicyMode) -> None:
     answered, statuses = await live_through(mode, "full")
     print(f"{CALLS} calls, contained, mode {mode}: {len(answered)} questions")
     for request, option in answered:

@@ -6,7 +6,7 @@ import pytest
 from typing_extensions import override
 
 from agent_core.session.permissions import broker
-from agent_core.session.permissions.state import KeptRules, Standing
+from agent_core.session.permissions.state import LoadedRules, PermissionState
 from agent_core.tools import text_result
 from tests.support.asking import MemoryRules, command_tool, ended, model_of, run
 from tests.support.clock import HeldClock
@@ -30,7 +30,8 @@ ERRORS = [RuntimeError("boom"), OSError("disk"), TimeoutError(), KeyError("x")]
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize(
-    "name", ["decide", "question", "is_protected", "is_secret", "is_inside", "_unasked", "as_input"]
+    "name",
+    ["decide", "build_request", "is_protected", "is_secret", "is_inside", "_unasked", "as_input"],
 )
 async def test_whatever_fails_in_the_gate_nothing_runs_unasked(monkeypatch, name, error) -> None:
     monkeypatch.setattr(broker, name, Broken(error))
@@ -51,7 +52,7 @@ async def test_whatever_fails_in_the_gate_nothing_runs_unasked(monkeypatch, name
         "is_inside": call("write", {"path": "AGENTS.md"}),
     }
     fallback = "rules" if name == "_unasked" else "ask"
-    standing = Standing(mode="ask", fallback=fallback)
+    standing = PermissionState(mode="ask", fallback=fallback)
     model = ScriptedModel([turns.get(name, run("make x")), say("ok")])
     files = {".env": "A=1"}
     async with bench(model, tools=tools, standing=standing, clock=HeldClock(), files=files) as it:
@@ -60,18 +61,18 @@ async def test_whatever_fails_in_the_gate_nothing_runs_unasked(monkeypatch, name
         assert ran == []
 
 
-@pytest.mark.parametrize("part", ["situation", "containment", "is_trusted", "refresh"])
+@pytest.mark.parametrize("part", ["snapshot", "containment", "is_trusted", "refresh"])
 async def test_whatever_fails_in_what_holds_nothing_runs(part) -> None:
-    standing = Standing(mode="ask")
+    standing = PermissionState(mode="ask")
     broken = Broken(RuntimeError("boom"))
-    if part in {"situation", "refresh"}:
-        standing = type("BrokenStanding", (Standing,), {part: broken})(mode="ask")
+    if part in {"snapshot", "refresh"}:
+        standing = type("BrokenStanding", (PermissionState,), {part: broken})(mode="ask")
     else:
         setattr(standing, part, broken)
     async with bench(
         model_of("make x"), tools=[command_tool()], mode="ask", clock=HeldClock()
     ) as it:
-        it.session._parts.gate.standing = standing
+        it.session._parts.gate.permissions = standing
         await it.session.prompt("go")
         assert await ended(it) == ["blocked"]
 
@@ -79,10 +80,10 @@ async def test_whatever_fails_in_what_holds_nothing_runs(part) -> None:
 async def test_a_keeper_that_fails_while_the_rules_are_read_again_refuses() -> None:
     class Failing(MemoryRules):
         @override
-        async def load(self) -> KeptRules:
+        async def load(self) -> LoadedRules:
             raise RuntimeError("boom")
 
-    standing = Standing(mode="ask", keeper=Failing())
+    standing = PermissionState(mode="ask", keeper=Failing())
     async with bench(
         model_of("make x"), tools=[command_tool()], standing=standing, clock=HeldClock()
     ) as it:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.events import Budgets
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
-from agent_core.session.runs.budgets import Allowance
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
+from agent_core.session.runs.budgets import BudgetPolicy
 from agent_core.tools import text_result
-from agent_core.workspace import Workspace, Write
+from agent_core.workspace import FileWrite, Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.asking import asked, ended, write_tool
 from tests.support.clock import HeldClock
@@ -31,7 +31,7 @@ async def test_a_protected_file_is_changed_only_after_a_yes(mode) -> None:
         assert await ended(it) == ["ok"]
 
 
-def linked(folder: Path) -> tuple[Path, Place]:
+def linked(folder: Path) -> tuple[Path, WorkspaceContext]:
     """Make a project whose `AGENTS.md` is a link."""
     root = folder.resolve()
     (root / "docs").mkdir()
@@ -39,8 +39,10 @@ def linked(folder: Path) -> tuple[Path, Place]:
     workspace = Workspace(
         roots=(root,), files=DiskFiles((root,), root), processes=NoProcesses(), env={}
     )
-    allowance = Allowance(most=Budgets())
-    return root, Place(workspace=workspace, standing=Standing(mode="yolo"), allowance=allowance)
+    allowance = BudgetPolicy(ceiling=Budgets())
+    return root, WorkspaceContext(
+        workspace=workspace, permissions=PermissionState(mode="yolo"), allowance=allowance
+    )
 
 
 @pytest.mark.parametrize("asked_for", ["AGENTS.md", "docs/guide.md"])
@@ -108,8 +110,8 @@ async def test_of_several_files_at_once_only_those_that_were_agreed_to_are_writt
 
         names = ("fine.txt", "AGENTS.md", "too.txt")
         paths = [await context.files.resolve(name, "write") for name in names]
-        writes = [Write(path=path, text="x", base=None) for path in paths]
-        await context.files.write_all(writes, heard=hear)
+        writes = [FileWrite(path=path, text="x", base=None) for path in paths]
+        await context.files.write_all(writes, on_result=hear)
         return text_result("wrote")
 
     model = ScriptedModel([call("many"), say("ok")])
@@ -117,4 +119,8 @@ async def test_of_several_files_at_once_only_those_that_were_agreed_to_are_writt
     async with bench(model, tools=[tool], mode="yolo") as it:
         await it.session.prompt("go")
         assert await ended(it) == ["ok"]
-        assert ends == {"fine.txt": "Written", "too.txt": "Written", "AGENTS.md": "PathRefused"}
+        assert ends == {
+            "fine.txt": "WriteResult",
+            "too.txt": "WriteResult",
+            "AGENTS.md": "PathRefused",
+        }

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from agent_core.events import Budgets
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
-from agent_core.session.runs.budgets import Allowance
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
+from agent_core.session.runs.budgets import BudgetPolicy
 from agent_core.tools import text_result
 from agent_core.workspace import NO_NEEDS, Process, Workspace
 from agent_core.workspace.files.memory import MemoryFiles
-from agent_core.workspace.permissions.call_permission import Containment, Needs
+from agent_core.workspace.permissions.call_permission import Needs, SandboxLevel
 from tests.support.asking import asked, ended, model_of, run
 from tests.support.clock import HeldClock
 from tests.support.scripted_model import ScriptedModel, say
@@ -54,21 +54,23 @@ def starting_tool() -> FunctionTool:
     return FunctionTool("bash", work, kind="execute")
 
 
-def place_of(processes: NotedProcesses, standing: Standing) -> Place:
+def place_of(processes: NotedProcesses, standing: PermissionState) -> WorkspaceContext:
     workspace = Workspace(
         roots=(ROOT,), files=MemoryFiles((ROOT,), Path("/home/user")), processes=processes, env={}
     )
-    return Place(workspace=workspace, standing=standing, allowance=Allowance(most=Budgets()))
+    return WorkspaceContext(
+        workspace=workspace, permissions=standing, allowance=BudgetPolicy(ceiling=Budgets())
+    )
 
 
 @pytest.mark.parametrize(
     ("level", "needs"), [("full", NO_NEEDS), ("partial", UNCONTAINED), ("none", UNCONTAINED)]
 )
 async def test_a_command_is_started_as_it_was_judged(
-    level: Containment, needs: frozenset[Needs]
+    level: SandboxLevel, needs: frozenset[Needs]
 ) -> None:
     processes = NotedProcesses()
-    place = place_of(processes, Standing(mode="yolo", containment=lambda: level))
+    place = place_of(processes, PermissionState(mode="yolo", containment=lambda: level))
     async with bench(model_of("make x"), tools=[starting_tool()], place=place) as it:
         await it.session.prompt("go")
         _ = await ended(it)
@@ -77,11 +79,11 @@ async def test_a_command_is_started_as_it_was_judged(
 
 @pytest.mark.parametrize(("before", "needs"), [("full", NO_NEEDS), ("none", UNCONTAINED)])
 async def test_a_yes_is_one_to_the_containment_that_the_question_named(
-    before: Containment, needs: frozenset[Needs]
+    before: SandboxLevel, needs: frozenset[Needs]
 ) -> None:
-    levels: list[Containment] = [before]
+    levels: list[SandboxLevel] = [before]
     processes = NotedProcesses()
-    standing = Standing(mode="ask", containment=lambda: levels[-1])
+    standing = PermissionState(mode="ask", containment=lambda: levels[-1])
     place = place_of(processes, standing)
     model = ScriptedModel([run("make x", needs=["network"]), say("done")])
     async with bench(model, tools=[starting_tool()], place=place, clock=HeldClock()) as it:

@@ -10,13 +10,13 @@ from agent_core.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
-    RuleShown,
+    RuleInfo,
 )
 from agent_core.kernel.errors import UsageError
 from agent_core.session.context import SessionOptions
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import text_result
-from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.call_permission import SandboxLevel
 from agent_core.workspace.permissions.policy import Rule
 from tests.support.asking import PATH, MemoryRules, asked, command_tool, ended, model_of, run
 from tests.support.clock import HeldClock
@@ -27,7 +27,7 @@ from tests.support.tools import FunctionTool
 
 async def test_an_answer_for_good_is_in_force_for_the_next_call_of_the_same_batch() -> None:
     keeper = MemoryRules()
-    standing = Standing(mode="ask", keeper=keeper)
+    standing = PermissionState(mode="ask", keeper=keeper)
     batch = both(*(run("make all", call_id=f"c{at}") for at in range(3)))
     async with bench(
         ScriptedModel([batch, say("done")]),
@@ -79,7 +79,7 @@ async def test_a_no_for_good_is_not_asked_again() -> None:
 
 
 async def test_a_rule_that_cannot_be_kept_holds_in_the_session_and_that_is_told() -> None:
-    standing = Standing(mode="ask", keeper=MemoryRules(broken=True))
+    standing = PermissionState(mode="ask", keeper=MemoryRules(broken=True))
     async with bench(
         model_of("make all"),
         tools=[command_tool()],
@@ -97,7 +97,7 @@ async def test_a_rule_that_cannot_be_kept_holds_in_the_session_and_that_is_told(
 
 async def test_an_answer_given_elsewhere_is_found_before_anybody_is_asked() -> None:
     keeper = MemoryRules()
-    standing = Standing(mode="ask", keeper=keeper)
+    standing = PermissionState(mode="ask", keeper=keeper)
     async with bench(
         model_of("make all", "make all"),
         tools=[command_tool()],
@@ -124,13 +124,13 @@ async def test_an_answer_given_elsewhere_is_found_before_anybody_is_asked() -> N
 
 
 async def test_contained_commands_run_unasked_and_the_level_is_looked_at_each_time() -> None:
-    level: list[Containment] = ["full"]
+    level: list[SandboxLevel] = ["full"]
 
     async def work(arguments, context):
         level[0] = "none"
         return text_result("ran")
 
-    standing = Standing(mode="ask", containment=lambda: level[0])
+    standing = PermissionState(mode="ask", containment=lambda: level[0])
     async with bench(
         model_of("make a", "make b"),
         tools=[FunctionTool("bash", work, kind="execute")],
@@ -146,7 +146,7 @@ async def test_contained_commands_run_unasked_and_the_level_is_looked_at_each_ti
 
 
 async def test_network_is_asked_for_once_for_the_project() -> None:
-    standing = Standing(mode="ask", containment=lambda: "full", keeper=MemoryRules())
+    standing = PermissionState(mode="ask", containment=lambda: "full", keeper=MemoryRules())
     commands = [run(f"pip install {name}", call_id=name, needs=["network"]) for name in ("a", "b")]
     async with bench(
         ScriptedModel([*commands, say("ok")]),
@@ -177,7 +177,7 @@ async def test_rules_are_listed_added_and_removed() -> None:
     async with bench(
         model_of("rm -rf build"),
         tools=[command_tool()],
-        standing=Standing(mode="yolo", keeper=keeper),
+        standing=PermissionState(mode="yolo", keeper=keeper),
         env={"PATH": PATH},
     ) as it:
         permissions = it.session.permissions
@@ -197,13 +197,13 @@ async def test_rules_are_listed_added_and_removed() -> None:
 
 
 def _shown():
-    return RuleShown(id="", tool="bash", verdict="deny", scope="session")
+    return RuleInfo(id="", tool="bash", verdict="deny", scope="session")
 
 
 async def test_the_users_own_prefix_is_shown_and_what_the_model_wrote_is_judged() -> None:
     options = SessionOptions(tool_options={"bash": {"prefix": "source env.sh"}})
     ruled = Rule(id="r", tool="bash", argv_prefix=("make",), verdict="deny", scope="user")
-    standing = Standing(mode="ask", keeper=MemoryRules(kept=[ruled]))
+    standing = PermissionState(mode="ask", keeper=MemoryRules(kept=[ruled]))
     await standing.refresh()
     async with bench(
         ScriptedModel([both(run("ls /etc", call_id="c1"), run("make", call_id="c2")), say("done")]),
@@ -233,7 +233,7 @@ async def test_a_rule_covers_git_only_while_the_repository_names_no_program(tmp_
         verdict="allow", scope="user",
     )  # fmt: skip
     keeper = MemoryRules(kept=[rule])
-    standing = Standing(mode="ask", fallback="rules", keeper=keeper)
+    standing = PermissionState(mode="ask", fallback="rules", keeper=keeper)
     await standing.refresh()
     async with bench(
         ScriptedModel([run("git status"), say("ok"), run("git status"), say("ok")]),

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agent_core.compaction import CompactionSettings
+from agent_core.compaction import CompactionPolicy
 from agent_core.events import (
     MessageEnded,
     QuestionLine,
@@ -53,7 +53,7 @@ from agent_core.kernel import EntryId, JsonObject, SessionId
 from agent_core.kernel.errors import ForkRefused, SwitchRefused
 from agent_core.messages import AssistantMessage, Text, UserMessage
 from agent_core.session.context import SessionOptions
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import ToolContext, ToolResult, text_result
 from tests.support.clock import FakeClock
 from tests.support.hook_listener import Listener
@@ -207,7 +207,7 @@ def long_model(*more: Any) -> ScriptedModel:
     return ScriptedModel([say(long), say(long), *more], facts=facts)
 
 
-BY_HAND = SessionOptions(auto_compact=False, compaction=CompactionSettings())
+BY_HAND = SessionOptions(auto_compact=False, compaction=CompactionPolicy())
 
 
 async def test_a_compaction_is_told_when_it_is_kept() -> None:
@@ -380,7 +380,9 @@ async def test_hooks_are_told_when_a_person_is_asked() -> None:
     listener = Listener()
     model = ScriptedModel([call("ask"), say("done")])
     tool = FunctionTool("ask", ask)
-    async with bench(model, tools=[tool], hooks=listener.table, standing=Standing(mode="ask")) as b:
+    async with bench(
+        model, tools=[tool], hooks=listener.table, standing=PermissionState(mode="ask")
+    ) as b:
         await b.session.prompt("go")
         while not b.session.permissions.pending and not b.session.questions.pending:
             await anyio.lowlevel.checkpoint()

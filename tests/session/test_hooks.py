@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from agent_core.compaction import CompactionSettings
+from agent_core.compaction import CompactionPolicy
 from agent_core.events import (
     CompactionEnded,
     CompactionStarted,
@@ -36,14 +36,14 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import ToolCallId
 from agent_core.messages import CustomMessage, UserMessage, text_of
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.session.context import SessionOptions
 from tests.support.hook_functions import bash, gives, hangs, put, raises, runner, text
 from tests.support.scripted_model import ScriptedModel, call, say
 from tests.support.sessions import Bench, bench, words
 from tests.support.tools import echo
 
-SMALL = ModelFacts(
+SMALL = ModelInfo(
     provider="scripted",
     id="model-1",
     api="embedded",
@@ -128,7 +128,7 @@ async def test_an_automatic_compaction_can_be_cancelled_and_the_session_stays_as
     table = HookTable()
     table.add(Hook("keep", gives(CompactionCancelled(), seen=seen)), at=Compacting)
     long = "word " * 7_000
-    options = SessionOptions(compaction=CompactionSettings(keep_recent_tokens=100))
+    options = SessionOptions(compaction=CompactionPolicy(keep_recent_tokens=100))
     model = ScriptedModel([say("first"), say(long)], facts=SMALL)
     async with bench(model, hooks=table, options=options) as b:
         await go(b, "one")

@@ -6,17 +6,17 @@ import pytest
 from agent_core.events import Delivery, QueueItem, QueueMode
 from agent_core.kernel import MessageId, QueueId
 from agent_core.kernel.errors import QueueFull
-from agent_core.loop import Words
+from agent_core.loop import UserInput
 from agent_core.messages import Text
-from agent_core.session.input.queue import QUEUE_LIMIT, Inbox, contents
+from agent_core.session.input.queue import QUEUE_LIMIT, InputQueue, contents
 
 
 def item(name: str, delivery: Delivery = "steer") -> QueueItem:
     return QueueItem(queue_id=QueueId(name), delivery=delivery, content=(Text(text=name),), at_ms=0)
 
 
-def words(name: str, delivery: Delivery = "steer", message_id: str | None = None) -> Words:
-    return Words(
+def words(name: str, delivery: Delivery = "steer", message_id: str | None = None) -> UserInput:
+    return UserInput(
         content=(Text(text=name),),
         delivery=delivery,
         message_id=MessageId(message_id) if message_id else None,
@@ -26,8 +26,8 @@ def words(name: str, delivery: Delivery = "steer", message_id: str | None = None
 
 def inbox(
     *items: QueueItem, steering: QueueMode = "one-at-a-time", follow_up: QueueMode = "all"
-) -> Inbox:
-    box = Inbox(steering=steering, follow_up=follow_up)
+) -> InputQueue:
+    box = InputQueue(steering=steering, follow_up=follow_up)
     for one in items:
         box.put(one, None)
     return box
@@ -77,7 +77,7 @@ async def test_waiting_for_steering_ends_with_steering_alone() -> None:
     heard = anyio.Event()
 
     async def listen() -> None:
-        await box.steered()
+        await box.wait_for_steering()
         heard.set()
 
     with anyio.fail_after(5):
@@ -88,25 +88,25 @@ async def test_waiting_for_steering_ends_with_steering_alone() -> None:
             await anyio.wait_all_tasks_blocked()
             assert not heard.is_set()
             box.put(item("s"), None)
-        await box.steered()
+        await box.wait_for_steering()
 
 
 async def test_steering_that_was_taken_is_not_waited_for_again() -> None:
     box = inbox(item("s"))
     box.take_steering()
     with anyio.move_on_after(0.01) as scope:
-        await box.steered()
+        await box.wait_for_steering()
     assert scope.cancelled_caught
     box.put(item("t"), None)
     box.drain()
     with anyio.move_on_after(0.01) as scope:
-        await box.steered()
+        await box.wait_for_steering()
     assert scope.cancelled_caught
 
 
 async def test_what_cannot_be_sent_stays_at_its_place_and_wakes_nobody() -> None:
     blocked = {"b"}
-    box = Inbox(
+    box = InputQueue(
         steering="all", follow_up="all", may_go=lambda one: str(one.queue_id) not in blocked
     )
     for one in (item("a"), item("b"), item("c"), item("d", "followUp")):
@@ -115,7 +115,7 @@ async def test_what_cannot_be_sent_stays_at_its_place_and_wakes_nobody() -> None
     assert (box.has_steering(), box.take_steering(), box.take_next()) == (False, (), ())
     assert [one.queue_id for one in box.held_back()] == ["b"]
     with anyio.move_on_after(0.01) as waited:
-        await box.steered()
+        await box.wait_for_steering()
     assert waited.cancelled_caught
     blocked.clear()
     assert box.take_next() == (words("b"), words("c"))

@@ -14,8 +14,8 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import FileMissing
 from agent_core.kernel.visible_text import for_model
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import Tool, ToolContext, ToolResult, text_result
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Process, Workspace
@@ -88,14 +88,16 @@ class Scene:
 
         return (*builtin_tools(), FunctionTool("look", look))
 
-    def place(self) -> Place:
+    def place(self) -> WorkspaceContext:
         workspace = Workspace(
             roots=(self.root,),
             files=DiskFiles((self.root,), self.home),
             processes=self.attempts,
             env={"PATH": "/usr/bin:/bin"},
         )
-        return Place(workspace=workspace, standing=Standing(mode="ask", fallback="rules"))
+        return WorkspaceContext(
+            workspace=workspace, permissions=PermissionState(mode="ask", fallback="rules")
+        )
 
     def changed(self) -> list[str]:
         """Give the files that are not as they were."""

@@ -10,13 +10,13 @@ import pytest
 from agent_core.kernel import JsonObject
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import AssistantMessage
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import Tool, ToolContext, ToolResult, text_result
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Process, Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from agent_core.workspace.permissions.call_permission import Containment, Mode
+from agent_core.workspace.permissions.call_permission import PolicyMode, SandboxLevel
 from tests.support.obedient_model import ObedientModel
 from tests.support.scripted_model import ScriptedModel
 from tests.support.sessions import bench
@@ -108,18 +108,18 @@ class World:
             if path.is_file() and "link" not in path.parts
         }
 
-    def place(self, mode: Mode, containment: Containment) -> Place:
+    def place(self, mode: PolicyMode, containment: SandboxLevel) -> WorkspaceContext:
         workspace = Workspace(
             roots=(self.root,),
             files=DiskFiles((self.root,), self.home),
             processes=self.attempts,
             env={"PATH": "/usr/bin:/bin"},
         )
-        standing = Standing(mode=mode, fallback="rules", containment=lambda: containment)
-        return Place(workspace=workspace, standing=standing)
+        standing = PermissionState(mode=mode, fallback="rules", containment=lambda: containment)
+        return WorkspaceContext(workspace=workspace, permissions=standing)
 
 
-async def _obey(world: World, text: str, place: Place) -> tuple[str, str]:
+async def _obey(world: World, text: str, place: WorkspaceContext) -> tuple[str, str]:
     """Let the model read a text and do all it says; gives what it and the record say, and the mode at the end."""
 
     async def look(_arguments: JsonObject, _context: ToolContext) -> ToolResult:
@@ -159,7 +159,7 @@ def is_allowed(name: str) -> bool:
     return name.startswith("work/") and not inner.startswith(guarded) and not ours
 
 
-STANDINGS: Mapping[str, tuple[Mode, Containment]] = {
+STANDINGS: Mapping[str, tuple[PolicyMode, SandboxLevel]] = {
     "ask": ("ask", "none"),
     "auto": ("auto", "full"),
     "auto uncontained": ("auto", "none"),

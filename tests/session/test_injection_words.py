@@ -10,8 +10,8 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import AssistantMessage, Message, Text
 from agent_core.resources.instructions.instruction_file import Instructions
-from agent_core.session.context import Place
-from agent_core.storage import Opened, Recovery
+from agent_core.session.context import WorkspaceContext
+from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import ToolSpec
 from agent_core.tools.builtin import builtin_tools
@@ -123,14 +123,16 @@ class Obeyed:
 
 
 async def _obey(
-    place: Place, *, entries: Sequence[AnyEntry] = (), system: str = "Be kind."
+    place: WorkspaceContext, *, entries: Sequence[AnyEntry] = (), system: str = "Be kind."
 ) -> Obeyed:
     async def prompt(_specs: Sequence[ToolSpec]) -> str:
         return system
 
     model = ObedientModel(hears=everything_in)
     store = MemoryStore()
-    opened = Opened(log=await store.create(header()), entries=tuple(entries), recovery=Recovery())
+    opened = OpenedSession(
+        log=await store.create(header()), entries=tuple(entries), recovery=Recovery()
+    )
     async with bench(
         cast("ScriptedModel", cast("object", model)),  # another model of the same port
         tools=builtin_tools(),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from agent_core.compaction import CompactionSettings, ModelFigures
+from agent_core.compaction import CompactionPolicy, ModelFigures
 from agent_core.events import (
     Budgets,
     CompactionEnded,
@@ -23,14 +23,14 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers import ModelFacts, UsageUpdate
+from agent_core.providers import ModelInfo, UsageUpdate
 from agent_core.session.context import SessionOptions
 from agent_core.storage.adapters.memory import MemoryStore
 from tests.support.scripted_model import Gate, ScriptedModel, Turn, answer, call, say
 from tests.support.sessions import Bench, bench, words
 from tests.support.tools import echo
 
-SMALL = ModelFacts(
+SMALL = ModelInfo(
     provider="scripted",
     id="model-1",
     api="embedded",
@@ -384,7 +384,7 @@ async def test_follow_ups_that_came_while_room_was_made_after_a_run_are_the_next
 
 
 async def test_a_model_may_have_figures_of_its_own() -> None:
-    own = CompactionSettings(by_model={"scripted/model-1": ModelFigures(reserve_tokens=0)})
+    own = CompactionPolicy(by_model={"scripted/model-1": ModelFigures(reserve_tokens=0)})
     full = say("done", usage=Usage(input=7_000, output=10))
     model = ScriptedModel([say(LONG), full], facts=SMALL)
     async with bench(model, options=SessionOptions(compaction=own)) as b:

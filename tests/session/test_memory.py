@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.compaction import CompactionSettings
+from agent_core.compaction import CompactionPolicy
 from agent_core.events import CompactionEnded, ErrorRaised, Notice, RetryStarted, RunEnded
 from agent_core.hooks import Compacting, CompactionCancelled, Hook, HookTable, SummaryGiven
 from agent_core.kernel import MessageId, SessionId
@@ -17,11 +17,11 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.session.context import SessionOptions
 from agent_core.session.history.entries import QUEUE, RUN
-from agent_core.session.runs.recovered_state import restore
-from agent_core.storage import Opened, Recovery, SessionLog
+from agent_core.session.runs.recovered_state import recover_state
+from agent_core.storage import OpenedSession, Recovery, SessionLog
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -36,7 +36,7 @@ from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import bench, words
 from tests.support.tools import Hold, echo
 
-SMALL = ModelFacts(
+SMALL = ModelInfo(
     provider="scripted",
     id="model-1",
     api="embedded",
@@ -83,11 +83,11 @@ class FailingLog:
         await self._inner.close()
 
 
-async def failing() -> tuple[FailingLog, Opened]:
+async def failing() -> tuple[FailingLog, OpenedSession]:
     clock = FakeClock()
     header = Header(id=SessionId("s"), at_ms=clock.now_ms(), cwd="/project")
     log = FailingLog(await MemoryStore().create(header))
-    return log, Opened(log=log, entries=(), recovery=Recovery())
+    return log, OpenedSession(log=log, entries=(), recovery=Recovery())
 
 
 async def test_the_words_are_in_the_file_before_they_are_acknowledged() -> None:
@@ -168,10 +168,10 @@ async def test_a_session_that_died_in_a_run_opens_with_every_call_answered() -> 
         await b.session.prompt("go")
         await hold.entered.wait()
         died_with = tuple(log.written)
-    assert len(restore(died_with).unanswered) == 1
+    assert len(recover_state(died_with).unanswered) == 1
     again_log, again = await failing()
     again_log.written.extend(died_with)
-    again = Opened(log=again_log, entries=died_with, recovery=Recovery())
+    again = OpenedSession(log=again_log, entries=died_with, recovery=Recovery())
     async with bench(ScriptedModel([say("on")]), opened=again) as b:
         results = [m for m in b.messages if isinstance(m, ToolResultMessage)]
         assert [(m.call_id, m.is_error) for m in results] == [("c1", True)]
@@ -193,7 +193,7 @@ async def test_words_that_waited_when_the_process_died_wait_again() -> None:
         await b.session.follow_up("later", message_id=MessageId("m2"))
         died_with = tuple(log.written)
     _, fresh = await failing()
-    again = Opened(log=fresh.log, entries=died_with, recovery=Recovery())
+    again = OpenedSession(log=fresh.log, entries=died_with, recovery=Recovery())
     async with bench(ScriptedModel([say("a"), say("b")]), opened=again) as b:
         snapshot = b.session.info.snapshot()
         assert [text_of(item.content) for item in snapshot.queue] == ["later"]
@@ -296,7 +296,7 @@ async def test_an_overflow_is_answered_by_one_compaction_and_the_run_goes_on() -
     model = ScriptedModel(
         [say(LONG), say(LONG), overflow, say("## Goal\nx"), say("made it")], facts=SMALL
     )
-    options = SessionOptions(compaction=CompactionSettings(reserve_tokens=0))
+    options = SessionOptions(compaction=CompactionPolicy(reserve_tokens=0))
     async with bench(model, options=options) as b:
         for text in ("one", "two", "three"):
             await b.session.prompt(text)
@@ -313,7 +313,7 @@ async def test_a_second_overflow_of_the_same_prompt_ends_the_run() -> None:
     model = ScriptedModel(
         [say(LONG), say(LONG), overflow, say("## Goal\nx"), overflow], facts=SMALL
     )
-    options = SessionOptions(compaction=CompactionSettings(reserve_tokens=0))
+    options = SessionOptions(compaction=CompactionPolicy(reserve_tokens=0))
     async with bench(model, options=options) as b:
         for text in ("one", "two", "three"):
             await b.session.prompt(text)
@@ -365,7 +365,7 @@ async def test_whoever_listens_first_hears_that_the_last_run_was_interrupted() -
         await gate.reached.wait()
         died_with = tuple(log.written)
     _, fresh = await failing()
-    again = Opened(log=fresh.log, entries=died_with, recovery=Recovery())
+    again = OpenedSession(log=fresh.log, entries=died_with, recovery=Recovery())
     async with bench(ScriptedModel(), opened=again) as b:
         notices = [e.text for e in b.seen() if isinstance(e, Notice)]
         assert len(notices) == 1

@@ -6,8 +6,8 @@ import pytest
 
 from agent_core.events import Notice
 from agent_core.kernel import JsonObject
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools.builtin import edit_tool, write_tool
 from agent_core.workspace import Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
@@ -24,17 +24,19 @@ def _write(path: str) -> JsonObject:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> WorkspaceContext:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.py").write_text("x = 1\n", encoding="utf-8")
     workspace = Workspace(
         roots=(tmp_path,), files=DiskFiles((tmp_path,), tmp_path), processes=NoPrograms(), env={}
     )
-    return Place(workspace=workspace, standing=Standing(mode="ask"))
+    return WorkspaceContext(workspace=workspace, permissions=PermissionState(mode="ask"))
 
 
 @pytest.mark.parametrize("name", [CYRILLIC, "src/a.py ", "src/new.py. ", "sr\u0441/b.py"])
-async def test_people_and_model_are_told_of_a_misleading_name(place: Place, name: str) -> None:
+async def test_people_and_model_are_told_of_a_misleading_name(
+    place: WorkspaceContext, name: str
+) -> None:
     edit = {"path": name, "edits": [{"oldText": "x = 2", "newText": "x = 3"}]}
     model = ScriptedModel([call("write", _write(name)), call("edit", edit), say("ok")])
     async with bench(model, tools=(write_tool(), edit_tool()), place=place) as it:
@@ -50,7 +52,7 @@ async def test_people_and_model_are_told_of_a_misleading_name(place: Place, name
     )
 
 
-async def test_nobody_is_told_of_an_ordinary_name(place: Place) -> None:
+async def test_nobody_is_told_of_an_ordinary_name(place: WorkspaceContext) -> None:
     model = ScriptedModel([call("write", _write("src/b.py")), say("ok")])
     async with bench(model, tools=(write_tool(),), place=place) as it:
         await it.session.prompt("go")

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from agent_core.events import Event, ModelChanged, SessionConfigured, ThinkingLevel
 from agent_core.kernel.errors import ModelUnknown
-from agent_core.providers import ModelFacts
-from agent_core.session.model_selection import Direction
+from agent_core.providers import ModelInfo
+from agent_core.session.model_selection import CycleDirection
 from agent_core.transcript.entries import ModelChange, ThinkingChange
 from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, OneModel, bench
@@ -20,7 +20,7 @@ TWO = replace(ONE, id="model-2", reasoning=True)
 THREE = replace(ONE, id="model-3")
 
 
-def source(*all_facts: ModelFacts) -> OneModel:
+def source(*all_facts: ModelInfo) -> OneModel:
     return OneModel(*(ScriptedModel(facts=facts) for facts in all_facts))
 
 
@@ -114,7 +114,7 @@ async def test_a_model_chosen_during_a_run_answers_the_next_request() -> None:
     ],
 )
 async def test_without_a_scope_all_that_can_be_asked_follow_one_another(
-    direction: Direction, visited: list[str]
+    direction: CycleDirection, visited: list[str]
 ) -> None:
     async with bench(ScriptedModel(), source=source(ONE, TWO, THREE)) as b:
         chosen = [await b.session.models.cycle(direction) for _ in visited]
@@ -156,7 +156,7 @@ async def test_a_scoped_name_without_a_level_leaves_the_level() -> None:
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-async def test_where_there_is_no_other_model_nothing_changes(direction: Direction) -> None:
+async def test_where_there_is_no_other_model_nothing_changes(direction: CycleDirection) -> None:
     async with bench(ScriptedModel()) as b:
         assert await b.session.models.cycle(direction) is None
         assert b.session.models.current == ONE
@@ -165,7 +165,7 @@ async def test_where_there_is_no_other_model_nothing_changes(direction: Directio
 
 @pytest.mark.parametrize(("direction", "first"), [("forward", ONE), ("backward", TWO)])
 async def test_where_no_model_is_chosen_cycling_chooses_one(
-    direction: Direction, first: ModelFacts
+    direction: CycleDirection, first: ModelInfo
 ) -> None:
     async with bench(ScriptedModel(), source=source(ONE, TWO), usable=False) as b:
         assert await b.session.models.cycle(direction) == first
@@ -176,7 +176,7 @@ class Expired(OneModel):
     """Models that all lost their keys since they were listed."""
 
     @override
-    def open(self, facts: ModelFacts) -> ScriptedModel:
+    def open(self, facts: ModelInfo) -> ScriptedModel:
         raise ModelUnknown(f"{facts.ref} has no key")
 
 

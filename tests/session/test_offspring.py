@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.kernel import EntryId, JsonValue
-from agent_core.session.history.fork import labels_of, offspring_entries
+from agent_core.session.history.fork import fork_entries, labels_of
 from agent_core.transcript import AnyEntry, CompactionEntry, CustomEntry, LabelEntry
 from tests.support.entries import AT_MS, assistant, chain, compaction, user
 
@@ -30,7 +30,7 @@ def run(entry_id: str, name: str, status: str, *, parent: str) -> CustomEntry:
 
 def made(path: list[AnyEntry]) -> tuple[AnyEntry, ...]:
     """Make one, and hold it against what every session promises."""
-    entries = offspring_entries(path, labels=labels_of(path))
+    entries = fork_entries(path, labels=labels_of(path))
     ids = [entry.id for entry in entries]
     assert len(set(ids)) == len(ids)
     assert [entry.parent for entry in entries] == [None, *ids[:-1]][: len(ids)]

@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 from agent_core.messages import CustomMessage, Message, text_of
-from agent_core.resources.instructions.system_prompt import Section
+from agent_core.resources.instructions.system_prompt import PromptSection
 from agent_core.session.input.system_prompt import (
     CHANGED,
-    Circumstances,
-    Prompted,
-    Prompting,
+    PromptCacheKey,
+    PromptUpdate,
+    SystemPromptSync,
+    announced_sections,
     prompt,
-    told_in,
 )
 from agent_core.tools import ToolSpec
 from tests.support.clock import FakeClock
 
 
-def of(**sections: str) -> tuple[Section, ...]:
-    return tuple(Section(name=name, text=text) for name, text in sections.items())
+def of(**sections: str) -> tuple[PromptSection, ...]:
+    return tuple(PromptSection(name=name, text=text) for name, text in sections.items())
 
 
 SENT = of(preamble="You are.", rules="- be", skills="one")
@@ -29,73 +29,73 @@ SENT = of(preamble="You are.", rules="- be", skills="one")
 @pytest.mark.parametrize(
     ("now", "sent", "told", "prompted"),
     [
-        pytest.param(SENT, (), {}, Prompted(system=SENT), id="the first time"),
-        pytest.param(SENT, SENT, {}, Prompted(system=SENT), id="nothing changed"),
+        pytest.param(SENT, (), {}, PromptUpdate(system=SENT), id="the first time"),
+        pytest.param(SENT, SENT, {}, PromptUpdate(system=SENT), id="nothing changed"),
         pytest.param(
             of(preamble="You are.", rules="- be", skills="two"),
             SENT,
             {},
-            Prompted(system=SENT, changed=of(skills="two")),
+            PromptUpdate(system=SENT, changed=of(skills="two")),
             id="one part changed",
         ),
         pytest.param(
             of(preamble="You are.", rules="- be", skills="two"),
             SENT,
             {"skills": "two"},
-            Prompted(system=SENT),
+            PromptUpdate(system=SENT),
             id="it was said already",
         ),
         pytest.param(
             SENT,
             SENT,
             {"skills": "two"},
-            Prompted(system=SENT, changed=of(skills="one")),
+            PromptUpdate(system=SENT, changed=of(skills="one")),
             id="it is as it was at first",
         ),
         pytest.param(
             of(preamble="You are.", rules="- be", skills="one", folders="- x"),
             SENT,
             {},
-            Prompted(system=SENT, changed=of(folders="- x")),
+            PromptUpdate(system=SENT, changed=of(folders="- x")),
             id="a part has come",
         ),
         pytest.param(
             of(preamble="You are.", rules="- be"),
             SENT,
             {},
-            Prompted(system=of(preamble="You are.", rules="- be")),
+            PromptUpdate(system=of(preamble="You are.", rules="- be")),
             id="a part has gone: all of it anew",
         ),
         pytest.param(
             of(preamble="I am.", rules="- be", skills="one"),
             SENT,
             {},
-            Prompted(system=of(preamble="I am.", rules="- be", skills="one")),
+            PromptUpdate(system=of(preamble="I am.", rules="- be", skills="one")),
             id="the part without a name has changed: all of it anew",
         ),
         pytest.param(
             SENT,
             (),
             {"skills": "old", "folders": "- x"},
-            Prompted(system=SENT, changed=of(skills="one", folders="(nothing any more)")),
+            PromptUpdate(system=SENT, changed=of(skills="one", folders="(nothing any more)")),
             id="sent anew, while the conversation says otherwise",
         ),
         pytest.param(
             SENT,
             (),
             {"folders": "(nothing any more)"},
-            Prompted(system=SENT),
+            PromptUpdate(system=SENT),
             id="that it has gone was said",
         ),
     ],
 )
 def test_what_is_sent_and_what_is_said(
-    now: tuple[Section, ...],
-    sent: tuple[Section, ...],
+    now: tuple[PromptSection, ...],
+    sent: tuple[PromptSection, ...],
     told: dict[str, str],
-    prompted: Prompted,
+    prompted: PromptUpdate,
 ) -> None:
-    assert prompt(now, sent=sent, told=told) == prompted
+    assert prompt(now, sent=sent, announced=told) == prompted
 
 
 class Book:
@@ -103,10 +103,10 @@ class Book:
 
     def __init__(self) -> None:
         self.now = SENT
-        self.prompting = Prompting(sections=self.sections, clock=FakeClock())
+        self.prompting = SystemPromptSync(sections=self.sections, clock=FakeClock())
         self.conversation: list[Message] = []
 
-    async def sections(self, specs: Sequence[ToolSpec]) -> tuple[Section, ...]:
+    async def sections(self, specs: Sequence[ToolSpec]) -> tuple[PromptSection, ...]:
         return self.now
 
     async def run(
@@ -115,7 +115,7 @@ class Book:
         system, said = await self.prompting.of_run(
             (),
             conversation=self.conversation,
-            now=Circumstances(model=model, trusted=trusted, roots=roots),
+            now=PromptCacheKey(model=model, trusted=trusted, roots=roots),
         )
         self.conversation.extend(said)
         return system
@@ -130,7 +130,7 @@ async def test_over_several_runs_the_prompt_stays_and_each_change_is_said_once()
     assert isinstance(said, CustomMessage)
     assert (said.custom_type, said.display) == (CHANGED, False)
     assert text_of(said.content).endswith("<skills>\ntwo\n</skills>")
-    assert told_in(book.conversation) == {"skills": "two"}
+    assert announced_sections(book.conversation) == {"skills": "two"}
 
 
 @pytest.mark.parametrize("other", [{"model": "c/d"}, {"trusted": False}, {"roots": (Path("/x"),)}])
@@ -149,4 +149,4 @@ async def test_what_a_compaction_summed_up_is_said_again() -> None:
     _ = await book.run()
     book.conversation.clear()
     assert await book.run() == first
-    assert told_in(book.conversation) == {"skills": "two"}
+    assert announced_sections(book.conversation) == {"skills": "two"}

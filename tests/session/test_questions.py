@@ -20,7 +20,7 @@ from agent_core.events import (
 from agent_core.kernel import ItemId, SessionId
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.session.redaction import EventRedaction
 from agent_core.tools import text_result
 from agent_core.transcript.entries import CustomEntry
@@ -134,7 +134,7 @@ async def test_a_cancelled_run_withdraws_its_question() -> None:
 
 
 async def test_where_nobody_is_to_be_asked_the_defaults_count_at_once() -> None:
-    standing = Standing(mode="yolo", fallback="rules")
+    standing = PermissionState(mode="yolo", fallback="rules")
     async with bench(asks(), tools=[asking(SURE)], standing=standing) as it:
         await it.session.prompt("go")
         assert not [one for one in await it.idle() if isinstance(one, QuestionRequested)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.events import CustomMark, Delivery, QueueItem
+from agent_core.events import Delivery, InjectedBy, QueueItem
 from agent_core.kernel import QueueId
 from agent_core.kernel.errors import QueueStale, UsageError
 from agent_core.messages import Text
@@ -20,7 +20,7 @@ from agent_core.session.input.queue_edit import (
 def item(name: str, *, custom: bool = False) -> QueueItem:
     """Make words that wait: those whose name begins with an `s` steer."""
     delivery: Delivery = "steer" if name.startswith("s") else "followUp"
-    mark = CustomMark(custom_type="test") if custom else None
+    mark = InjectedBy(custom_type="test") if custom else None
     content = (Text(text=name),)
     return QueueItem(
         queue_id=QueueId(name), delivery=delivery, content=content, at_ms=0, custom=mark

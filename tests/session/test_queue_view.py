@@ -14,7 +14,7 @@ from agent_core.kernel.errors import QueueFull, QueueStale
 from agent_core.messages import Text, UserMessage
 from agent_core.session.input.queue import QUEUE_LIMIT
 from agent_core.session.input.queue_edit import Move, QueueOp, Remove, Replace, SendNow, Steer
-from agent_core.session.runs.recovered_state import restore
+from agent_core.session.runs.recovered_state import recover_state
 from tests.support.scripted_model import Gate, ScriptedModel, say
 from tests.support.sessions import Bench, bench, words
 from tests.support.sizes import at_size
@@ -65,7 +65,7 @@ async def test_a_changed_queue_is_told_kept_and_said_in_its_new_order() -> None:
         assert queued(b) == ["c", "B"]
         told = [e for e in b.seen() if isinstance(e, QueueChanged)][-1]
         assert told.queue == left
-        kept = restore(b.session.info.entries).waiting
+        kept = recover_state(b.session.info.entries).waiting
         assert [one.item for one in kept] == list(left)
         gate.release()
         await b.idle()
@@ -194,5 +194,5 @@ async def test_an_edit_races_a_run_that_takes_and_every_word_is_said_once_or_not
         await b.idle()
         heard = [text.lower() for text in said(b)[1:]]
         assert sorted(heard) == sorted(set(names) - removed)
-        restored = restore(b.session.info.entries)
+        restored = recover_state(b.session.info.entries)
         assert (restored.waiting, b.session.queue.items) == ([], ())

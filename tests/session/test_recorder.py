@@ -10,9 +10,9 @@ from agent_core.events import ErrorRaised, Notice
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import StorageError, StorageUnavailable
 from agent_core.session.context import SessionOptions
-from agent_core.session.history.entries import Draft
+from agent_core.session.history.entries import EntryFactory
 from agent_core.session.history.recorder import TRY_AGAIN_S, Durability, Recorder
-from agent_core.storage import Opened, Recovery, SessionLog, SessionStore
+from agent_core.storage import OpenedSession, Recovery, SessionLog, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import AnyEntry, ColdEntry, Header, Transcript, WholeEntry
@@ -185,7 +185,7 @@ async def test_a_disk_that_failed_is_tried_again_until_it_works(store: SessionSt
 
 async def test_a_session_says_when_what_waited_for_the_disk_is_saved() -> None:
     log = Log(await MemoryStore().create(header()))
-    opened = Opened(log=log, entries=(), recovery=Recovery())
+    opened = OpenedSession(log=log, entries=(), recovery=Recovery())
     hold = Hold(kind="read")
     model = ScriptedModel([call("hold"), say("done")])
     async with bench(model, opened=opened, tools=[hold.tool]) as b:
@@ -219,6 +219,6 @@ def test_entries_are_forced_to_the_disk_with_runs_unless_it_is_said_otherwise() 
     assert SessionOptions().durability == "run"
 
 
-def _as_it_is(given: AnyEntry) -> Draft:
+def _as_it_is(given: AnyEntry) -> EntryFactory:
     """Draft an entry that is made already."""
     return lambda _entry, _parent, _at_ms: given

@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.session.tools.redacted_processes import RedactedProcesses
-from agent_core.workspace import Killed, Process, ProcessEnd
+from agent_core.workspace import KillReport, Process, ProcessEnd
 
 SECRET = "held-Value-0123456789"
 
@@ -25,8 +25,8 @@ class _Printed:
     async def wait(self) -> ProcessEnd:
         return ProcessEnd(exit_code=0)
 
-    async def end(self, *, grace_s: float) -> Killed:
-        return Killed(pids=(), survivors=())
+    async def end(self, *, grace_s: float) -> KillReport:
+        return KillReport(pids=(), survivors=())
 
 
 class _Printing:

@@ -7,24 +7,24 @@ import pytest
 
 from agent_core.events import Delivery, QueueItem
 from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId
-from agent_core.loop import Words
+from agent_core.loop import UserInput
 from agent_core.messages import StopReason, Text, Usage
 from agent_core.session.history.entries import (
-    Draft,
+    EntryFactory,
+    input_entries,
     message_entry,
     prompt_entries,
     queued_entry,
     run_ended_entry,
     run_started_entry,
-    said_entries,
     unqueued_entries,
 )
-from agent_core.session.runs.recovered_state import Restored, Waiting, restore
+from agent_core.session.runs.recovered_state import RecoveredState, UndeliveredInput, recover_state
 from agent_core.transcript.entries import AnyEntry, CompactionEntry, CustomEntry
 from tests.support.entries import AT_MS, assistant, call, compaction, result, user
 
 
-def written(*drafts: Draft | AnyEntry) -> list[AnyEntry]:
+def written(*drafts: EntryFactory | AnyEntry) -> list[AnyEntry]:
     """Number drafts as the recorder does."""
     entries: list[AnyEntry] = []
     for number, draft in enumerate(drafts):
@@ -33,18 +33,20 @@ def written(*drafts: Draft | AnyEntry) -> list[AnyEntry]:
     return entries
 
 
-def prompt(run: str, text: str = "go", message_id: str | None = None) -> tuple[Draft, ...]:
+def prompt(run: str, text: str = "go", message_id: str | None = None) -> tuple[EntryFactory, ...]:
     known = MessageId(message_id) if message_id else None
-    words = Words(content=(Text(text=text),), delivery="prompt", message_id=known)
+    words = UserInput(content=(Text(text=text),), delivery="prompt", message_id=known)
     return prompt_entries(words, RunId(run))
 
 
-def queued(name: str, message_id: str | None = None, *, delivery: Delivery = "steer") -> Waiting:
+def queued(
+    name: str, message_id: str | None = None, *, delivery: Delivery = "steer"
+) -> UndeliveredInput:
     item = QueueItem(queue_id=QueueId(name), delivery=delivery, content=(Text(text=name),), at_ms=7)
-    return Waiting(item=item, message_id=MessageId(message_id) if message_id else None)
+    return UndeliveredInput(item=item, message_id=MessageId(message_id) if message_id else None)
 
 
-def put(waiting: Waiting) -> Draft:
+def put(waiting: UndeliveredInput) -> EntryFactory:
     return queued_entry(waiting.item, waiting.message_id)
 
 
@@ -53,24 +55,24 @@ def note(kind: str, data: JsonValue) -> CustomEntry:
 
 
 def test_an_empty_session_has_nothing_to_restore() -> None:
-    assert restore(()) == Restored()
+    assert recover_state(()) == RecoveredState()
 
 
 def test_a_run_that_ended_is_known_by_its_message_and_not_interrupted() -> None:
     path = written(*prompt("r1", message_id="m1"), run_ended_entry(RunId("r1"), "completed"))
-    assert restore(path) == Restored(runs={MessageId("m1"): RunId("r1")})
+    assert recover_state(path) == RecoveredState(runs={MessageId("m1"): RunId("r1")})
 
 
 def test_a_run_that_never_ended_was_interrupted() -> None:
     path = written(
         *prompt("r1"), run_ended_entry(RunId("r1"), "failed"), run_started_entry(RunId("r2"))
     )
-    assert restore(path) == Restored(interrupted=RunId("r2"))
+    assert recover_state(path) == RecoveredState(interrupted=RunId("r2"))
 
 
 def test_the_end_of_another_run_ends_nothing() -> None:
     path = written(*prompt("r1"), run_ended_entry(RunId("r0"), "completed"))
-    assert restore(path).interrupted == "r1"
+    assert recover_state(path).interrupted == "r1"
 
 
 def test_calls_of_the_last_answer_without_a_result_are_unanswered() -> None:
@@ -80,34 +82,34 @@ def test_calls_of_the_last_answer_without_a_result_are_unanswered() -> None:
         message_entry(assistant(first, second, third, stop_reason="tool_use")),
         message_entry(result("x", call_id="c2")),
     )
-    assert restore(path).unanswered == [first, third]
+    assert recover_state(path).unanswered == [first, third]
 
 
 @pytest.mark.parametrize("stop_reason", ["error", "aborted"])
 def test_a_broken_answer_expects_no_results(stop_reason: StopReason) -> None:
     path = written(message_entry(assistant(call("read"), stop_reason=stop_reason)))
-    assert restore(path).unanswered == []
+    assert recover_state(path).unanswered == []
 
 
 def test_words_wait_until_they_are_said_given_back_or_dropped() -> None:
     said, back, still = queued("a", "m1"), queued("b"), queued("c", "m3", delivery="followUp")
-    words = Words(content=said.item.content, delivery="steer", queue_id=said.item.queue_id)
+    words = UserInput(content=said.item.content, delivery="steer", queue_id=said.item.queue_id)
     path = written(
         put(said),
         put(back),
         put(still),
-        *said_entries(words),
+        *input_entries(words),
         *unqueued_entries([back.item], "returned"),
     )
-    restored = restore(path)
+    restored = recover_state(path)
     assert restored.waiting == [still]
     assert restored.runs == {MessageId("m1"): None, MessageId("m3"): None}
 
 
 def test_whose_words_wait_is_kept() -> None:
     waiting = queued("q1")
-    ours = Waiting(item=replace(waiting.item, source="program"), message_id=None)
-    restored = restore(written(put(waiting), put(ours)))
+    ours = UndeliveredInput(item=replace(waiting.item, source="program"), message_id=None)
+    restored = recover_state(written(put(waiting), put(ours)))
     assert [one.item.source for one in restored.waiting] == ["person", "program"]
 
 
@@ -117,7 +119,7 @@ def test_usage_adds_up_and_the_context_is_as_the_last_answer_said() -> None:
         message_entry(assistant("b", usage=Usage(input=20, output=5))),
         message_entry(assistant("no count")),
     )
-    restored = restore(path)
+    restored = recover_state(path)
     assert (restored.usage, restored.context_used) == (Usage(input=30, output=10), 25)
 
 
@@ -132,10 +134,10 @@ def test_after_a_compaction_nobody_knows_the_context_yet_and_the_summary_was_pai
         usage=Usage(input=3),
     )
     path = written(message_entry(assistant("a", usage=Usage(input=10, output=5))), paid)
-    restored = restore(path)
+    restored = recover_state(path)
     assert (restored.usage, restored.context_used) == (Usage(input=13, output=5), None)
     free = compaction("c", parent="e0", first_kept="e0")
-    assert restore([*path, free]).usage == restored.usage
+    assert recover_state([*path, free]).usage == restored.usage
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_after_a_compaction_nobody_knows_the_context_yet_and_the_summary_was_pai
 )
 def test_an_entry_that_makes_no_sense_changes_nothing(entry: CustomEntry) -> None:
     path = written(*prompt("r1", message_id="m1"), message_entry(user("x")))
-    assert restore([*path, entry]) == restore(path)
+    assert recover_state([*path, entry]) == recover_state(path)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +172,8 @@ def test_waiting_words_survive_an_odd_field(odd: Mapping[str, JsonValue]) -> Non
         "messageId": None,
         "at": 7,
     }
-    (waiting,) = restore([note("tiller.queue", sound | dict(odd))]).waiting
-    assert waiting == Waiting(
+    (waiting,) = recover_state([note("tiller.queue", sound | dict(odd))]).waiting
+    assert waiting == UndeliveredInput(
         item=QueueItem(
             queue_id=QueueId("q1"),
             delivery="followUp",

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import DiskLookout
-from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.session.changes.checkpoints.restore import OnConflict
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import ToolContext, ToolResult, text_result
-from agent_core.workspace import NO_NEEDS, FileText, Killed, ProcessEnd, Workspace
+from agent_core.workspace import NO_NEEDS, FileText, KillReport, ProcessEnd, Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.fast_folder import fast_folder
@@ -50,8 +50,8 @@ class Ended:
     async def wait(self) -> ProcessEnd:
         return ProcessEnd(exit_code=0)
 
-    async def end(self, *, grace_s: float) -> Killed:
-        return Killed(pids=(), survivors=())
+    async def end(self, *, grace_s: float) -> KillReport:
+        return KillReport(pids=(), survivors=())
 
 
 class Commands:
@@ -229,12 +229,15 @@ def keystrokes_in(picture: Picture) -> set[str]:
 async def scene(seed: int) -> AsyncGenerator[tuple[History, Bench]]:
     with fast_folder() as root:
         history = History(root, random.Random(seed))  # noqa: S311 - not for secrets
-        contents = MemoryContents()
+        contents = MemoryBlobStore()
         disk = DiskFiles((root,), root)
-        lookout = DiskLookout((root,), contents, DiskProcesses(), env={})
+        lookout = DiskChangeDetector((root,), contents, DiskProcesses(), env={})
         workspace = Workspace(roots=(root,), files=disk, processes=Commands(history), env={})
-        place = Place(
-            workspace=workspace, raw=disk, lookout=lookout, standing=Standing(mode="yolo")
+        place = WorkspaceContext(
+            workspace=workspace,
+            raw=disk,
+            detector=lookout,
+            permissions=PermissionState(mode="yolo"),
         )
 
         async def work(arguments: JsonObject, context: ToolContext) -> ToolResult:

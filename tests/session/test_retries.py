@@ -11,7 +11,7 @@ from agent_core.kernel.errors import (
 )
 from agent_core.messages import UserMessage
 from agent_core.session.context import SessionOptions
-from agent_core.session.runs.continuation import RetrySettings
+from agent_core.session.runs.retry_policy import RetryOptions
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.sessions import bench
 
@@ -55,7 +55,7 @@ async def test_a_longer_wait_than_allowed_ends_the_run_and_names_the_time() -> N
 
 async def test_retries_are_bounded() -> None:
     model = ScriptedModel([server_error()] * 4)
-    options = SessionOptions(retry=RetrySettings(max_retries=3))
+    options = SessionOptions(retry=RetryOptions(max_retries=3))
     async with bench(model, options=options) as b:
         await b.session.prompt("go")
         events = await b.idle()

@@ -6,7 +6,7 @@ import anyio
 import pytest
 from typing_extensions import override
 
-from agent_core.compaction import CompactionSettings
+from agent_core.compaction import CompactionPolicy
 from agent_core.events import (
     CompactionEnded,
     RetryEnded,
@@ -17,9 +17,14 @@ from agent_core.events import (
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Usage
-from agent_core.providers import ModelFacts, TextDelta
+from agent_core.providers import ModelInfo, TextDelta
 from agent_core.session.context import SessionOptions
-from agent_core.session.runs.continuation import Failed, RetryAfter, RetrySettings, decide
+from agent_core.session.runs.retry_policy import (
+    AttemptFailed,
+    RetryAfter,
+    RetryOptions,
+    next_action,
+)
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import (
     AnyEntry,
@@ -33,7 +38,7 @@ from tests.support.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.sessions import Bench, bench, words
 from tests.support.tools import echo
 
-SMALL = ModelFacts(
+SMALL = ModelInfo(
     provider="scripted",
     id="model-1",
     api="embedded",
@@ -58,11 +63,15 @@ def told(b: Bench, *kinds: type) -> list[Any]:
 
 
 def test_the_waits_double_from_two_seconds_to_a_minute() -> None:
-    patient = RetrySettings(max_retries=10)
+    patient = RetryOptions(max_retries=10)
     waits: list[float] = []
     for tries in range(7):
-        step = decide(
-            Failed(error=DOWN), tries=tries, compacted=False, auto_compact=True, settings=patient
+        step = next_action(
+            AttemptFailed(error=DOWN),
+            tries=tries,
+            compacted=False,
+            auto_compact=True,
+            settings=patient,
         )
         assert isinstance(step, RetryAfter)
         waits.append(step.delay_s)
@@ -70,7 +79,7 @@ def test_the_waits_double_from_two_seconds_to_a_minute() -> None:
 
 
 def test_unless_set_otherwise_there_are_three() -> None:
-    assert RetrySettings() == RetrySettings(
+    assert RetryOptions() == RetryOptions(
         enabled=True, max_retries=3, base_delay_ms=2_000, max_delay_ms=60_000
     )
 
@@ -201,7 +210,7 @@ async def test_an_overflow_without_a_summary_leaves_the_attempt_out_and_the_sess
 ):
     store = MemoryStore()
     model = ScriptedModel([say(LONG), say(LONG), FULL, UNKNOWN, say("on we go")], facts=SMALL)
-    options = SessionOptions(compaction=CompactionSettings(reserve_tokens=0))
+    options = SessionOptions(compaction=CompactionPolicy(reserve_tokens=0))
     async with bench(model, store=store, options=options) as b:
         await talk(b, "one", "two", "three")
         (ended,) = told(b, CompactionEnded)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunk_tracker import FileReview
 from agent_core.changes.history.hunks import Hunk
 from agent_core.events import ChangeCounts, ChangesUpdated, EditApplied, EditRejected, RunEnded
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import UsageError
-from agent_core.session.changes.review import MOST_NOTE_BYTES, Wish
-from agent_core.storage import Opened, Recovery
+from agent_core.session.changes.review import MOST_NOTE_BYTES, ReviewRequest
+from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import CustomEntry, Header
 from tests.support.file_tools import ROOT, Desk, desk
@@ -24,22 +24,22 @@ async def hunks(d: Desk, path: Path = A) -> tuple[Hunk, ...]:
     return (await file(d, path)).hunks
 
 
-async def file(d: Desk, path: Path = A) -> FileNow:
+async def file(d: Desk, path: Path = A) -> FileReview:
     found = await d.session.changes.at(path)
     assert found is not None
     return found
 
 
-async def decide(d: Desk, *wishes: Wish, note: str | None = None) -> list[str]:
+async def decide(d: Desk, *wishes: ReviewRequest, note: str | None = None) -> list[str]:
     return [one.status for one in await d.session.changes.resolve(wishes, note=note)]
 
 
-def reject(one: Hunk) -> Wish:
-    return Wish(action="reject", hunk=one.id)
+def reject(one: Hunk) -> ReviewRequest:
+    return ReviewRequest(action="reject", hunk=one.id)
 
 
-def accept(one: Hunk) -> Wish:
-    return Wish(action="accept", hunk=one.id)
+def accept(one: Hunk) -> ReviewRequest:
+    return ReviewRequest(action="accept", hunk=one.id)
 
 
 # ------------------------------------------------------------------ counting
@@ -114,7 +114,7 @@ async def test_a_checkpoint_takes_a_rejection_back_with_files_that_it_deleted() 
     async with desk({"a.py": TEXT, "gone.py": "x\n"}) as d:
         await d.run(("write", "a.py", EDITED), ("make", "new.py", "n\n"), ("delete", "gone.py"))
         edited = d.texts()
-        everything = Wish(action="reject", change_set=d.session.id)
+        everything = ReviewRequest(action="reject", change_set=d.session.id)
         assert await decide(d, everything) == ["done"]
         assert d.texts() == {"a.py": TEXT, "gone.py": "x\n"}
         before = d.session.checkpoints.all[-1]
@@ -139,7 +139,7 @@ async def test_what_was_accepted_waits_no_more() -> None:
     async with desk({"a.py": TEXT}) as d:
         await d.run(("write", "a.py", EDITED))
         first, second, third = await hunks(d)
-        assert await decide(d, accept(first), Wish(action="reviewed", hunk=second.id)) == [
+        assert await decide(d, accept(first), ReviewRequest(action="reviewed", hunk=second.id)) == [
             "done", "done",
         ]  # fmt: skip
         assert [one.state for one in await hunks(d)] == ["accepted", "accepted", "pending"]
@@ -157,9 +157,9 @@ async def test_everything_of_a_file_or_a_change_set_goes_at_once(by: str) -> Non
         await d.run(("write", "a.py", EDITED), ("make", "new.py", "x\n"))
         names = {"run": d.session.changes.log.all[0].run, "session": d.session.id}
         wish = (
-            Wish(action="reject", file=A)
+            ReviewRequest(action="reject", file=A)
             if by == "file"
-            else Wish(action="reject", change_set=names[by])
+            else ReviewRequest(action="reject", change_set=names[by])
         )
         assert await decide(d, wish) == ["done"]
         left = {"a.py": TEXT, "new.py": "x\n"} if by == "file" else {"a.py": TEXT}
@@ -181,8 +181,8 @@ async def test_deleted_and_moved_files_come_back() -> None:
     async with desk(dict(before)) as d:
         await d.run(("delete", "gone.py"), ("move", "old.py", "new.py"))
         wishes = (
-            Wish(action="reject", file=ROOT / "gone.py"),
-            Wish(action="reject", file=ROOT / "new.py"),
+            ReviewRequest(action="reject", file=ROOT / "gone.py"),
+            ReviewRequest(action="reject", file=ROOT / "new.py"),
         )
         assert await decide(d, *wishes) == ["done", "done"]
         assert d.texts() == before
@@ -218,7 +218,10 @@ async def test_a_file_that_is_gone_has_nothing_to_reject() -> None:
         await d.run(("write", "a.py", EDITED))
         first, *_ = await hunks(d)
         d.user("a.py", None)
-        assert await decide(d, reject(first), Wish(action="reject", file=A)) == ["gone", "gone"]
+        assert await decide(d, reject(first), ReviewRequest(action="reject", file=A)) == [
+            "gone",
+            "gone",
+        ]
         assert d.texts() == {}
 
 
@@ -239,9 +242,9 @@ async def test_a_later_edit_of_the_same_lines_takes_the_place_of_the_earlier() -
 async def test_what_nobody_knows_is_gone() -> None:
     async with desk({"a.py": TEXT}) as d:
         wishes = (
-            Wish(action="reject", hunk="none"),
-            Wish(action="accept", file=ROOT / "a\nb"),
-            Wish(action="accept", change_set="x" * 10_000),
+            ReviewRequest(action="reject", hunk="none"),
+            ReviewRequest(action="accept", file=ROOT / "a\nb"),
+            ReviewRequest(action="accept", change_set="x" * 10_000),
         )
         assert await decide(d, *wishes) == ["gone"] * 3
 
@@ -271,7 +274,7 @@ async def test_hostile_names_are_names(name: str) -> None:
 async def test_a_session_that_is_opened_again_knows_all_of_it() -> None:
     store = MemoryStore()
     log = await store.create(Header(id=SessionId("s-1"), at_ms=0, cwd=str(ROOT)))
-    begun = Opened(log=log, entries=(), recovery=Recovery())
+    begun = OpenedSession(log=log, entries=(), recovery=Recovery())
     async with desk({"a.py": TEXT}, opened=begun) as d:
         await d.run(("write", "a.py", EDITED))
         first, second, third = await hunks(d)

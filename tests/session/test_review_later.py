@@ -7,12 +7,12 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.folder_store import FolderContents
-from agent_core.changes.decisions import Queued, encode_queued, encode_settled, queued_in
+from agent_core.changes.adapters.folder_store import FolderBlobStore
+from agent_core.changes.decisions import QueuedRejection, encode_queued, encode_settled, queued_in
 from agent_core.events import ChangeCounts, EditRejected, Notice
 from agent_core.kernel import SessionId
-from agent_core.session.changes.review import Wish
-from agent_core.storage import Opened, Recovery
+from agent_core.session.changes.review import ReviewRequest
+from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript.entries import CustomEntry, Header
 from tests.support.clock import FakeClock
@@ -28,17 +28,17 @@ class Machine:
     """A process that dies while a rejection waits for the end of a run."""
 
     def __init__(self, folder: Path) -> None:
-        self.contents = FolderContents(folder / "blobs")
+        self.contents = FolderBlobStore(folder / "blobs")
         self.store = JsonlStore(folder / "sessions", FakeClock())
         self.left = b""
         self.file = folder
 
-    async def live(self, wish: Callable[[Desk], Wish] | None = None) -> str:
+    async def live(self, wish: Callable[[Desk], ReviewRequest] | None = None) -> str:
         """Let it go on to its end all the same; gives what the file is then. `left` is what a dead one would have left."""
         log = await self.store.create(Header(id=SessionId("s-1"), at_ms=1, cwd=str(ROOT)))
         assert log.location is not None
         self.file = log.location
-        opened = Opened(log=log, entries=(), recovery=Recovery())
+        opened = OpenedSession(log=log, entries=(), recovery=Recovery())
         async with desk({"a.py": TEXT}, contents=self.contents, opened=opened) as d:
             d.bench.model.add(*does(("write", "a.py", EDITED), ("await", GO_ON)))
             _ = await d.session.prompt("go")
@@ -46,7 +46,7 @@ class Machine:
                 await until(lambda: d.session.changes.counts.unreviewed == 2)
                 found = await d.session.changes.at(A)
                 assert found is not None
-                chosen = wish(d) if wish else Wish(action="reject", hunk=found.hunks[1].id)
+                chosen = wish(d) if wish else ReviewRequest(action="reject", hunk=found.hunks[1].id)
                 async with anyio.create_task_group() as group:
 
                     async def decide() -> None:
@@ -61,7 +61,7 @@ class Machine:
             _ = await d.bench.idle()
             return d.texts()["a.py"]
 
-    async def reopened(self) -> Opened:
+    async def reopened(self) -> OpenedSession:
         """Open what the dead process left."""
         await to_thread.run_sync(self.file.write_bytes, self.left)
         return await self.store.open(SessionId("s-1"))
@@ -124,7 +124,7 @@ async def test_it_is_done_by_the_next_process(tmp_path: Path) -> None:
 
 async def test_a_whole_file_waits_as_well(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
-    assert await machine.live(lambda _: Wish(action="reject", file=A)) == TEXT
+    assert await machine.live(lambda _: ReviewRequest(action="reject", file=A)) == TEXT
     async with desk(
         {"a.py": EDITED}, contents=machine.contents, opened=await machine.reopened()
     ) as d:
@@ -163,11 +163,11 @@ async def test_a_session_file_that_ends_after_any_line_does_what_it_knows(tmp_pa
     assert not done[-1]
 
 
-QUEUED = Queued(id="q1", path=A, hunks=("h1", "h2"), whole=True, note="n", at_ms=7)
+QUEUED = QueuedRejection(id="q1", path=A, hunks=("h1", "h2"), whole=True, note="n", at_ms=7)
 
 
 def test_what_waits_is_read_as_it_was_written() -> None:
-    plain = Queued(id="q2", path=A, hunks=())
+    plain = QueuedRejection(id="q2", path=A, hunks=())
     told = [encode_queued(QUEUED), encode_queued(plain)]
     assert queued_in(told) == {"q1": QUEUED, "q2": plain}
     assert queued_in([*told, encode_settled(QUEUED, "done")]) == {"q2": plain}
@@ -209,7 +209,7 @@ async def test_a_deleted_file_comes_back_byte_for_byte(data: bytes) -> None:
         d.files.put(path, data)
         await d.run(("delete", "deep/odd.txt"))
         assert path not in d.files.contents()
-        (end,) = await d.session.changes.resolve((Wish(action="reject", file=path),))
+        (end,) = await d.session.changes.resolve((ReviewRequest(action="reject", file=path),))
         assert (end.status, end.why) == ("done", None)
         assert d.files.contents()[path] == data
         assert d.session.changes.counts == ChangeCounts()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import text_result
 from agent_core.tools.builtin import find_tool, grep_tool, ls_tool, read_tool
 from agent_core.workspace import Workspace
@@ -22,7 +22,7 @@ GREP = call("grep", {"pattern": "KEY"})
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> WorkspaceContext:
     for name in (".env", "prod.env", ".aws/config"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -34,12 +34,12 @@ def place(tmp_path: Path) -> Place:
         processes=NoPrograms(),
         env={"PATH": "/usr/bin:/bin"},
     )
-    return Place(workspace=workspace, standing=Standing(mode="ask"))
+    return WorkspaceContext(workspace=workspace, permissions=PermissionState(mode="ask"))
 
 
 @pytest.mark.parametrize("path", [".env", "linked"])
 async def test_a_file_that_a_person_let_it_read_is_searched_from_then_on(
-    place: Place, path: str
+    place: WorkspaceContext, path: str
 ) -> None:
     model = ScriptedModel([GREP, call("read", {"path": path}), GREP, say("ok")])
     async with bench(model, tools=TOOLS, place=place, clock=HeldClock()) as it:
@@ -55,7 +55,7 @@ async def test_a_file_that_a_person_let_it_read_is_searched_from_then_on(
         assert place.secrets.allowed == {place.workspace.root / ".env"}
 
 
-async def test_a_no_opens_nothing(place: Place) -> None:
+async def test_a_no_opens_nothing(place: WorkspaceContext) -> None:
     model = ScriptedModel([call("read", {"path": ".env"}), GREP, say("ok")])
     async with bench(model, tools=TOOLS, place=place, clock=HeldClock()) as it:
         await it.session.prompt("go")
@@ -66,7 +66,7 @@ async def test_a_no_opens_nothing(place: Place) -> None:
 
 
 async def test_a_search_that_names_a_secret_folder_is_asked_about_and_then_done(
-    place: Place,
+    place: WorkspaceContext,
 ) -> None:
     model = ScriptedModel([call("grep", {"pattern": "KEY", "path": ".aws"}), say("ok")])
     async with bench(model, tools=TOOLS, place=place, clock=HeldClock()) as it:
@@ -77,7 +77,9 @@ async def test_a_search_that_names_a_secret_folder_is_asked_about_and_then_done(
 
 
 @pytest.mark.parametrize("tool", ["ls", "find"])
-async def test_a_yes_to_names_is_no_yes_to_what_is_in_the_files(place: Place, tool: str) -> None:
+async def test_a_yes_to_names_is_no_yes_to_what_is_in_the_files(
+    place: WorkspaceContext, tool: str
+) -> None:
     model = ScriptedModel([call(tool, {"path": ".aws", "pattern": "*"}), GREP, say("ok")])
     async with bench(model, tools=TOOLS, place=place, clock=HeldClock()) as it:
         await it.session.prompt("go")
@@ -91,7 +93,7 @@ async def test_a_yes_to_names_is_no_yes_to_what_is_in_the_files(place: Place, to
 
 @pytest.mark.parametrize("way", ["read", "open", "buffers"])
 async def test_a_tool_that_does_not_say_what_it_reads_gets_no_secret_file(
-    place: Place, way: str
+    place: WorkspaceContext, way: str
 ) -> None:
     async def work(_arguments, context):
         path = await context.files.resolve(".env", "read")
@@ -113,11 +115,11 @@ async def test_a_tool_that_does_not_say_what_it_reads_gets_no_secret_file(
             assert "Use the tool `read` on it, which asks" in it.results()[0]
 
 
-async def test_another_session_is_asked_again(place: Place) -> None:
+async def test_another_session_is_asked_again(place: WorkspaceContext) -> None:
     model = ScriptedModel([call("read", {"path": ".env"}), say("ok")])
     async with bench(model, tools=TOOLS, place=place, clock=HeldClock()) as it:
         await it.session.prompt("go")
         it.session.permissions.answer((await asked(it)).request, "allowOnce")
         assert await ended(it) == ["ok"]
         assert "KEY=of .env" in it.results()[0]
-    assert Place(workspace=place.workspace).secrets.allowed == frozenset()
+    assert WorkspaceContext(workspace=place.workspace).secrets.allowed == frozenset()

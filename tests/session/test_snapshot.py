@@ -19,7 +19,7 @@ from agent_core.events import (
     RetryStarted,
     RunEnded,
     RunStarted,
-    SessionState,
+    SessionStateChanged,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -38,7 +38,7 @@ from agent_core.session.snapshot import (
     TAIL_CHARS,
     Activities,
     ItemView,
-    Picture,
+    SnapshotBuilder,
 )
 
 RUN, TURN, CALL = RunId("r"), TurnId("t"), ToolCallId("c")
@@ -58,21 +58,21 @@ def output(text: str, item: str = "c") -> ToolOutputDelta:
     return ToolOutputDelta(run=RUN, turn=TURN, item=ItemId(item), text=text)
 
 
-def picture(*events: Event) -> Picture:
-    made = Picture()
-    made.see(STARTED, 5)
+def picture(*events: Event) -> SnapshotBuilder:
+    made = SnapshotBuilder()
+    made.apply(STARTED, 5)
     for event in events:
-        made.see(event, 6)
+        made.apply(event, 6)
     return made
 
 
-def items(made: Picture) -> tuple[ItemView, ...]:
+def items(made: SnapshotBuilder) -> tuple[ItemView, ...]:
     assert made.run is not None
     return made.run.items
 
 
 def test_without_a_run_there_is_nothing_to_see() -> None:
-    assert Picture().run is None
+    assert SnapshotBuilder().run is None
 
 
 def test_a_run_is_seen_from_its_start_with_its_time() -> None:
@@ -130,8 +130,8 @@ def test_of_long_tool_output_only_the_end_is_held_and_of_words_everything() -> N
     made = picture(message(), tool())
     piece = "0123456789" * 1_000
     for _ in range(1_000):
-        made.see(output(piece), 6)
-        made.see(MessageDelta(run=RUN, turn=TURN, item=ItemId("m"), text="w"), 6)
+        made.apply(output(piece), 6)
+        made.apply(MessageDelta(run=RUN, turn=TURN, item=ItemId("m"), text="w"), 6)
     words, shown = items(made)
     assert shown.text_so_far == (piece * 2)[-TAIL_CHARS:]
     assert sum(map(len, shown.text)) <= TAIL_CHARS + PIECES_HELD * len(piece)
@@ -141,8 +141,8 @@ def test_of_long_tool_output_only_the_end_is_held_and_of_words_everything() -> N
 def test_only_the_newest_items_are_kept() -> None:
     made = picture(*(message(str(number)) for number in range(ITEMS_KEPT + 3)))
     assert [one.item for one in items(made)] == [str(n) for n in range(3, ITEMS_KEPT + 3)]
-    made.see(MessageDelta(run=RUN, turn=TURN, item=ItemId("0"), text="late"), 6)
-    made.see(MessageEnded(run=RUN, turn=TURN, item=ItemId("0"), role="assistant", content=()), 6)
+    made.apply(MessageDelta(run=RUN, turn=TURN, item=ItemId("0"), text="late"), 6)
+    made.apply(MessageEnded(run=RUN, turn=TURN, item=ItemId("0"), role="assistant", content=()), 6)
     assert len(items(made)) == ITEMS_KEPT
 
 
@@ -153,9 +153,9 @@ def test_what_waits_to_be_reviewed_outlives_runs() -> None:
     )
     counts = ChangeCounts(files=1, additions=2, deletions=3, unreviewed=1)
     assert made.changes == counts
-    made.see(RunEnded(run=RUN, status="completed", usage=USAGE, changes=ChangeCounts()), 9)
+    made.apply(RunEnded(run=RUN, status="completed", usage=USAGE, changes=ChangeCounts()), 9)
     assert (made.run, made.changes) == (None, counts)
-    made.see(STARTED, 10)
+    made.apply(STARTED, 10)
     assert made.changes == counts
 
 
@@ -192,10 +192,10 @@ RAN = BashEnded(exit_code=0, output="", cancelled=False, truncated=False, full_o
         ((COMPACTING,), Activities(compaction="manual")),
         ((COMPACTING, COMPACTED), Activities()),
         (
-            (STARTED, RETRY, SessionState(state="retrying")),
+            (STARTED, RETRY, SessionStateChanged(state="retrying")),
             Activities(run=RUN, retry=RETRY),
         ),
-        ((STARTED, RETRY, SessionState(state="running")), Activities(run=RUN)),
+        ((STARTED, RETRY, SessionStateChanged(state="running")), Activities(run=RUN)),
         ((STARTED, RETRY, RetryEnded(run=RUN, success=True, attempt=1)), Activities(run=RUN)),
         ((STARTED, RETRY, OVER), Activities()),
         ((BashStarted(command="ls"),), Activities(bash="ls")),
@@ -218,7 +218,7 @@ RAN = BashEnded(exit_code=0, output="", cancelled=False, truncated=False, full_o
     ],
 )
 def test_what_goes_on_is_seen(events: tuple[Event, ...], activity: Activities) -> None:
-    made = Picture()
+    made = SnapshotBuilder()
     for event in events:
-        made.see(event, 1)
+        made.apply(event, 1)
     assert made.activity == activity

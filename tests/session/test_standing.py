@@ -5,7 +5,7 @@ import pytest
 from typing_extensions import override
 
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.session.permissions.state import KeptRules, Standing
+from agent_core.session.permissions.state import LoadedRules, PermissionState
 from agent_core.workspace.permissions.policy import Rule, named
 from tests.support.asking import MemoryRules
 
@@ -20,8 +20,8 @@ class SlowRules(MemoryRules):
         self.reading, self.go_on = anyio.Event(), anyio.Event()
 
     @override
-    async def load(self) -> KeptRules:
-        found = KeptRules(rules=tuple(self.kept))
+    async def load(self) -> LoadedRules:
+        found = LoadedRules(rules=tuple(self.kept))
         self.reading.set()
         await self.go_on.wait()
         return found
@@ -29,7 +29,7 @@ class SlowRules(MemoryRules):
 
 async def test_an_answer_given_while_the_rules_are_read_stays_in_force() -> None:
     keeper = SlowRules()
-    standing = Standing(keeper=keeper)
+    standing = PermissionState(keeper=keeper)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(standing.refresh)
         await keeper.reading.wait()
@@ -43,7 +43,7 @@ async def test_an_answer_given_while_the_rules_are_read_stays_in_force() -> None
 
 async def test_a_rule_taken_away_while_the_rules_are_read_does_not_come_back() -> None:
     keeper = SlowRules(DENY)
-    standing = Standing(keeper=keeper)
+    standing = PermissionState(keeper=keeper)
     await standing.remember(DENY)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(standing.refresh)
@@ -57,7 +57,7 @@ async def test_a_rule_taken_away_while_the_rules_are_read_does_not_come_back() -
 
 
 async def test_a_rule_that_could_not_be_kept_outlives_the_next_reading() -> None:
-    standing = Standing(keeper=MemoryRules(broken=True))
+    standing = PermissionState(keeper=MemoryRules(broken=True))
     with pytest.raises(StorageUnavailable):
         await standing.remember(DENY)
     _ = await standing.refresh()

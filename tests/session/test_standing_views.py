@@ -1,17 +1,17 @@
 """What extensions show stands until they take it off, and is bounded."""
 
 from agent_core.events import UiNotify, UiStatus, UiWidget
-from agent_core.session.extension_view_state import MOST_VIEWS, StandingViews
+from agent_core.session.extension_view_state import MOST_VIEWS, ExtensionViewState
 
 
 def status(key: str, text: str | None, extension: str = "e") -> UiStatus:
     return UiStatus(extension=extension, view={"key": key, "text": text})
 
 
-def seen(*events: UiStatus | UiWidget | UiNotify) -> StandingViews:
-    views = StandingViews()
+def seen(*events: UiStatus | UiWidget | UiNotify) -> ExtensionViewState:
+    views = ExtensionViewState()
     for event in events:
-        views.see(event)
+        views.apply(event)
     return views
 
 
@@ -38,7 +38,7 @@ def test_an_extension_that_is_gone_takes_off_its_own() -> None:
         UiWidget(extension="e", view={"key": "w", "view": None, "placement": "aboveEditor"}),
     )
     for event in off:
-        views.see(event)
+        views.apply(event)
     assert views.all == (status("b", "two", "other"),)
 
 

@@ -16,7 +16,7 @@ from agent_core.transcript.entries import (
     CompactionEntry,
     CustomEntry,
     CustomMessageEntry,
-    Place,
+    LineLocation,
     StoredMessage,
     UsageEntry,
 )
@@ -62,7 +62,7 @@ def cold(kind: str, role: str | None = None, **more: Any) -> ColdEntry:
         at_ms=AT_MS,
         kind=kind,
         role=role,
-        place=Place(offset=0, size=1),
+        place=LineLocation(offset=0, size=1),
         **more,
     )
 

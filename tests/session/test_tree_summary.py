@@ -7,7 +7,7 @@ from typing_extensions import override
 from agent_core.events import (
     QueueChanged,
     RunEnded,
-    SessionState,
+    SessionStateChanged,
 )
 from agent_core.kernel.errors import (
     ModelUnknown,
@@ -44,7 +44,7 @@ async def test_a_summary_of_what_is_left_stands_at_the_new_place() -> None:
         assert "[User]: u2\n\n[Assistant]: a2\n\n[User]: u3\n\n[Assistant]: a3" in asked
         assert "u1" not in asked
         assert scripted.requests[-1].cache == "none"
-        states = [e.state for e in b.seen() if isinstance(e, SessionState)]
+        states = [e.state for e in b.seen() if isinstance(e, SessionStateChanged)]
         assert states[-2:] == ["compacting", "idle"]
 
 

@@ -15,12 +15,12 @@ from agent_core.kernel import SessionId
 from agent_core.kernel.errors import FileMissing, SessionBusy, SessionClosed, UsageError
 from agent_core.messages import BashMessage, ToolResultMessage
 from agent_core.session import BashResult
-from agent_core.session.context import Place, SessionOptions
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import SessionOptions, WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.workspace import Workspace
 from agent_core.workspace.files.memory import MemoryFiles
-from agent_core.workspace.permissions.call_permission import Mode
+from agent_core.workspace.permissions.call_permission import PolicyMode
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.processes import processes_with, wait_gone
 from tests.support.scripted_model import Gate, ScriptedModel, call, say
@@ -42,7 +42,7 @@ async def ground(
     root: Path,
     *turns: Any,
     options: Mapping[str, Any] | None = None,
-    mode: Mode = "yolo",
+    mode: PolicyMode = "yolo",
     **more: Any,
 ) -> AsyncGenerator[Bench, None]:
     """Open a session whose commands really run."""
@@ -55,7 +55,7 @@ async def ground(
     settings = SessionOptions(
         tool_options={"bash": dict(options or {})}, scratch=str(root.parent / "outputs")
     )
-    place = Place(workspace=workspace, standing=Standing(mode=mode))
+    place = WorkspaceContext(workspace=workspace, permissions=PermissionState(mode=mode))
     async with bench(ScriptedModel(turns), options=settings, place=place, **more) as b:
         yield b
 

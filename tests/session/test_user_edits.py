@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.events import DocumentChange, EditApplied, EditSaved, EditUndone, Event
 from agent_core.kernel import RunId, ToolCallId
-from agent_core.session.changes.user_edits import Fate, UserEdit
+from agent_core.session.changes.user_edits import UserEdit, UserEditKind
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.workspace.files.edit_origin import EditOrigin
 from tests.support.scripted_model import ScriptedModel, say
@@ -16,7 +16,7 @@ PATH = Path("/project/a.py")
 ORIGIN = EditOrigin(edit="e", run=RunId("r"), call=ToolCallId("c"))
 
 
-def edit(fate: Fate) -> UserEdit:
+def edit(fate: UserEditKind) -> UserEdit:
     return UserEdit(
         fate=fate, path=PATH, origin=ORIGIN, sha256="0", version=3, is_saved=fate == "saved"
     )
@@ -31,7 +31,7 @@ def edit(fate: Fate) -> UserEdit:
     ],
 )
 async def test_it_is_told_once_with_the_next_prompt(
-    fate: Fate, kind: type[EditUndone | EditApplied | EditSaved], words: str | None
+    fate: UserEditKind, kind: type[EditUndone | EditApplied | EditSaved], words: str | None
 ) -> None:
     async with bench(ScriptedModel([say("one"), say("two")])) as session:
         await session.session.info.edits.take(edit(fate))

@@ -16,8 +16,8 @@ from agent_core.transcript import (
     ContextEditEntry,
     CustomEntry,
     LabelEntry,
+    LineLocation,
     ModelChange,
-    Place,
     Transcript,
     UnknownEntry,
     build_context,
@@ -49,7 +49,7 @@ async def test_only_what_the_context_needs_is_held_whole(store: JsonlStore) -> N
         kind="message",
         role="user",
         preview="one",
-        place=Place(offset=len(_header_line(opened.log.location)), size=_size(said[0])),
+        place=LineLocation(offset=len(_header_line(opened.log.location)), size=_size(said[0])),
     )
     assert isinstance(first, ColdEntry)
     assert isinstance(second, ColdEntry)
@@ -189,7 +189,7 @@ async def test_where_a_line_was_lost_a_body_keeps_the_parent_that_it_was_given(
 
 def test_an_entry_without_its_body_cannot_be_written() -> None:
     cold = ColdEntry(
-        id=EntryId("a"), parent=None, at_ms=1, kind="message", place=Place(offset=0, size=1)
+        id=EntryId("a"), parent=None, at_ms=1, kind="message", place=LineLocation(offset=0, size=1)
     )
     with pytest.raises(TypeError, match="load it first"):
         encode_entry(cold)

@@ -13,7 +13,7 @@ from agent_core.messages import UserMessage, text_of
 from agent_core.storage import SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
-from agent_core.storage.session_import import Imported, import_session
+from agent_core.storage.session_import import ImportResult, import_session
 from agent_core.transcript import MessageEntry, UnknownEntry
 from tests.support.clock import FakeClock
 from tests.support.entries import AT_MS, assistant, chain, compaction, header, user
@@ -91,7 +91,7 @@ async def test_a_file_becomes_a_new_session_of_this_workspace(
         ("b", "a"),
         ("c", "a"),
     ]
-    assert done == Imported(session=done.session, entries=3)
+    assert done == ImportResult(session=done.session, entries=3)
     assert [one.session for one in await store.list(HERE)] == [done.session]
 
 
@@ -229,7 +229,7 @@ async def test_a_copy_that_cannot_be_written_leaves_nothing(
 async def test_two_imports_of_one_file_are_two_sessions(
     store: JsonlStore, clock: FakeClock
 ) -> None:
-    given: Sequence[Imported] = [
+    given: Sequence[ImportResult] = [
         await import_session(lines(THERE, said("a", "x")), store=store, cwd=HERE, clock=clock)
         for _ in range(2)
     ]

@@ -14,7 +14,7 @@ import pytest
 from agent_core.kernel import SessionId, SystemClock
 from agent_core.kernel.errors import SessionDamaged, SessionNotFound
 from agent_core.messages import UserMessage, text_of
-from agent_core.storage import Opened
+from agent_core.storage import OpenedSession
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import AnyEntry, MessageEntry
 from agent_core.transcript.codec import encode_entry, encode_header
@@ -124,7 +124,7 @@ async def _outcome(root: Path, left: Left, *, goes_on: bool) -> str:
     return "opened"
 
 
-async def _gone_on(store: JsonlStore, opened: Opened) -> Opened:
+async def _gone_on(store: JsonlStore, opened: OpenedSession) -> OpenedSession:
     parent = opened.entries[-1].id if opened.entries else None
     more = entry("more", user("more"), parent=parent)
     await opened.log.append([more])

@@ -9,7 +9,7 @@ import pytest
 from agent_core.kernel import EntryId, SessionId, SystemClock
 from agent_core.kernel.errors import SessionDamaged
 from agent_core.messages import Text, UserMessage
-from agent_core.storage import Opened, Recovery
+from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import MessageEntry, Transcript
 from agent_core.transcript.codec import encode_entry, encode_header
@@ -323,7 +323,7 @@ async def test_random_damage_never_stops_a_session_from_opening(
         await opened.log.close()
 
 
-def _path(opened: Opened) -> list[str]:
+def _path(opened: OpenedSession) -> list[str]:
     return [one.id for one in Transcript(opened.entries).path()]
 
 

@@ -9,7 +9,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.session.permissions.state import KeptRules
+from agent_core.session.permissions.state import LoadedRules
 from agent_core.tools import text_result
 from agent_core.workspace.permissions.policy import Rule
 from tests.support.scripted_model import ScriptedModel, call, say
@@ -47,8 +47,8 @@ class MemoryRules:
     kept: list[Rule] = field(default_factory=list)
     broken: bool = False
 
-    async def load(self) -> KeptRules:
-        return KeptRules(rules=tuple(self.kept))
+    async def load(self) -> LoadedRules:
+        return LoadedRules(rules=tuple(self.kept))
 
     async def save(self, rule: Rule) -> None:
         if self.broken:

@@ -10,16 +10,16 @@ import pytest
 from anyio import to_thread
 
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from agent_core.workspace.sandbox import Boundaries, Containing, Sandbox, probe, sandbox_for
+from agent_core.workspace.sandbox import Boundaries, Sandbox, SandboxCapability, probe, sandbox_for
 
 
 @cache
-def containing() -> Containing:
+def containing() -> SandboxCapability:
     """Say how this machine contains; asked once for all tests."""
     return probe()
 
 
-def require_full() -> Containing:
+def require_full() -> SandboxCapability:
     """Skip a test, saying why, where processes cannot be contained; with CI=true that is a failure."""
     found = containing()
     if found.level != "full":

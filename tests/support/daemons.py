@@ -15,7 +15,7 @@ from typing import Any
 from agent_core.kernel import Clock
 from tests.support.lsp_client import RawClient
 from tiller_server.daemon import paths
-from tiller_server.daemon.admission.listener import Checks
+from tiller_server.daemon.admission.listener import AdmissionPolicy
 from tiller_server.daemon.daemon import Daemon
 from tiller_server.process.config import ServerConfig
 
@@ -90,12 +90,12 @@ async def daemon_here(
     *,
     clock: Clock | None = None,
     version: str = "0.1.0",
-    checks: Callable[[Checks], Checks] = lambda usual: usual,
+    checks: Callable[[AdmissionPolicy], AdmissionPolicy] = lambda usual: usual,
 ) -> AsyncGenerator[tuple[Daemon, "asyncio.Task[bool]"]]:
     """Run a daemon in this process for as long as the block; anybody is let in as far as ancestors go."""
     config = ServerConfig(env=env, home=Path(env.get("HOME", "/")))
 
-    def usual(given: Checks) -> Checks:
+    def usual(given: AdmissionPolicy) -> AdmissionPolicy:
         return checks(replace(given, objection=lambda _: None))
 
     daemon = Daemon(config, clock=clock, version=version, checks=usual)

@@ -9,7 +9,7 @@ from typing import Any
 from lsprotocol import types
 
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.exports import stdio_streams
 
 
@@ -55,9 +55,9 @@ async def stuck_command(_: tuple[Any, ...]) -> object:
     return await wait_for_ever({})
 
 
-def make_connection() -> Connection:
+def make_connection() -> LspConnection:
     """Make a connection with a handler of each kind."""
-    connection = Connection("echo", "1")
+    connection = LspConnection("echo", "1")
     methods = {
         "agent/echo": echo,
         "agent/wait": wait_for_ever,

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from lsprotocol import types
 
-from agent_core.workspace import FileText, Written
+from agent_core.workspace import FileText, WriteResult
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.support.lsp_answers import Saves
 from tests.support.lsp_behaviours import EditBehaviour, PanelEdits
@@ -20,13 +20,13 @@ from tests.support.lsp_connection import METHOD_NOT_FOUND, Handler, Reply
 from tests.support.lsp_editor import Editor as Desk, Json
 from tests.support.lsp_profiles import VSCODE, Profile, declares
 from tiller_server.lsp.documents.mirror import Mirror
-from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.documents.positions import PositionEncoding
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.editors.requests import Timing
 from tiller_server.lsp.jsonrpc.document_params import changed_params, opened_params
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.typed_params import make_converter
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 _CONVERTER = make_converter()
 EDITS = frozenset({"workspace/applyEdit", "agent/edit/apply"})
@@ -70,7 +70,7 @@ class Window:
         edits: EditBehaviour | None = None,
         options: Json | None = None,
         timing: Timing = FAST,
-        encoding: Encoding | None = None,
+        encoding: PositionEncoding | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.asked: list[tuple[str, Json]] = []
@@ -93,7 +93,7 @@ class Window:
             "initializationOptions": {"agent": options or {}},
         }
         offered = profile.capabilities.get("general", {}).get("positionEncodings", ["utf-16"])
-        chosen: Encoding = encoding or ("utf-8" if "utf-8" in offered else offered[0])
+        chosen: PositionEncoding = encoding or ("utf-8" if "utf-8" in offered else offered[0])
         self.desk.encoding = chosen
         self.mirror.use_encoding(chosen)
         self.editor = Editor.of(self, self.mirror, timing=timing)
@@ -211,7 +211,7 @@ class Place:
         self.path = root / "a.py"
         self.uri = self.path.as_uri()
         self.window = window
-        self.files = EditorFiles(DiskFiles((root,), root.parent))
+        self.files = OverlayFiles(DiskFiles((root,), root.parent))
         self.files.attach(window.editor)
 
     @classmethod
@@ -241,7 +241,7 @@ class Place:
         assert isinstance(read, FileText)
         return read
 
-    async def write(self, text: str = NEW_TEXT, *, base: FileText | None = None) -> Written:
+    async def write(self, text: str = NEW_TEXT, *, base: FileText | None = None) -> WriteResult:
         return await self.files.write(self.path, text, base=base or await self.read())
 
     async def refusal(self, kind: type[Exception], text: str = NEW_TEXT) -> str:

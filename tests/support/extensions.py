@@ -9,12 +9,12 @@ from typing import Any
 
 import anyio
 
-from agent_core.assembly.config.workspace_config import lay_ground
-from agent_core.assembly.extensions import Extending
+from agent_core.assembly.config.workspace_config import load_workspace_config
+from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Event, ExtensionError, QuestionRequested
 from agent_core.extensions.host import ExtensionHost
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools import Tool
 from tests.support.isolation import TillerDirs
 from tests.support.scripted_model import ScriptedModel
@@ -53,7 +53,7 @@ class Extended:
     """A session with extensions."""
 
     bench: Bench
-    extending: Extending
+    extending: SessionExtensions
     problems: tuple[str, ...]
 
     @property
@@ -119,11 +119,11 @@ async def extended(
         extensions=named,
         own_extensions=given,
     )
-    ground = await lay_ground(request)
-    wanted: Standing = options.pop("standing", None) or Standing(mode="yolo")
-    standing = ground.standing
+    ground = await load_workspace_config(request)
+    wanted: PermissionState = options.pop("standing", None) or PermissionState(mode="yolo")
+    standing = ground.permission_state
     standing.mode, standing.fallback = wanted.mode, wanted.fallback
-    extending = Extending(request, ground, ground.settings.values)
+    extending = SessionExtensions(request, ground, ground.settings.values)
     await extending.load()
     tools: Sequence[Tool] = options.pop("tools", ()) or (echo(),)
     names = dict.fromkeys(tool.spec.name for tool in (*tools, *extending.tools))
@@ -138,4 +138,4 @@ async def extended(
         standing=standing,
         **options,
     ) as it:
-        yield Extended(bench=it, extending=extending, problems=extending.told)
+        yield Extended(bench=it, extending=extending, problems=extending.notices)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from anyio import lowlevel
 
-from agent_core.changes import Contents
-from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes import BlobStore
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
 from agent_core.kernel import JsonObject
 from agent_core.session import AgentSession
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
-from agent_core.storage import Opened
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
+from agent_core.storage import OpenedSession
 from agent_core.tools import ToolContext, ToolResult, text_result
 from agent_core.workspace import FileText, Workspace
 from agent_core.workspace.files.memory import MemoryFiles
@@ -72,7 +72,7 @@ class Desk:
 
     bench: Bench
     files: MemoryFiles
-    contents: Contents
+    contents: BlobStore
     seen: list[str] = field(default_factory=list)
 
     @property
@@ -111,18 +111,20 @@ class Desk:
 async def desk(
     files: dict[str, str] | None = None,
     *,
-    contents: Contents | None = None,
-    opened: Opened | None = None,
+    contents: BlobStore | None = None,
+    opened: OpenedSession | None = None,
 ) -> AsyncGenerator[Desk]:
     """Open such a session."""
-    contents = contents or MemoryContents()
+    contents = contents or MemoryBlobStore()
     memory = MemoryFiles(
         (ROOT,),
         Path("/home/user"),
         files={ROOT / name: text.encode() for name, text in (files or {}).items()},
     )
     workspace = Workspace(roots=(ROOT,), files=memory, processes=NoProcesses(), env={})
-    place = Place(workspace=workspace, raw=memory, standing=Standing(mode="yolo"))
+    place = WorkspaceContext(
+        workspace=workspace, raw=memory, permissions=PermissionState(mode="yolo")
+    )
     tools = (file_tool(),)
     async with bench(
         ScriptedModel([]), tools=tools, opened=opened, place=place, contents=contents

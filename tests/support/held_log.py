@@ -6,7 +6,7 @@ import anyio
 
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.storage import Opened, Recovery, SessionLog
+from agent_core.storage import OpenedSession, Recovery, SessionLog
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 from tests.support.clock import FakeClock
@@ -64,10 +64,10 @@ class HeldLog:
         await self._inner.close()
 
 
-async def held(entries: Sequence[AnyEntry] = ()) -> tuple[HeldLog, Opened]:
+async def held(entries: Sequence[AnyEntry] = ()) -> tuple[HeldLog, OpenedSession]:
     """Make a log, and what a session is built from: with the entries that another log was left with, if any."""
     clock = FakeClock()
     header = Header(id=SessionId("s"), at_ms=clock.now_ms(), cwd="/project")
     log = HeldLog(await MemoryStore().create(header))
     log.written.extend(entries)
-    return log, Opened(log=log, entries=tuple(entries), recovery=Recovery())
+    return log, OpenedSession(log=log, entries=tuple(entries), recovery=Recovery())

@@ -3,17 +3,17 @@
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from agent_core.hooks import POINTS, GoOn, Hook, HookTable, Input, Outcome
+from agent_core.hooks import POINTS, GoOn, Hook, HookInput, HookOutcome, HookTable
 
-One = TypeVar("One", bound=Input[Any])
+One = TypeVar("One", bound=HookInput[Any])
 
 
 @dataclass
 class Listener:
     """What was asked at all points, in order."""
 
-    heard: list[Input[Any]] = field(default_factory=list)
-    says: dict[type[Input[Any]], Outcome] = field(default_factory=dict)
+    heard: list[HookInput[Any]] = field(default_factory=list)
+    says: dict[type[HookInput[Any]], HookOutcome] = field(default_factory=dict)
     """What it answers, by the class of what it is given."""
     table: HookTable = field(default_factory=HookTable)
 
@@ -21,7 +21,7 @@ class Listener:
         for point in POINTS:
             self.table.add(Hook("listener", self._hear), at=point)
 
-    async def _hear(self, value: Input[Any], _: object) -> Outcome:
+    async def _hear(self, value: HookInput[Any], _: object) -> HookOutcome:
         self.heard.append(value)
         return self.says.get(type(value), GoOn())
 

@@ -10,7 +10,7 @@ from agent_core.hooks import (
     CompactionKept,
     ContextBuilt,
     HeadersBuilt,
-    Input,
+    HookInput,
     InputTyped,
     MessageBegun,
     MessageGrown,
@@ -66,7 +66,7 @@ RESULT = ToolResultMessage(
 )
 SAID = (ASKED, ANSWER, RESULT)
 
-_ALL: tuple[Input[Any], ...] = (
+_ALL: tuple[HookInput[Any], ...] = (
     ResourcesSought(cwd="/w", reason="startup"),
     SessionBegun(reason="new"),
     SessionSwitching(reason="new"),
@@ -132,5 +132,5 @@ _ALL: tuple[Input[Any], ...] = (
     PromptClosed(kind="select", title="Which?"),
 )
 
-SAMPLES: Mapping[type[Input[Any]], Input[Any]] = {type(one): one for one in _ALL}
+SAMPLES: Mapping[type[HookInput[Any]], HookInput[Any]] = {type(one): one for one in _ALL}
 """By the class of what hooks are given."""

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.shared import SHARED_ABSENT, SHARED_ROOT
 from tests.support.sizes import is_campaign
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.framing import FrameReader, frame
 
 WAIT_S = 15.0
@@ -145,7 +145,7 @@ class Line:
         ]
 
 
-async def run(connection: Connection, line: Line, *, until: Any = PROBE) -> bool:
+async def run(connection: LspConnection, line: Line, *, until: Any = PROBE) -> bool:
     """Serve until an id is answered, or until the connection ends by itself; say whether it still stood."""
     async with asyncio.timeout(WAIT_S), asyncio.TaskGroup() as tasks:
         tasks.create_task(_serve(connection, line))
@@ -159,7 +159,7 @@ async def run(connection: Connection, line: Line, *, until: Any = PROBE) -> bool
     return bool(line.answers(until))
 
 
-async def _serve(connection: Connection, line: Line) -> None:
+async def _serve(connection: LspConnection, line: Line) -> None:
     try:
         await connection.serve(line, line)
     finally:

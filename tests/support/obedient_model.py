@@ -21,7 +21,7 @@ from agent_core.messages import (
     ToolResultMessage,
     text_of,
 )
-from agent_core.providers import ModelFacts, ModelRequest, Part
+from agent_core.providers import ModelInfo, ModelRequest, StreamEvent
 from tests.support.scripted_model import SCRIPTED_FACTS, answer
 
 TURNS = 6
@@ -117,15 +117,17 @@ class ObedientModel:
         self.obeyed: list[tuple[str, JsonObject]] = []
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         return SCRIPTED_FACTS
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         await checkpoint()
         yield self._play(request)
 
-    async def _play(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
+    async def _play(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         results = results_in(request)
         for order in (order for text in self._hears(request) for order in orders_in(text)):
             if (key := json.dumps(order)) not in self._known:

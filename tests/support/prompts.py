@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from agent_core.resources.instructions.system_prompt import prompt_sections, written
+from agent_core.resources.instructions.system_prompt import prompt_sections, render_prompt
 
 
 def build_system_prompt(**given: Any) -> str:
     """Write one, of what `prompt_sections` takes."""
-    return written(prompt_sections(**given))
+    return render_prompt(prompt_sections(**given))

@@ -18,8 +18,8 @@ from agent_core.messages import (
     text_of,
 )
 from agent_core.providers import (
-    Answer,
     ModelRequest,
+    StreamFinished,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -82,7 +82,7 @@ class Repairer:
                         named = name
                     case ToolCallDelta(text=text):
                         raw += text
-                    case Answer(message=message):
+                    case StreamFinished(message=message):
                         answer = message
                     case _:
                         raise AssertionError(part)

@@ -10,7 +10,7 @@ from tests.support.provider import LoopbackProvider, write_config
 from tests.support.repositories import Repository
 from tiller_server.review.engine import review
 from tiller_server.review.findings.result import Review
-from tiller_server.review.options import ReviewOrder, Watcher
+from tiller_server.review.options import ReviewOrder, ReviewWatcher
 
 Json = dict[str, Any]
 
@@ -34,7 +34,9 @@ class Reviewing:
         given: Json = {"workspace": self.repository.root, "env": env}
         return SessionRequest(**(given | others))
 
-    async def review(self, *turns: Json, watcher: Watcher | None = None, **order: Any) -> Review:
+    async def review(
+        self, *turns: Json, watcher: ReviewWatcher | None = None, **order: Any
+    ) -> Review:
         """Review `main...HEAD`, or as the order says, with what the model will say."""
         self.provider.script(list(turns))
         given: Json = {"base": "main", "head": "HEAD"}

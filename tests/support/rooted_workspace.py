@@ -12,18 +12,18 @@ from pathlib import Path
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.workspace import (
     READ_LIMIT_BYTES,
-    Access,
     Changes,
-    Entry,
+    DirectoryEntry,
     FileBytes,
     FileReader,
     FileStat,
     FileText,
-    Heard,
+    FileWrite,
+    OnResult,
+    PathAccess,
     Process,
     Workspace,
-    Write,
-    Written,
+    WriteResult,
 )
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.files.paths import UNICODE_SPACES, meanings, refusal
@@ -81,7 +81,7 @@ class RootedFiles:
         self._home = home
         self._disk = DiskFiles((mount.outer,), mount.outer)
 
-    async def resolve(self, path: str, access: Access) -> Path:
+    async def resolve(self, path: str, access: PathAccess) -> Path:
         """Find the path that a model means, in the other root."""
         with self._mount.telling():
             return self._mount.back(await self._disk.resolve(self._outer_words(path), access))
@@ -91,7 +91,7 @@ class RootedFiles:
         with self._mount.telling():
             return replace(await self._disk.stat(self._mount.out(path)), path=path)
 
-    async def list(self, path: Path) -> tuple[Entry, ...]:
+    async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         """Give what is in a folder."""
         with self._mount.telling():
             return await self._disk.list(self._mount.out(path))
@@ -117,7 +117,7 @@ class RootedFiles:
         """Give nothing: no editor knows the other root."""
         return await self._disk.buffers(folder)
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         """Write a whole text, if what is there is still `base`."""
         with self._mount.telling():
             outer = self._mount.out(path)
@@ -126,9 +126,9 @@ class RootedFiles:
             note = None if written.note is None else self._mount.words(written.note)
             return replace(written, path=path, note=note)
 
-    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+    async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write several texts, one after the other."""
-        await write_one_by_one(self, writes, heard=heard)
+        await write_one_by_one(self, writes, on_result=on_result)
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete a file, if what is there is still `base`."""

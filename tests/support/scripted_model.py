@@ -21,17 +21,17 @@ from agent_core.messages import (
     Usage,
 )
 from agent_core.providers import (
-    Answer,
-    ModelFacts,
+    ModelInfo,
     ModelRequest,
-    Part,
+    StreamEvent,
+    StreamFinished,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     ToolCallStart,
 )
 
-SCRIPTED_FACTS = ModelFacts(
+SCRIPTED_FACTS = ModelInfo(
     provider="scripted",
     id="model-1",
     api="embedded",
@@ -58,7 +58,7 @@ class Gate:
         await self.released.wait()
 
 
-Step: TypeAlias = Part | Gate | Exception
+Step: TypeAlias = StreamEvent | Gate | Exception
 """A part to give, a place to wait, or an error to fail with in the middle of the stream."""
 Turn: TypeAlias = "Sequence[Step] | Exception | Callable[[ModelRequest], Turn]"
 """One answer: its steps, an error on entering, or a function that makes either from the request."""
@@ -70,7 +70,7 @@ class ScriptedModel:
     A turn without an `Answer` at its end fails like a stream that was cut off.
     """
 
-    def __init__(self, turns: Sequence[Turn] = (), *, facts: ModelFacts = SCRIPTED_FACTS) -> None:
+    def __init__(self, turns: Sequence[Turn] = (), *, facts: ModelInfo = SCRIPTED_FACTS) -> None:
         self._facts = facts
         self._turns = list(turns)
         self.requests: list[ModelRequest] = []
@@ -80,7 +80,7 @@ class ScriptedModel:
         """Streams that were left before their `Answer`: by cancellation, an error or a break."""
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         return self._facts
 
     @property
@@ -93,7 +93,9 @@ class ScriptedModel:
         self._turns.extend(turns)
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         self.requests.append(request)
         if not self._turns:
             message = f"the script is over: request {len(self.requests)} was not expected"
@@ -116,7 +118,7 @@ class ScriptedModel:
             raise turn
         return turn
 
-    async def _play(self, steps: Sequence[Step]) -> AsyncGenerator[Part, None]:
+    async def _play(self, steps: Sequence[Step]) -> AsyncGenerator[StreamEvent, None]:
         answered = False
         try:
             for step in steps:
@@ -126,7 +128,7 @@ class ScriptedModel:
                         await step.wait()
                     case Exception():
                         raise step
-                    case Answer():
+                    case StreamFinished():
                         answered = True
                         yield self._stamped(step)
                         return
@@ -140,10 +142,10 @@ class ScriptedModel:
         finally:
             self.left_early += not answered
 
-    def _stamped(self, answer: Answer) -> Answer:
+    def _stamped(self, answer: StreamFinished) -> StreamFinished:
         facts = self._facts
         stamped = replace(answer.message, api=facts.api, provider=facts.provider, model=facts.id)
-        return Answer(message=stamped)
+        return StreamFinished(message=stamped)
 
 
 def answer(
@@ -152,9 +154,9 @@ def answer(
     usage: Usage | None = None,
     error: str | None = None,
     at_ms: int = 0,
-) -> Answer:
+) -> StreamFinished:
     """Make the last part of a turn."""
-    return Answer(
+    return StreamFinished(
         message=AssistantMessage(
             content=content,
             api=SCRIPTED_FACTS.api,
@@ -219,7 +221,7 @@ def both(*turns: str | Sequence[Step], stop_reason: StopReason | None = None) ->
         first = calls
         for step in say(turn) if isinstance(turn, str) else turn:
             match step:
-                case Answer(message=message):
+                case StreamFinished(message=message):
                     content.extend(message.content)
                     usage = usage.plus(message.usage)
                     calls += len(message.tool_calls)

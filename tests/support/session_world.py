@@ -21,7 +21,7 @@ from agent_core.messages import (
 from agent_core.providers import ModelRequest
 from agent_core.session import AgentSession
 from agent_core.session.context import SessionOptions
-from agent_core.storage import Opened
+from agent_core.storage import OpenedSession
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -207,7 +207,7 @@ class SessionWorld:
         return {line["id"]: line for line in read_entries(Path(location))}
 
 
-async def _found(store: JsonlStore, session: SessionId | None) -> Opened | None:
+async def _found(store: JsonlStore, session: SessionId | None) -> OpenedSession | None:
     """Open a session; one in which nothing was ever said has no file."""
     if session is None or not any(one.session == session for one in await store.list()):
         return None

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import anyio
 
-from agent_core.assembly.builder import Ingredients, build_session, offspring_in
-from agent_core.changes.adapters.memory_store import MemoryContents
-from agent_core.events import Budgets, Event, Reader, Stamped
+from agent_core.assembly.builder import SessionDeps, build_session, fork_writer_for
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
+from agent_core.events import Budgets, Event, EventEnvelope, EventSubscription
 from agent_core.events.codec import NAMES
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, SessionId
@@ -22,22 +22,22 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers import Model, ModelFacts
+from agent_core.providers import Model, ModelInfo
 from agent_core.providers.catalog.provider_state import ProviderState
-from agent_core.providers.catalog.references import Named, Scope, without_level
+from agent_core.providers.catalog.references import ModelScope, Named, without_level
 from agent_core.session import AgentSession
-from agent_core.session.context import Place, SessionOptions
+from agent_core.session.context import SessionOptions, WorkspaceContext
 from agent_core.session.history.entries import INTERRUPTION
 from agent_core.session.model_selection import Servers
-from agent_core.session.permissions.state import Standing
-from agent_core.session.runs.budgets import Allowance
-from agent_core.storage import Opened, Recovery, SessionStore
+from agent_core.session.permissions.state import PermissionState
+from agent_core.session.runs.budgets import BudgetPolicy
+from agent_core.storage import OpenedSession, Recovery, SessionStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools import Tool, ToolSpec
 from agent_core.transcript.entries import Header
 from agent_core.workspace import NO_NEEDS, Process, Workspace
 from agent_core.workspace.files.memory import MemoryFiles
-from agent_core.workspace.permissions.call_permission import Mode, Needs
+from agent_core.workspace.permissions.call_permission import Needs, PolicyMode
 from tests.support.clock import FakeClock
 from tests.support.scripted_model import ScriptedModel
 from tests.support.tools import echo
@@ -57,13 +57,13 @@ class OneModel:
             raise ModelUnknown(f"no model {bare!r}; there are {', '.join(self._models)}")
         return Named(model=self._models[bare].facts, thinking=level)
 
-    def scope(self, patterns: Sequence[str]) -> Scope:
-        return Scope(models=tuple(self.resolve(ref) for ref in patterns or self._models))
+    def scope(self, patterns: Sequence[str]) -> ModelScope:
+        return ModelScope(models=tuple(self.resolve(ref) for ref in patterns or self._models))
 
-    def available(self) -> tuple[ModelFacts, ...]:
+    def available(self) -> tuple[ModelInfo, ...]:
         return tuple(model.facts for model in self._models.values())
 
-    def models(self) -> tuple[ModelFacts, ...]:
+    def models(self) -> tuple[ModelInfo, ...]:
         return self.available()
 
     def states(self) -> Mapping[str, ProviderState]:
@@ -74,7 +74,7 @@ class OneModel:
         _ = servers
         return False
 
-    def open(self, facts: ModelFacts) -> Model:
+    def open(self, facts: ModelInfo) -> Model:
         return self._models[facts.ref]
 
 
@@ -106,9 +106,9 @@ class Bench:
 
     session: AgentSession
     model: ScriptedModel
-    reader: Reader
+    reader: EventSubscription
     clock: Clock
-    events: list[Stamped] = field(default_factory=list)
+    events: list[EventEnvelope] = field(default_factory=list)
 
     async def idle(self) -> list[Event]:
         """Wait until nothing goes on; gives all events so far."""
@@ -181,10 +181,10 @@ async def bench(
     hooks: HookTable | None = None,
     options: SessionOptions | None = None,
     store: SessionStore | None = None,
-    opened: Opened | None = None,
+    opened: OpenedSession | None = None,
     clock: Clock | None = None,
-    mode: Mode = "yolo",
-    standing: Standing | None = None,
+    mode: PolicyMode = "yolo",
+    standing: PermissionState | None = None,
     budgets: Budgets | None = None,
     env: Mapping[str, str] | None = None,
     root: Path = Path("/project"),
@@ -198,7 +198,7 @@ async def bench(
     store = store or MemoryStore()
     if opened is None:
         header = Header(id=SessionId("s-1"), at_ms=clock.now_ms(), cwd=str(root))
-        opened = Opened(log=await store.create(header), entries=(), recovery=Recovery())
+        opened = OpenedSession(log=await store.create(header), entries=(), recovery=Recovery())
     workspace = Workspace(
         roots=(root,),
         files=MemoryFiles(
@@ -209,16 +209,16 @@ async def bench(
         processes=NoProcesses(),
         env=env or {},
     )
-    ingredients = Ingredients(
+    ingredients = SessionDeps(
         clock=clock,
         opened=opened,
-        offspring=offspring_in(store),
-        place=Place(
+        fork_writer=fork_writer_for(store),
+        place=WorkspaceContext(
             workspace=workspace,
-            standing=standing or Standing(mode=mode),
-            allowance=Allowance(most=budgets or Budgets()),
+            permissions=standing or PermissionState(mode=mode),
+            allowance=BudgetPolicy(ceiling=budgets or Budgets()),
         ),
-        contents=MemoryContents(),
+        contents=MemoryBlobStore(),
         source=OneModel(model),
         model=model if usable else None,
         tools=tools,

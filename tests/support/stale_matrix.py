@@ -19,7 +19,7 @@ from agent_core.tools import Tool, ToolContext
 from agent_core.tools.builtin.edit.tool import edit_tool
 from agent_core.tools.builtin.read.tool import read_tool
 from agent_core.tools.builtin.write import write_tool
-from agent_core.workspace import FileText, Workspace, Written
+from agent_core.workspace import FileText, Workspace, WriteResult
 from agent_core.workspace.files.memory import MemoryFiles
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.clock import FakeClock
@@ -31,7 +31,7 @@ from tests.support.witness import SHOWN, Told, Witness, has_lines, marks
 from tiller_server.lsp.documents.mirror import Document, passed
 from tiller_server.lsp.editors.requests import Timing
 from tiller_server.lsp.edits.write_report import TYPED
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 ROOT = Path("/no/such/ws")
 PATH = ROOT / "a.py"
@@ -78,7 +78,7 @@ class Story:
             steps = [0, 1, 1, 1, 1, 1 << 40]
             self.desk.next_version = lambda version: version + chosen.choice(steps)
         self._first_version = 0 if profile.name == "Neovim" else chosen.choice([1, 1, 7])
-        self.files = EditorFiles(self.disk)
+        self.files = OverlayFiles(self.disk)
         self.files.attach(self.window.editor)
 
     # ------------------------------------------------------------------ what there is
@@ -201,10 +201,10 @@ class Story:
 
     async def _with_tools(self, model: ToolContext) -> None:
         """Do what a model does: read at times, then edit or write what was read."""
-        if model.seen.of(PATH) is None or self.chosen.random() < 0.5:
+        if model.seen.get(PATH) is None or self.chosen.random() < 0.5:
             _ = await read_tool().run({"path": str(PATH)}, model)
         await self._thinks()
-        known = model.seen.of(PATH)
+        known = model.seen.get(PATH)
         assert known is not None
         start, end = self._stretch(known, 8)
         new = self._words(4)
@@ -257,7 +257,7 @@ class Story:
             self._check(written, wanted)
         self.witness.check_words(told.words if told.outcome != "written" else "")
 
-    def _check(self, written: Written, wanted: str) -> None:
+    def _check(self, written: WriteResult, wanted: str) -> None:
         now = wanted if written.text is None else written.text
         assert sha256(now.encode()).hexdigest() == written.sha256
         assert written.changed_by_user == (now != wanted)

@@ -11,14 +11,14 @@ from anyio.abc import TaskGroup
 
 from agent_core.events import (
     Event,
-    Feed,
+    EventFeed,
+    EventSubscription,
     MessageDelta,
     MessageEnded,
     MessageStarted,
-    Reader,
     RunEnded,
     RunStarted,
-    SessionState,
+    SessionStateChanged,
     ToolEnded,
     ToolOutputDelta,
     ToolStarted,
@@ -29,15 +29,15 @@ from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId, rfc3339
 from agent_core.kernel.json import decode
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import Text, Usage
-from agent_core.session.snapshot import Picture
+from agent_core.session.snapshot import SnapshotBuilder
 from tests.support.clock import FakeClock
 from tests.support.reducer import Json, Reduced
 from tiller_server.lsp.encode import serializer
-from tiller_server.lsp.events.cache_file import Found, ReplayFile, find
-from tiller_server.lsp.events.flow_control import Credit
-from tiller_server.lsp.events.log import EventLog
+from tiller_server.lsp.events.cache_file import CacheContents, ReplayFile, find
+from tiller_server.lsp.events.flow_control import SendWindow
+from tiller_server.lsp.events.replay_log import EventLog
 from tiller_server.lsp.events.subscription import Subscription
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.framing import FrameReader
 
 SESSION = "s1"
@@ -76,19 +76,19 @@ class Sink:
 class ToldSession:
     """The part of a session that subscriptions use."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: EventFeed) -> None:
         self.id = SESSION
         self.feed = feed
-        self.picture = Picture()
+        self.picture = SnapshotBuilder()
         self.state = "idle"
 
-    def subscribe(self) -> Reader:
+    def subscribe(self) -> EventSubscription:
         return self.feed.subscribe()
 
     def say(self, event: Event) -> None:
-        stamped = self.feed.emit(event)
-        self.picture.see(event, stamped.at_ms)
-        if isinstance(event, SessionState):
+        stamped = self.feed.publish(event)
+        self.picture.apply(event, stamped.at_ms)
+        if isinstance(event, SessionStateChanged):
             self.state = event.state
 
     def snapshot(self, events: EventLog) -> Json:
@@ -128,10 +128,10 @@ class Told:
 
     def subscription(
         self,
-        connection: Connection,
+        connection: LspConnection,
         *,
         detail: str = "full",
-        credit: Credit | None = None,
+        credit: SendWindow | None = None,
         flush_ms: int = 16,
     ) -> Subscription:
         return Subscription(
@@ -140,8 +140,8 @@ class Told:
             token="t",
             detail=detail,
             flush_ms=flush_ms,
-            credit=credit,
-            picture=lambda: self.session.snapshot(self.events),
+            send_window=credit,
+            snapshot=lambda: self.session.snapshot(self.events),
         )
 
 
@@ -151,11 +151,11 @@ def told(
     """Make a session; `before` is the one whose file this one opens."""
     entry = before.entry if before is not None else ["e0"]
     epochs = before.epochs if before is not None else [f"epoch-{n}" for n in range(99, 0, -1)]
-    found: Found | None = None
+    found: CacheContents | None = None
     if before is not None and path is not None:
         found = find(path, SESSION)
         found = found if found is not None and found.mark.entry == entry[0] else None
-    feed = Feed(FakeClock())
+    feed = EventFeed(FakeClock())
     hides = redactor or Redactor()
     if found is not None and path is not None:
         file, epoch = (
@@ -195,10 +195,10 @@ class Client:
 
     @asynccontextmanager
     async def following(
-        self, source: Told, *, credit: Credit | None = None, flush_ms: int = 16
+        self, source: Told, *, credit: SendWindow | None = None, flush_ms: int = 16
     ) -> AsyncGenerator[Sink]:
         """Be connected inside the block; what was written until its end was received, nothing else."""
-        connection, sink = Connection("tiller", "0"), Sink()
+        connection, sink = LspConnection("tiller", "0"), Sink()
         async with anyio.create_task_group() as group:
             group.start_soon(connection.outbox.drain_to, sink)
             group.start_soon(self._follow, source, connection, credit, flush_ms)
@@ -227,7 +227,7 @@ class Client:
                 await came.wait()
 
     async def _follow(
-        self, source: Told, connection: Connection, credit: Credit | None, flush_ms: int
+        self, source: Told, connection: LspConnection, credit: SendWindow | None, flush_ms: int
     ) -> None:
         subscription = source.subscription(
             connection, detail=self.detail, credit=credit, flush_ms=flush_ms
@@ -261,12 +261,12 @@ def course(chance: random.Random, runs: int) -> Iterator[Event]:
     for number in range(runs):
         run, turn = RunId(f"r{number}"), TurnId(f"t{number}")
         yield RunStarted(run=run, message_id=None, model="p/m")
-        yield SessionState(state="running")
+        yield SessionStateChanged(state="running")
         for turns in range(chance.randint(1, 3)):
             yield from _message(chance, run, turn, ItemId(f"m{number}.{turns}"))
             yield from _tools(chance, run, turn, f"c{number}.{turns}")
         yield RunEnded(run=run, status="completed", usage=USAGE, changes=ChangeCounts())
-        yield SessionState(state="idle")
+        yield SessionStateChanged(state="idle")
 
 
 def _message(chance: random.Random, run: RunId, turn: TurnId, item: ItemId) -> Iterator[Event]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.shared import ROOT
-from tiller_server.cli.trace.file import Said, read_trace
+from tiller_server.cli.trace.file import TraceMessage, read_trace
 
 TRACES: Final = ROOT / "tests/data/traces"
 PROJECT: Final = "/home/me/project"
@@ -24,7 +24,7 @@ def scrubbed(recorded: Path, *, root: Path) -> str:
     )
 
 
-def placed(trace: Path, *, root: Path, folder: Path) -> Sequence[Said]:
+def placed(trace: Path, *, root: Path, folder: Path) -> Sequence[TraceMessage]:
     """Read a trace as if it had been recorded in a workspace of this machine.
 
     Args:

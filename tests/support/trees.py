@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_core.kernel import EntryId, SessionId
 from agent_core.messages import Usage
 from agent_core.session.history.tree_nodes import TreeNode
-from agent_core.storage import Opened
+from agent_core.storage import OpenedSession
 from agent_core.storage.adapters.memory import MemoryStore
 from tests.support.scripted_model import (
     ScriptedModel,
@@ -42,7 +42,7 @@ def context(b: Bench) -> list[str]:
     return [words(message) for message in b.messages]
 
 
-async def reopened(store: MemoryStore, session: SessionId | None) -> Opened:
+async def reopened(store: MemoryStore, session: SessionId | None) -> OpenedSession:
     assert session is not None
     return await store.open(session)
 

@@ -1,10 +1,10 @@
 """The entries of an opened session with their bodies, those included that were left in the file."""
 
-from agent_core.storage import Opened
+from agent_core.storage import OpenedSession
 from agent_core.transcript.entries import ColdEntry, WholeEntry
 
 
-async def whole_entries(opened: Opened) -> tuple[WholeEntry, ...]:
+async def whole_entries(opened: OpenedSession) -> tuple[WholeEntry, ...]:
     """Give all entries in order, after reading back what is not in memory."""
     cold = [one for one in opened.entries if isinstance(one, ColdEntry)]
     loaded = {one.id: one for one in await opened.log.load(cold)}

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.framing import FrameReader, frame
 
 WAIT_S = 10.0
@@ -87,7 +87,7 @@ class Peer:
 class Served:
     """A connection that is being served, and its client."""
 
-    def __init__(self, connection: Connection, peer: Peer, done: asyncio.Task[int]) -> None:
+    def __init__(self, connection: LspConnection, peer: Peer, done: asyncio.Task[int]) -> None:
         self.connection = connection
         self.peer = peer
         self._done = done
@@ -104,7 +104,7 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    connection: Connection,
+    connection: LspConnection,
     *,
     receive_buffer: int | None = None,
     parent: Literal["watch", "ignore"] = "ignore",

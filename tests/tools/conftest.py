@@ -17,7 +17,7 @@ from agent_core.messages import Text, ToolCall
 from agent_core.tools import Tool, ToolContext
 from agent_core.tools.builtin import builtin_tools
 from agent_core.tools.program_versions import ProgramVersions
-from agent_core.tools.read_cache import SeenTexts
+from agent_core.tools.read_cache import ReadCache
 from agent_core.tools.runner import ToolOutcome, ToolRunner
 from agent_core.workspace import PermissionPolicy, Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
@@ -46,7 +46,7 @@ class Bench:
     begun: list[JsonObject] = field(default_factory=list)
     """The arguments of the calls that ran."""
 
-    seen: SeenTexts = field(default_factory=SeenTexts)
+    seen: ReadCache = field(default_factory=ReadCache)
     secrets: SecretAccess = field(default_factory=SecretAccess)
     versions: ProgramVersions = field(default_factory=ProgramVersions)
 

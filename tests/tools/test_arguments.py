@@ -7,7 +7,14 @@ import pytest
 from pydantic import Field
 
 from agent_core.kernel.errors import ArgumentsInvalid
-from agent_core.tools.arguments import Count, Seconds, ToolArguments, dumped, schema_of, validated
+from agent_core.tools.arguments import (
+    ArgumentCount,
+    ArgumentSeconds,
+    ToolArguments,
+    dumped,
+    schema_of,
+    validated,
+)
 from agent_core.tools.builtin import builtin_tools
 
 
@@ -23,8 +30,8 @@ class Example(ToolArguments):
     other_names: ClassVar[Mapping[str, str]] = {"name": "text"}
 
     text: str = Field(description="Some words")
-    count: Count | None = Field(default=None, description="How many")
-    share: Seconds | None = None
+    count: ArgumentCount | None = Field(default=None, description="How many")
+    share: ArgumentSeconds | None = None
     names: list[str] | None = None
     parts: list[Inner] = Field(default_factory=list[Inner])
     one: Inner | None = None

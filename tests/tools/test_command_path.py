@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import AccessRefused
-from agent_core.tools.command import Command
+from agent_core.tools.command import BashCommand
 from agent_core.workspace import NO_NEEDS, Process, Workspace
 from agent_core.workspace.files.memory import MemoryFiles
 from agent_core.workspace.permissions.call_permission import Needs
@@ -62,7 +62,7 @@ async def test_a_line_that_writes_data_of_git_has_the_path_of_the_system(
         processes=processes,
         env={"PATH": f"{SYSTEM}:{own}"},
     )
-    tool = Command(workspace, options={}, scratch="", show=lambda _: None)
+    tool = BashCommand(workspace, options={}, scratch="", show=lambda _: None)
     with pytest.raises(AccessRefused):
         await tool.run(command)
     assert processes.path == (f"{SYSTEM}:{own}" if keeps else SYSTEM)

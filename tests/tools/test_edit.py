@@ -9,7 +9,7 @@ import pytest
 from anyio import to_thread
 from typing_extensions import override
 
-from agent_core.workspace import FileText, Written
+from agent_core.workspace import FileText, WriteResult
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.tools.conftest import Bench, details, words
 
@@ -241,7 +241,7 @@ class _ChangingFiles(DiskFiles):
             file.write(b"more\n")
 
     @override
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         await to_thread.run_sync(self._come_first, path)
         return await super().write(path, text, base=base)
 

@@ -10,7 +10,7 @@ import pytest
 from anyio import to_thread
 from typing_extensions import override
 
-from agent_core.workspace import FileText, Written
+from agent_core.workspace import FileText, WriteResult
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tests.tools.conftest import Bench, words
 
@@ -25,7 +25,7 @@ class _Meddled(DiskFiles):
         self._meddle: Callable[[Path], object] | None = meddle
 
     @override
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         if (meddle := self._meddle) is not None:
             self._meddle = None
             await to_thread.run_sync(meddle, path)

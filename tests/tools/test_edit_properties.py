@@ -9,8 +9,8 @@ from agent_core.kernel.errors import ToolError
 from agent_core.tools.builtin.edit.diff import diff_of
 from agent_core.tools.builtin.edit.fuzzy_text import FuzzyText, fuzzy
 from agent_core.tools.builtin.edit.line_endings import Endings
-from agent_core.tools.builtin.edit.match import Edited, Replacement, apply_edits
-from agent_core.workspace.files.text import Decoded, decode_text, encode_text
+from agent_core.tools.builtin.edit.match import EditedText, Replacement, apply_edits
+from agent_core.workspace.files.text import DecodedText, decode_text, encode_text
 from tests.support.sizes import at_size
 
 PIECES = [
@@ -102,7 +102,7 @@ def test_mark_and_encoding_stay_around_an_edit(case, form: tuple[str, bool]) -> 
     encoding, bom = form
     data = encode_text(text, encoding=encoding, bom=bom)
     decoded = decode_text(data)
-    assert decoded == Decoded(text=text, encoding=encoding, bom=bom)
+    assert decoded == DecodedText(text=text, encoding=encoding, bom=bom)
     (a, b), lf, borders = ranges[0], _lf(text), _borders(text)
     edited = _applied(text, [Replacement(old=lf[a:b], new=news[0])])
     if edited is None:
@@ -115,7 +115,7 @@ def test_mark_and_encoding_stay_around_an_edit(case, form: tuple[str, bool]) -> 
     assert after[len(head) :].endswith(tail)
 
 
-def _applied(text: str, edits: list[Replacement]) -> Edited | None:
+def _applied(text: str, edits: list[Replacement]) -> EditedText | None:
     """Apply edits of texts that are there; None when one is there several times or nothing changes."""
     try:
         return apply_edits(text, edits, path="a.txt")
@@ -125,7 +125,7 @@ def _applied(text: str, edits: list[Replacement]) -> Edited | None:
         raise
 
 
-def _composed(edited: Edited) -> str:
+def _composed(edited: EditedText) -> str:
     parts, done = [], 0
     for span in edited.spans:
         parts += [edited.before_lf[done : span.start], span.new]

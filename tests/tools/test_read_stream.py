@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from typing_extensions import override
 
 from agent_core.kernel.errors import ToolError
-from agent_core.tools.builtin.read.page import Page, PageScan, Wanted, page_of
+from agent_core.tools.builtin.read.page import PageScan, ReadPage, RequestedLines, page_of
 from agent_core.workspace import FileBytes, FileReader, FileText
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.port import READ_LIMIT_BYTES
@@ -141,12 +141,12 @@ def test_a_page_does_not_depend_on_where_pieces_end(text, first, count, piece_by
     text *= stretch
     data = text.encode()
     piece_bytes *= stretch
-    wanted = Wanted(first=first, count=count)
+    wanted = RequestedLines(first=first, count=count)
     scan = PageScan(wanted)
     for at in range(0, len(data), piece_bytes):
         scan.add(data[at : at + piece_bytes])
 
-    def outcome(page) -> Page | str:
+    def outcome(page) -> ReadPage | str:
         try:
             return page()
         except ToolError as error:

@@ -18,7 +18,7 @@ from agent_core.kernel.errors import ToolError
 from agent_core.messages import Image, Text
 from agent_core.tools import ToolResult, error_result, text_result
 from agent_core.tools.runner import ToolOutcome
-from agent_core.workspace import Allowed, Refused
+from agent_core.workspace import Allowed, CallRefused
 from tests.support.tools import FunctionTool, Hold, echo
 from tests.tools.conftest import Bench, words
 
@@ -149,7 +149,7 @@ async def test_hooks_change_arguments_and_they_are_checked_again(bench: Bench) -
 @pytest.mark.parametrize(
     ("verdict", "text"),
     [
-        (Refused(reason="ask first"), "ask first"),
+        (CallRefused(reason="ask first"), "ask first"),
         (RuntimeError("crash"), "the permission check failed (RuntimeError), which means no"),
         (TimeoutError(), "the permission check failed (TimeoutError), which means no"),
     ],
@@ -179,7 +179,7 @@ async def test_what_happened_is_told_without_the_advice_for_the_model(bench: Ben
     outcome = await bench.run("probe")
     assert words(outcome) == "a.py was not changed. Read it again."
     assert outcome.result.details == {"happened": "a.py was not changed."}
-    bench.policy = Policy(Refused(reason="Denied. Go on.", happened="Denied."))
+    bench.policy = Policy(CallRefused(reason="Denied. Go on.", happened="Denied."))
     blocked = await bench.run("probe")
     assert (words(blocked), blocked.result.details) == ("Denied. Go on.", {"happened": "Denied."})
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.kernel import JsonObject
-from agent_core.resources.instructions.system_prompt import ToolWords
+from agent_core.resources.instructions.system_prompt import ToolPrompt
 from agent_core.tools.builtin import builtin_tools
 from tests.support.prompts import build_system_prompt
 
@@ -41,7 +41,7 @@ def test_titles_say_what_is_looked_for(name: str, arguments: JsonObject, title: 
 
 def test_the_prompt_gives_their_rule_once(tmp_path) -> None:
     words = [
-        ToolWords(name=name, snippet=tool.spec.snippet, guidelines=tool.spec.guidelines)
+        ToolPrompt(name=name, snippet=tool.spec.snippet, guidelines=tool.spec.guidelines)
         for name, tool in TOOLS.items()
     ]
     prompt = build_system_prompt(root=tmp_path, tools=words)

@@ -2,35 +2,35 @@
 
 from pathlib import Path
 
-from agent_core.tools.read_cache import MOST_CHARS, MOST_TEXTS, SeenTexts
+from agent_core.tools.read_cache import MOST_CHARS, MOST_TEXTS, ReadCache
 from tests.tools.conftest import Bench, words
 
 A, B = Path("/ws/a"), Path("/ws/b")
 
 
 def test_the_latest_text_of_a_file_counts_until_it_is_forgotten() -> None:
-    seen = SeenTexts()
-    assert seen.of(A) is None
-    seen.note(A, "one")
-    seen.note(A, "two")
-    seen.note(B, "b")
-    assert (seen.of(A), seen.of(B)) == ("two", "b")
+    seen = ReadCache()
+    assert seen.get(A) is None
+    seen.put(A, "one")
+    seen.put(A, "two")
+    seen.put(B, "b")
+    assert (seen.get(A), seen.get(B)) == ("two", "b")
     seen.forget(A)
     seen.forget(A)
-    assert (seen.of(A), seen.of(B)) == (None, "b")
+    assert (seen.get(A), seen.get(B)) == (None, "b")
     seen.clear()
-    assert seen.of(B) is None
+    assert seen.get(B) is None
 
 
 def test_what_was_looked_at_longest_ago_is_forgotten_first() -> None:
-    seen = SeenTexts()
+    seen = ReadCache()
     for number in range(MOST_TEXTS):
-        seen.note(Path(f"/ws/{number}"), "text")
-    seen.note(Path("/ws/0"), "again")
-    seen.note(A, "a")
-    assert (seen.of(Path("/ws/0")), seen.of(Path("/ws/1")), seen.of(A)) == ("again", None, "a")
-    seen.note(B, "x" * MOST_CHARS)
-    assert (seen.of(A), seen.of(B)) == (None, "x" * MOST_CHARS)
+        seen.put(Path(f"/ws/{number}"), "text")
+    seen.put(Path("/ws/0"), "again")
+    seen.put(A, "a")
+    assert (seen.get(Path("/ws/0")), seen.get(Path("/ws/1")), seen.get(A)) == ("again", None, "a")
+    seen.put(B, "x" * MOST_CHARS)
+    assert (seen.get(A), seen.get(B)) == (None, "x" * MOST_CHARS)
 
 
 async def test_a_file_that_somebody_else_changed_on_the_disk_keeps_that(bench: Bench) -> None:

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import FileMissing
 from agent_core.tools.builtin.search.parent_ignore_files import is_misread
-from agent_core.tools.builtin.search.tree_walk import Searched, listed_buffers, searched, walk
-from agent_core.workspace import Entry, Files, FileText, Workspace
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder, listed_buffers, searched, walk
+from agent_core.workspace import DirectoryEntry, Files, FileText, Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.sizes import at_size
@@ -77,7 +77,7 @@ async def test_a_folder_that_goes_away_meanwhile_is_passed_over(bench: Bench) ->
 
     class Vanishing(DiskFiles):
         @override
-        async def list(self, path: Path) -> tuple[Entry, ...]:
+        async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
             if path == top / "gone":
                 raise FileMissing(str(path))
             return await super().list(path)
@@ -91,7 +91,7 @@ def _real(path: str) -> Path:
     return Path(os.path.realpath(path))
 
 
-async def _place(top: Path, folder: Path, glob: str | None) -> Searched:
+async def _place(top: Path, folder: Path, glob: str | None) -> SearchedFolder:
     files = DiskFiles((top,), top)
     workspace = Workspace(roots=(top,), files=files, processes=DiskProcesses(), env={})
     return await searched(workspace, folder, glob=glob)
@@ -105,7 +105,7 @@ def _put(path: Path, content: str) -> None:
         return  # a name cannot be a file and a folder
 
 
-def _ripgrep(place: Searched) -> list[str]:
+def _ripgrep(place: SearchedFolder) -> list[str]:
     outside = () if place.in_repository else ("--no-require-git",)
     glob = () if place.glob is None else (f"--glob={place.glob}",)
     flags = ("--files", "--null", "--no-config", "--hidden", "--no-messages")
@@ -120,7 +120,7 @@ def _ripgrep(place: Searched) -> list[str]:
     return [path.removeprefix("./") for path in done.stdout.decode().split("\0")[:-1]]
 
 
-async def _as_buffers(place: Searched) -> set[str]:
+async def _as_buffers(place: SearchedFolder) -> set[str]:
     """Judge every file by itself, as if it were unsaved in an editor."""
     texts = tuple(
         FileText(path=path, text="", source="buffer", sha256="")

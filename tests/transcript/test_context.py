@@ -20,8 +20,8 @@ from agent_core.transcript import (
     CustomEntry,
     CustomMessageEntry,
     LabelEntry,
+    LineLocation,
     ModelChange,
-    Place,
     SessionNameEntry,
     ThinkingChange,
     UnknownEntry,
@@ -99,7 +99,7 @@ def test_model_and_level_from_before_a_compaction_still_hold() -> None:
 def test_what_is_not_in_the_context_may_be_without_its_body() -> None:
     said = chain(user("1"), assistant("2", model="heard"), user("3"))
     path: list[AnyEntry] = [
-        *(cooled(one, Place(offset=0, size=1)) for one in said[:2]),
+        *(cooled(one, LineLocation(offset=0, size=1)) for one in said[:2]),
         said[2],
         compaction("c", parent="e3", first_kept="e3"),
     ]
@@ -114,7 +114,7 @@ def test_the_context_is_made_of_the_latest_compaction_and_what_it_left() -> None
     path: list[AnyEntry] = [*said, first, second, entry("n", user("4"), parent="c2")]
     shown = [one.id for one in context_entries(path)]
     assert shown == ["c2", "e3", "c1", "n"]
-    cold = cooled(second, Place(offset=0, size=1))
+    cold = cooled(second, LineLocation(offset=0, size=1))
     assert [one.id for one in context_entries([*path[:4], cold, path[5]])] == shown
 
 

@@ -31,7 +31,7 @@ from agent_core.transcript import (
     SessionNameEntry,
     ThinkingChange,
 )
-from agent_core.transcript.entries import ColdEntry, Place, UsageEntry
+from agent_core.transcript.entries import ColdEntry, LineLocation, UsageEntry
 from agent_core.transcript.export.markdown_document import fenced, markdown, tamed
 from tests.support.entries import (
     AT_MS,
@@ -358,7 +358,11 @@ def test_what_was_used_beside_the_conversation_counts() -> None:
 
 def test_an_entry_without_its_body_is_not_passed_over() -> None:
     cold = ColdEntry(
-        id=EntryId("c"), parent=None, at_ms=AT_MS, kind="message", place=Place(offset=0, size=1)
+        id=EntryId("c"),
+        parent=None,
+        at_ms=AT_MS,
+        kind="message",
+        place=LineLocation(offset=0, size=1),
     )
     with pytest.raises(TypeError, match="load it first"):
         markdown(header(), [cold])

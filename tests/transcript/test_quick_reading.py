@@ -8,12 +8,12 @@ from hypothesis import example, given, strategies as st
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.messages import codec
 from agent_core.messages.plain_codec import decode_plain
-from agent_core.transcript import ColdEntry, Place
+from agent_core.transcript import ColdEntry, LineLocation
 from agent_core.transcript.codec import decode_entry
-from agent_core.transcript.cold_entries import PREVIEW_CHARS, cooled, first_words
+from agent_core.transcript.cold_entries import PREVIEW_CHARS, cooled, preview_text
 from agent_core.transcript.cold_reader import read_cold
 
-PLACE = Place(offset=100, size=10)
+PLACE = LineLocation(offset=100, size=10)
 COST = {"input": 0.5, "output": 0.25, "cacheRead": 0.0, "cacheWrite": 0.0, "total": 0.75}
 USAGE = {"input": 10, "output": 5, "totalTokens": 15}
 ANSWER: dict[str, Any] = {
@@ -133,7 +133,7 @@ def test_what_stays_of_a_line_is_what_cooling_it_leaves(raw: dict[str, JsonValue
 @example("a" * (PREVIEW_CHARS - 1) + "  b")
 def test_first_words_are_those_of_the_whole_text_on_one_line(text: str) -> None:
     begun = " ".join(text.lstrip()[: 2 * PREVIEW_CHARS].split())[:PREVIEW_CHARS]
-    assert first_words(text) == begun
+    assert preview_text(text) == begun
 
 
 @pytest.mark.parametrize("message", [ANSWER, RESULT, USER], ids=lambda raw: raw["role"])

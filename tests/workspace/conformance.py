@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from agent_core.kernel.errors import FileMissing, NotAFile, PathRefused, StaleText, WorkspaceError
-from agent_core.workspace import FileBytes, FileText, Write, Written
+from agent_core.workspace import FileBytes, FileText, FileWrite, WriteResult
 from tests.workspace.conformance_folders import Listing, Pieces
 from tests.workspace.conformance_names import Deleting, Moving, Watching
 from tests.workspace.subject import Subject
@@ -101,21 +101,21 @@ class ReadAndWrite:
             subject.contents.put(subject.root / name, b"old")
         bases = [await self._read(subject, subject.root / name) for name in names]
         subject.contents.put(subject.root / "b.txt", b"the user's")
-        writes = [Write(path=one.path, text=f"new {one.path.name}", base=one) for one in bases]
-        writes.append(Write(path=subject.root / "deep/new.txt", text="new", base=None))
+        writes = [FileWrite(path=one.path, text=f"new {one.path.name}", base=one) for one in bases]
+        writes.append(FileWrite(path=subject.root / "deep/new.txt", text="new", base=None))
         ends: dict[str, type] = {}
 
-        async def hear(one: Write, outcome: Written | WorkspaceError) -> None:
+        async def hear(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
             await anyio.lowlevel.checkpoint()
             ends[one.path.name] = type(outcome)
 
-        await subject.files.write_all(writes, heard=hear)
+        await subject.files.write_all(writes, on_result=hear)
         assert ends == {
-            "a.txt": Written, "b.txt": StaleText, "c.txt": Written, "new.txt": Written,
+            "a.txt": WriteResult, "b.txt": StaleText, "c.txt": WriteResult, "new.txt": WriteResult,
         }  # fmt: skip
         found = [subject.contents.get(subject.root / name) for name in names]
         assert found == [b"new a.txt", b"the user's", b"new c.txt"]
-        await subject.files.write_all((), heard=hear)
+        await subject.files.write_all((), on_result=hear)
 
     async def test_what_is_not_there_is_missing(self, subject: Subject) -> None:
         path = await subject.files.resolve("no/where.txt", "read")

@@ -10,7 +10,7 @@ from agent_core.kernel.errors import (
     PathRefused,
     WorkspaceError,
 )
-from agent_core.workspace import Entry, FileBytes, FileText
+from agent_core.workspace import DirectoryEntry, FileBytes, FileText
 from tests.workspace.subject import Subject
 
 
@@ -23,9 +23,9 @@ class Listing:
         subject.contents.put(subject.root / "src/deep/er/b.txt", b"x")
         listed = await subject.files.list(subject.root / "src")
         assert set(listed) == {
-            Entry(name="a.txt", kind="file", size=5),
-            Entry(name=".hidden", kind="file", size=0),
-            Entry(name="deep", kind="folder", size=0),
+            DirectoryEntry(name="a.txt", kind="file", size=5),
+            DirectoryEntry(name=".hidden", kind="file", size=0),
+            DirectoryEntry(name="deep", kind="folder", size=0),
         }
         assert len(listed) == 3
 

@@ -24,7 +24,7 @@ from agent_core.kernel.errors import (
 )
 from agent_core.workspace import FileText
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from agent_core.workspace.files.disk.gate.folder_gate import Gate, best_gate
+from agent_core.workspace.files.disk.gate.folder_gate import FolderGate, best_gate
 from agent_core.workspace.files.disk.gate.walk import WalkGate
 from tests.support.shared import ROOT
 from tests.support.sizes import at_size
@@ -35,7 +35,7 @@ from tests.workspace.hostile import (
     outside_of_workspace,
 )
 
-GATES: tuple[Gate, ...] = (best_gate(), WalkGate())
+GATES: tuple[FolderGate, ...] = (best_gate(), WalkGate())
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ async def test_reading_a_large_file_is_refused_in_words(files: DiskFiles, root: 
 
 
 @pytest.mark.parametrize("gate", GATES, ids=["in one step", "name by name"])
-async def test_no_path_of_the_corpus_gets_out(root: Path, gate: Gate) -> None:
+async def test_no_path_of_the_corpus_gets_out(root: Path, gate: FolderGate) -> None:
     base = root.parent
     make_fixture(base)
     files = DiskFiles((base / "ws",), base / "home", gate=gate)

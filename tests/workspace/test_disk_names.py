@@ -23,10 +23,10 @@ from agent_core.kernel.errors import (
     PathRefused,
     StaleText,
 )
-from agent_core.workspace import Entry, FileBytes
+from agent_core.workspace import DirectoryEntry, FileBytes
 from agent_core.workspace.files.disk import delete_and_move
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from agent_core.workspace.files.disk.path_handle import Place
+from agent_core.workspace.files.disk.path_handle import PathHandle
 from agent_core.workspace.files.disk.regular_files import open_regular
 
 NOBODY = 65534
@@ -64,14 +64,14 @@ async def test_a_link_counts_as_what_it_leads_to(files: DiskFiles, root: Path) -
     }.items():
         (root / name).symlink_to(target)
     assert set(await files.list(root)) == {
-        Entry(name="a.txt", kind="file", size=5),
-        Entry(name="dir", kind="folder", size=0),
-        Entry(name="to_file", kind="file", size=5, is_link=True),
-        Entry(name="to_folder", kind="folder", size=0, is_link=True),
-        Entry(name="to_outside", kind="folder", size=0, is_link=True),
-        Entry(name="to_nothing", kind="missing", size=0, is_link=True),
-        Entry(name="to_itself", kind="missing", size=0, is_link=True),
-        Entry(name="to_device", kind="other", size=0, is_link=True),
+        DirectoryEntry(name="a.txt", kind="file", size=5),
+        DirectoryEntry(name="dir", kind="folder", size=0),
+        DirectoryEntry(name="to_file", kind="file", size=5, is_link=True),
+        DirectoryEntry(name="to_folder", kind="folder", size=0, is_link=True),
+        DirectoryEntry(name="to_outside", kind="folder", size=0, is_link=True),
+        DirectoryEntry(name="to_nothing", kind="missing", size=0, is_link=True),
+        DirectoryEntry(name="to_itself", kind="missing", size=0, is_link=True),
+        DirectoryEntry(name="to_device", kind="other", size=0, is_link=True),
     }
 
 
@@ -223,7 +223,7 @@ async def test_of_hard_links_one_name_goes(files: DiskFiles, root: Path) -> None
 def at_the_last_look(monkeypatch: pytest.MonkeyPatch, step: Callable[[], None]) -> None:
     """Let somebody act when a file to be deleted has been put aside and is looked at for the last time."""
 
-    def open_then_act(place: Place) -> object:
+    def open_then_act(place: PathHandle) -> object:
         if place.name != place.path.name:
             step()
         return open_regular(place)
@@ -304,7 +304,7 @@ async def test_a_name_taken_at_the_last_moment_is_not_overwritten(files, root, m
     (root / "a.txt").write_text("a")
     plain = delete_and_move.check_movable
 
-    def check_then_take(place: Place) -> None:
+    def check_then_take(place: PathHandle) -> None:
         plain(place)
         (root / "b.txt").write_text("b")
 

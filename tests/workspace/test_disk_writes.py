@@ -25,7 +25,7 @@ from agent_core.kernel.errors import (
 from agent_core.workspace import FileText
 from agent_core.workspace.files.disk import regular_files
 from agent_core.workspace.files.disk.gate.folder_gate import best_gate
-from agent_core.workspace.files.disk.path_handle import Place, place_made, place_of
+from agent_core.workspace.files.disk.path_handle import PathHandle, place_made, place_of
 from agent_core.workspace.files.disk.regular_files import (
     PIECE_CHARS,
     check_unchanged,
@@ -54,7 +54,7 @@ def _nothing_stays_open() -> Iterator[None]:
 
 
 @contextmanager
-def at(root: Path, name: str = "sub/a.txt") -> Generator[Place]:
+def at(root: Path, name: str = "sub/a.txt") -> Generator[PathHandle]:
     with place_of(root / name, root=root, gate=best_gate()) as place:
         yield place
 
@@ -174,7 +174,7 @@ def test_nothing_is_created_over_something(root: Path) -> None:
 def test_a_name_that_was_taken_meanwhile_is_not_taken_away(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Place, "look", lambda _self: None)
+    monkeypatch.setattr(PathHandle, "look", lambda _self: None)
     with at(root) as place, pytest.raises(StaleText, match="exists already"):
         create(place, NEW)
     monkeypatch.setattr(os, "link", fail(errno.EPERM))

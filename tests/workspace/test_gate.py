@@ -14,7 +14,7 @@ import pytest
 from agent_core.kernel.errors import PathRefused
 from agent_core.workspace.files.disk.gate import folder_gate, openat2
 from agent_core.workspace.files.disk.gate.folder_gate import (
-    Gate,
+    FolderGate,
     best_gate,
     check_names,
     enter_root,
@@ -35,7 +35,7 @@ ONE_STEP = pytest.param(
 
 
 @pytest.fixture(params=[ONE_STEP, pytest.param(WalkGate(), id="name by name")])
-def gate(request: pytest.FixtureRequest) -> Gate:
+def gate(request: pytest.FixtureRequest) -> FolderGate:
     return request.param
 
 
@@ -63,7 +63,7 @@ def same(opened: int, path: Path) -> bool:
         os.close(opened)
 
 
-def code_of(gate: Gate, folder: int | None, names: tuple[str, ...]) -> int | None:
+def code_of(gate: FolderGate, folder: int | None, names: tuple[str, ...]) -> int | None:
     """Give the number of the error."""
     before = psutil.Process().num_fds()
     with pytest.raises(OSError, match=r".") as raised:
@@ -73,22 +73,22 @@ def code_of(gate: Gate, folder: int | None, names: tuple[str, ...]) -> int | Non
 
 
 @pytest.mark.parametrize("names", [(), ("a",), ("a", "b"), ("a", "b", "c")])
-def test_a_folder_below_another_is_opened(gate: Gate, root: Path, top: int, names) -> None:
+def test_a_folder_below_another_is_opened(gate: FolderGate, root: Path, top: int, names) -> None:
     assert same(gate.enter(top, names), root.joinpath(*names))
 
 
-def test_from_the_top_an_absolute_path_is_opened(gate: Gate, root: Path) -> None:
+def test_from_the_top_an_absolute_path_is_opened(gate: FolderGate, root: Path) -> None:
     assert same(gate.enter(None, root.parts[1:]), root)
     assert same(gate.enter(None, ()), Path("/"))
 
 
-def test_the_folder_that_was_given_stays_open(gate: Gate, top: int) -> None:
+def test_the_folder_that_was_given_stays_open(gate: FolderGate, top: int) -> None:
     for names in ((), ("a",)):
         os.close(gate.enter(top, names))
         assert os.fstat(top)
 
 
-def test_what_is_opened_is_not_inherited_by_programs(gate: Gate, top: int) -> None:
+def test_what_is_opened_is_not_inherited_by_programs(gate: FolderGate, top: int) -> None:
     for names in ((), ("a",)):
         opened = gate.enter(top, names)
         assert os.get_inheritable(opened) is False
@@ -108,7 +108,7 @@ def test_a_link_is_refused_wherever_it_leads(gate, root: Path, top: int, target,
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there are no magic links")
-def test_a_magic_link_is_refused(gate: Gate, top: int) -> None:
+def test_a_magic_link_is_refused(gate: FolderGate, top: int) -> None:
     assert code_of(gate, None, ("proc", "self", "fd", str(top))) == errno.ELOOP
 
 
@@ -135,7 +135,9 @@ def test_in_one_step_nothing_above_can_be_reached(top: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a folder is opened to be read")
-def test_a_folder_that_may_not_be_listed_can_be_passed_through(gate: Gate, root: Path) -> None:
+def test_a_folder_that_may_not_be_listed_can_be_passed_through(
+    gate: FolderGate, root: Path
+) -> None:
     special = os.geteuid() == 0
     with tempfile.TemporaryDirectory(prefix="tl-") as folder:
         closed = Path(os.path.realpath(folder)) / "closed"
@@ -155,7 +157,7 @@ def test_a_folder_that_may_not_be_listed_can_be_passed_through(gate: Gate, root:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is another file system")
-def test_another_file_system_below_is_entered(gate: Gate) -> None:
+def test_another_file_system_below_is_entered(gate: FolderGate) -> None:
     top = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     try:
         assert same(gate.enter(top, ("proc",)), Path("/proc"))
@@ -251,7 +253,7 @@ def test_names_are_given_from_the_root_down() -> None:
         _ = names_below(Path("/ws/a/../../etc"), root=root)
 
 
-def test_a_root_is_entered_by_its_real_path_alone(gate: Gate, root: Path) -> None:
+def test_a_root_is_entered_by_its_real_path_alone(gate: FolderGate, root: Path) -> None:
     assert same(enter_root(gate, root), root)
     root.rename(root.parent / "moved")
     root.symlink_to("moved")
@@ -264,7 +266,9 @@ def test_a_root_is_entered_by_its_real_path_alone(gate: Gate, root: Path) -> Non
 # Whether a folder is still there
 
 
-def test_a_folder_is_still_there_until_it_is_moved_or_replaced(gate: Gate, root: Path) -> None:
+def test_a_folder_is_still_there_until_it_is_moved_or_replaced(
+    gate: FolderGate, root: Path
+) -> None:
     path = root / "a/b"
     opened = gate.enter(None, path.parts[1:])
     before = psutil.Process().num_fds()

@@ -17,7 +17,7 @@ import pytest
 from agent_core.kernel.errors import FileMissing, WorkspaceError
 from agent_core.workspace import FileText
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from agent_core.workspace.files.disk.gate.folder_gate import Gate, best_gate
+from agent_core.workspace.files.disk.gate.folder_gate import FolderGate, best_gate
 from agent_core.workspace.files.disk.gate.walk import WalkGate
 from tests.support.fast_folder import fast_folder
 from tests.support.sizes import at_size
@@ -184,7 +184,9 @@ def ground(way: str) -> Iterator[Ground]:
 @pytest.mark.skipif(sys.platform != "linux", reason="exchanges names in one step")
 @pytest.mark.parametrize("round_number", range(at_size(ci=1, campaign=8)))
 @pytest.mark.parametrize("gate", GATES.values(), ids=GATES)
-async def test_no_swap_leads_out(way: str, ground: Ground, gate: Gate, round_number: int) -> None:
+async def test_no_swap_leads_out(
+    way: str, ground: Ground, gate: FolderGate, round_number: int
+) -> None:
     files = DiskFiles((ground.root,), ground.root.parent / "home", gate=gate)
     with swapping(way, ground):
         done, refused = await rounds(files, ground)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core.workspace.diff.merge import Conflict, Lines, Merged, merge
+from agent_core.workspace.diff.merge import Conflict, LineRange, MergeResult, merge
 from tests.support.sizes import at_size
 from tests.support.untraced import processor_s
 
@@ -52,8 +52,8 @@ ABC = "a\nb\nc\nd\n"
 def test_what_both_sides_did_is_in_the_text(
     base: str, ours: str, theirs: str, expected: str
 ) -> None:
-    assert merge(base, ours, theirs) == Merged(text=expected)
-    assert merge(base, theirs, ours) == Merged(text=expected)
+    assert merge(base, ours, theirs) == MergeResult(text=expected)
+    assert merge(base, theirs, ours) == MergeResult(text=expected)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ def test_a_conflict_names_its_lines_in_each_text() -> None:
     assert merged.text == "new\na\nb2\r\nb3\r\nc\nx\n"
     assert merged.conflicts == (
         Conflict(
-            base=Lines(start=1, end=2, text="b\r\n"),
-            ours=Lines(start=2, end=3, text="B\r\n"),
-            theirs=Lines(start=1, end=3, text="b2\r\nb3\r\n"),
+            base=LineRange(start=1, end=2, text="b\r\n"),
+            ours=LineRange(start=2, end=3, text="B\r\n"),
+            theirs=LineRange(start=1, end=3, text="b2\r\nb3\r\n"),
         ),
     )
 
@@ -94,8 +94,8 @@ TEXTS = st.text(alphabet=st.sampled_from("ab (\n\r\u2028\u00e9\U0001f600"), max_
 
 @given(TEXTS, TEXTS)
 def test_a_side_that_did_nothing_leaves_the_other_as_it_is(base: str, other: str) -> None:
-    assert merge(base, other, base) == merge(base, base, other) == Merged(text=other)
-    assert merge(base, other, other) == Merged(text=other)
+    assert merge(base, other, base) == merge(base, base, other) == MergeResult(text=other)
+    assert merge(base, other, other) == MergeResult(text=other)
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -209,7 +209,7 @@ def test_what_git_merges_is_merged_to_the_same(
     merged = merge(base, mine, yours)
     git = merged_by_git(tmp_path_factory.mktemp("git"), base, mine, yours)
     if git is not None:
-        assert merged == Merged(text=git)
+        assert merged == MergeResult(text=git)
 
 
 def merged_by_git(folder: Path, base: str, ours: str, theirs: str) -> str | None:
@@ -242,7 +242,7 @@ def test_the_time_is_bounded(kind: str) -> None:
         case _:
             lines = ["x" * 2_000_000]
             ours, theirs = ["y", *lines], [*lines, "z"]
-    made: list[Merged] = []
+    made: list[MergeResult] = []
     took = processor_s(lambda: made.append(merge("".join(lines), "".join(ours), "".join(theirs))))
     assert made[0].text
     assert took < 8.0

@@ -7,12 +7,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.workspace.diff.minimal_edits import Splice, line_hunks, lines_of, minimal_edits
+from agent_core.workspace.diff.minimal_edits import TextEdit, line_hunks, lines_of, minimal_edits
 
 TEXTS = st.text(alphabet=st.sampled_from("abc\n\r \u2028\u00e9\U0001f600"), max_size=60)
 
 
-def applied(old: str, edits: list[Splice]) -> str:
+def applied(old: str, edits: list[TextEdit]) -> str:
     for one in reversed(edits):
         old = old[: one.start] + one.new_text + old[one.end :]
     return old
@@ -46,7 +46,7 @@ def applied(old: str, edits: list[Splice]) -> str:
 def test_only_what_differs_is_edited(
     old: str, new: str, expected: list[tuple[int, int, str]]
 ) -> None:
-    wanted = [Splice(start=start, end=end, new_text=text) for start, end, text in expected]
+    wanted = [TextEdit(start=start, end=end, new_text=text) for start, end, text in expected]
     assert minimal_edits(old, new) == wanted
 
 

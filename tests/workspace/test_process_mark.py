@@ -15,13 +15,13 @@ from anyio import to_thread
 from agent_core.workspace.processes.mark import (
     LOCKS_LIMIT,
     MARK,
-    Mark,
+    ProcessMark,
     fresh_mark,
     limit_of,
 )
 from agent_core.workspace.processes.proc_table import ProcTable
 from agent_core.workspace.processes.psutil_table import PsutilTable
-from agent_core.workspace.processes.tree import ProcessTable, Tree
+from agent_core.workspace.processes.tree import ProcessTable, ProcessTree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a limit of Linux")
 TABLES = [pytest.param(PsutilTable(), id="psutil"), pytest.param(ProcTable(), id="proc")]
@@ -46,9 +46,11 @@ def _sleeper(env: dict[str, str]) -> Generator[int]:
             process.kill()
 
 
-def _tree(table: ProcessTable, mark: Mark) -> Tree:
+def _tree(table: ProcessTable, mark: ProcessMark) -> ProcessTree:
     """A tree whose first process is not among the living."""
-    return Tree(table=table, first=0, mark=mark, begun_s=time.monotonic() - AGES_S, reaped=True)
+    return ProcessTree(
+        table=table, first=0, mark=mark, begun_s=time.monotonic() - AGES_S, reaped=True
+    )
 
 
 def test_the_limit_is_inherited_and_taken_back() -> None:
@@ -89,7 +91,7 @@ async def test_marks_made_at_once_do_not_mix() -> None:
 def test_a_process_is_known_by_either_mark(table: ProcessTable) -> None:
     with fresh_mark() as mark, _sleeper({}) as pid:
         assert table.carries(pid, mark) == "limit"
-    without_limit = Mark(text=mark.text, limit=None)
+    without_limit = ProcessMark(text=mark.text, limit=None)
     with _sleeper({MARK: f"outer:{mark.text}"}) as pid:
         assert table.carries(pid, without_limit) == "variable"
         assert table.carries(os.getpid(), without_limit) is None
@@ -103,7 +105,7 @@ def test_what_another_thread_starts_meanwhile_is_left_alone(table: ProcessTable)
         assert table.carries(pid, mark) == "limit"
         assert dict(_tree(table, mark).members()) == {}
     with _sleeper({MARK: mark.text}) as pid:
-        own = Mark(text=mark.text, limit=None)
+        own = ProcessMark(text=mark.text, limit=None)
         assert set(_tree(table, own).members()) == {pid}
 
 

@@ -14,7 +14,7 @@ import pytest
 from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing
-from agent_core.workspace import Killed, Process, ProcessEnd
+from agent_core.workspace import KillReport, Process, ProcessEnd
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.processes.mark import MARK
 from agent_core.workspace.processes.proc_table import ProcTable
@@ -123,7 +123,7 @@ async def test_output_and_errors_come_in_order(shell: Shell) -> None:
     process = await shell.start("echo one; echo two >&2; echo three; exit 7")
     assert await _all(process) == b"one\ntwo\nthree\n"
     assert await process.wait() == ProcessEnd(exit_code=7)
-    assert await process.end(grace_s=GRACE_S) == Killed(pids=(), survivors=())
+    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
 
 
 async def test_there_is_no_input(shell: Shell) -> None:
@@ -187,8 +187,8 @@ async def test_it_is_asked_before_it_is_killed(shell: Shell) -> None:
 async def test_ending_twice_is_ending_once(shell: Shell) -> None:
     process = await shell.start("sleep 600")
     first = await process.end(grace_s=GRACE_S)
-    assert first == Killed(pids=(process.pid,), survivors=())
-    assert await process.end(grace_s=GRACE_S) == Killed(pids=(), survivors=())
+    assert first == KillReport(pids=(process.pid,), survivors=())
+    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
 
 
 async def test_those_who_wait_and_read_are_woken(shell: Shell) -> None:

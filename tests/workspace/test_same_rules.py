@@ -18,7 +18,7 @@ from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.files.memory import MemoryFiles
 from tests.support.rooted_workspace import Mount, RootedFiles
 from tests.support.sizes import at_size
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 NAMES = ("a", "b", "d", "d/a", "d/e", "d/e/a", "../out")
 Kind: TypeAlias = Literal["read", "stat", "list", "open", "create", "change", "delete", "move"]
@@ -102,7 +102,7 @@ def test_every_adapter_answers_alike(steps: Sequence[Step]) -> None:
         hands = [
             Hand(MemoryFiles((inner,), inner), inner),
             Hand(DiskFiles((outer[0],), outer[0]), outer[0]),
-            Hand(EditorFiles(DiskFiles((outer[1],), outer[1])), outer[1]),
+            Hand(OverlayFiles(DiskFiles((outer[1],), outer[1])), outer[1]),
             Hand(RootedFiles(Mount(inner, outer[2]), inner), inner),
         ]
         # What everything comes to in the end is looked at too.

@@ -9,7 +9,7 @@ import pytest
 
 from agent_core.kernel.errors import FileMissing, ProcessGone
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from agent_core.workspace.processes.interactive import Talk
+from agent_core.workspace.processes.interactive import InteractiveProcess
 from tests.support.contained import contained_processes, require_full
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -27,7 +27,7 @@ def way(request: pytest.FixtureRequest) -> str:
 @asynccontextmanager
 async def started(
     way: str, root: Path, *argv: str, given: dict[str, str] | None = None
-) -> AsyncGenerator[Talk]:
+) -> AsyncGenerator[InteractiveProcess]:
     async with contained_processes(root) if way == "contained" else plain() as processes:
         talk = await processes.talk(argv, cwd=root, env=ENV, given=given or {})
         try:

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from agent_core.kernel.errors import NotText
 from agent_core.workspace.files.text import (
     HASH_BESIDE_BYTES,
-    Decoded,
+    DecodedText,
     decode_text,
     encode_text,
     hashing,
@@ -17,11 +17,11 @@ from agent_core.workspace.files.text import (
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"", Decoded(text="", encoding="utf-8", bom=False)),
-        ("grün 🌍".encode(), Decoded(text="grün 🌍", encoding="utf-8", bom=False)),
-        (b"\xef\xbb\xbfa\r\n", Decoded(text="a\r\n", encoding="utf-8", bom=True)),
-        (b"\xff\xfea\0b\0", Decoded(text="ab", encoding="utf-16-le", bom=True)),
-        (b"\xfe\xff\0a\0b", Decoded(text="ab", encoding="utf-16-be", bom=True)),
+        (b"", DecodedText(text="", encoding="utf-8", bom=False)),
+        ("grün 🌍".encode(), DecodedText(text="grün 🌍", encoding="utf-8", bom=False)),
+        (b"\xef\xbb\xbfa\r\n", DecodedText(text="a\r\n", encoding="utf-8", bom=True)),
+        (b"\xff\xfea\0b\0", DecodedText(text="ab", encoding="utf-16-le", bom=True)),
+        (b"\xfe\xff\0a\0b", DecodedText(text="ab", encoding="utf-16-be", bom=True)),
         (b"a\0b", None),
         (b"\x89PNG\r\n\x1a\n\0\0", None),
         (b"\xff\xfe\0\xd8", None),

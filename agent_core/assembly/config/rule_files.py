@@ -7,11 +7,11 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.kernel.values import Value
-from agent_core.session.permissions.state import KeptRules
+from agent_core.session.permissions.state import LoadedRules
 from agent_core.workspace.permissions.policy import Rule
 from agent_core.workspace.permissions.policy.rules.rules_file import (
     NAME,
-    Origin,
+    RulesOrigin,
     load_rules,
     remembered_file,
 )
@@ -35,7 +35,7 @@ class RuleFiles(Value, frozen=True, kw_only=True):
     is_trusted: Callable[[], bool]
     """Whether the project's own file counts; it can only ask and deny."""
 
-    async def load(self) -> KeptRules:
+    async def load(self) -> LoadedRules:
         """Return the rules in force. A file that cannot be read is reported as a problem and permits nothing more."""
         return await to_thread.run_sync(self._load, self.env_path())
 
@@ -59,14 +59,17 @@ class RuleFiles(Value, frozen=True, kw_only=True):
     def _place(self, rule: Rule) -> Path:
         return self._user if rule.scope == "user" else self._remembered
 
-    def _load(self, env_path: str) -> KeptRules:
+    def _load(self, env_path: str) -> LoadedRules:
         roots = tuple(self.roots)
-        files: list[tuple[Path, Origin]] = [(self._user, "user"), (self._remembered, "project")]
+        files: list[tuple[Path, RulesOrigin]] = [
+            (self._user, "user"),
+            (self._remembered, "project"),
+        ]
         if self.is_trusted():
             files.extend((root / PROJECT_FOLDER / NAME, "repository") for root in roots)
         load = partial(load_rules, roots=roots, env_path=env_path, home=self.home)
         loaded = [load(path, origin=origin) for path, origin in files]
-        return KeptRules(
+        return LoadedRules(
             rules=tuple(rule for one in loaded for rule in one.rules),
             problems=tuple(str(problem) for one in loaded for problem in one.problems),
         )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_core.compaction import CompactionSettings, ModelFigures
+from agent_core.compaction import CompactionPolicy, ModelFigures
 from agent_core.events import Budgets
 from agent_core.kernel import JsonValue
 from agent_core.resources.settings.values import (
@@ -12,8 +12,8 @@ from agent_core.resources.settings.values import (
     SettingsValues,
 )
 from agent_core.session.context import SessionOptions
-from agent_core.session.runs.budgets import Allowance
-from agent_core.session.runs.continuation import RetrySettings
+from agent_core.session.runs.budgets import BudgetPolicy
+from agent_core.session.runs.retry_policy import RetryOptions
 
 
 def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
@@ -24,13 +24,13 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         scratch: Where tools keep whole outputs.
     """
     return SessionOptions(
-        retry=RetrySettings(
+        retry=RetryOptions(
             enabled=values.retry.enabled,
             max_retries=values.retry.max_retries,
             base_delay_ms=values.retry.base_delay_ms,
             max_delay_ms=values.retry.max_delay_ms,
         ),
-        compaction=CompactionSettings(
+        compaction=CompactionPolicy(
             enabled=values.compaction.enabled,
             reserve_tokens=values.compaction.reserve_tokens,
             keep_recent_tokens=values.compaction.keep_recent_tokens,
@@ -54,12 +54,12 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
     )
 
 
-def allowance(budgets: BudgetSettings) -> Allowance:
+def allowance(budgets: BudgetSettings) -> BudgetPolicy:
     """Return what each run may use up."""
     most = Budgets(
         usd=budgets.usd, tokens=budgets.tokens, turns=budgets.turns, minutes=budgets.minutes
     )
-    return Allowance(most=most)
+    return BudgetPolicy(ceiling=most)
 
 
 def _bash(bash: BashSettings) -> dict[str, JsonValue]:

@@ -12,13 +12,18 @@ from agent_core.assembly.config.trust import project_layer
 from agent_core.events import Notice, PermissionMode, SessionConfigured
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
-from agent_core.resources.folder_watch import FolderNews, FolderWatches
-from agent_core.resources.load_result import Loaded, Problem, Resource
+from agent_core.resources.folder_watch import FolderChanges, FolderWatches
+from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
 from agent_core.resources.paths import project_folder
 from agent_core.resources.settings.layers import Layer, LayerName, Settings, load_settings
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.resources.trust.workspace_trust import WorkspaceTrust
-from agent_core.session.context import Parts, Place, SessionOptions, refresh_models
+from agent_core.session.context import (
+    SessionContext,
+    SessionOptions,
+    WorkspaceContext,
+    refresh_models,
+)
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +70,7 @@ class LiveSettings:
         )
         return found
 
-    def say(self, name: LayerName, values: JsonObject) -> None:
+    def set_layer(self, name: LayerName, values: JsonObject) -> None:
         """Replace the values of a layer that is not a file, from the next load on."""
         others = tuple(layer for layer in self._layers if layer.name != name)
         self._layers = (*others, Layer(name=name, content=values))
@@ -85,14 +90,16 @@ class LiveSettings:
         own = [layer for layer in self._layers if layer.name in OWN]
         return (await load_settings(own)).values.permission.mode
 
-    async def apply(self, options: SessionOptions, place: Place, *, is_trusted: bool) -> None:
+    async def apply(
+        self, options: SessionOptions, place: WorkspaceContext, *, is_trusted: bool
+    ) -> None:
         """Apply the settings that a change of trust brings from the next run on; never loosen the permission mode."""
         values = (await self.load(is_trusted=is_trusted)).values
         self.put(values, options, place)
         # A project tightens; what the user chose meanwhile is not loosened by taking its trust away.
-        place.standing.mode = _stricter(place.standing.mode, values.permission.mode)
+        place.permissions.mode = _stricter(place.permissions.mode, values.permission.mode)
 
-    def put(self, values: SettingsValues, options: SessionOptions, place: Place) -> None:
+    def put(self, values: SettingsValues, options: SessionOptions, place: WorkspaceContext) -> None:
         """Apply the settings that can change in a running session, except those that users choose in it."""
         made = session_options(values, scratch=self._scratch)
         options.retry = made.retry
@@ -104,26 +111,26 @@ class LiveSettings:
         options.steer_grace_s = made.steer_grace_s
         options.cache = made.cache
         options.tool_options = made.tool_options
-        place.allowance.most = allowance(values.budgets).most
-        place.standing.fallback = values.permission.fallback
-        place.standing.timeout_s = values.permission.timeout_s
+        place.allowance.ceiling = allowance(values.budgets).ceiling
+        place.permissions.fallback = values.permission.fallback
+        place.permissions.timeout_s = values.permission.timeout_s
 
 
-class FollowedSettings(Value, frozen=True, kw_only=True):
+class SettingsTracker(Value, frozen=True, kw_only=True):
     """Tracker of the settings of one session: reloads them on change and keeps choices made in the session."""
 
     live: LiveSettings
-    parts: Parts
+    parts: SessionContext
 
     async def configure(self, values: JsonObject) -> None:
         """Replace the settings of the editor layer and reload."""
-        self.live.say("editor", values)
+        self.live.set_layer("editor", values)
         await self.follow()
 
     async def follow(self) -> None:
         """Reload the settings without a request of the user, and publish each problem as a warning."""
         for problem in (await self.reload()).problems:
-            _ = self.parts.voice.say(Notice(level="warning", text=str(problem)))
+            _ = self.parts.publisher.publish(Notice(level="warning", text=str(problem)))
 
     async def follow_models(self) -> None:
         """Read models.json and auth.json again."""
@@ -143,7 +150,7 @@ class FollowedSettings(Value, frozen=True, kw_only=True):
         except OSError as error:
             log.warning("settings are not watched, so changes need a reload: %s", error)
 
-    async def _follow_until_moved(self, news: FolderNews, folders: tuple[Path, ...]) -> None:
+    async def _follow_until_moved(self, news: FolderChanges, folders: tuple[Path, ...]) -> None:
         """Return when other folders are to be watched: the project's own may come and go."""
         files = frozenset(self.live.files.values())
         user = self.live.files.get("user")
@@ -164,37 +171,39 @@ class FollowedSettings(Value, frozen=True, kw_only=True):
         above = (file.parent for file in self.live.files.values())
         return tuple(folder if folder.is_dir() else folder.parent for folder in above)
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Read the settings again and put them in force from the next run."""
         parts, live = self.parts, self.live
         before, config = live.now.values, parts.config()
-        standing = parts.place.standing
-        settings = await live.load(is_trusted=standing.is_trusted())
+        permission_state = parts.place.permissions
+        settings = await live.load(is_trusted=permission_state.is_trusted())
         if settings.refusals:
-            return Loaded(problems=_problems(settings))
+            return LoadedResources(problems=_problems(settings))
         allowed = await live.allowed()
         values = settings.values
         live.put(values, parts.options, parts.place)
         parts.place.allowed = allowed
-        chosen = standing.mode != before.permission.mode
-        standing.mode = _stricter(standing.mode, allowed) if chosen else values.permission.mode
+        chosen = permission_state.mode != before.permission.mode
+        permission_state.mode = (
+            _stricter(permission_state.mode, allowed) if chosen else values.permission.mode
+        )
         inbox = parts.inbox
         if inbox.steering_mode == before.steering_mode:
             inbox.steering_mode = values.steering_mode
         if inbox.follow_up_mode == before.follow_up_mode:
             inbox.follow_up_mode = values.follow_up_mode
         if (after := parts.config()) != config:
-            _ = parts.voice.say(SessionConfigured(config=after))
+            _ = parts.publisher.publish(SessionConfigured(config=after))
         used = (one for name, one in live.files.items() if name in settings.sources.values())
-        return Loaded(
+        return LoadedResources(
             resources=tuple(Resource(kind="settings", name=one.name, path=one) for one in used),
             problems=_problems(settings),
         )
 
 
-def _problems(settings: Settings) -> tuple[Problem, ...]:
+def _problems(settings: Settings) -> tuple[LoadProblem, ...]:
     return tuple(
-        Problem(message=one.message, path=one.path, line=one.line) for one in settings.problems
+        LoadProblem(message=one.message, path=one.path, line=one.line) for one in settings.problems
     )
 
 

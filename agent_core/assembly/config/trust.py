@@ -32,5 +32,5 @@ async def look_at(
     values = (await load_settings(layers)).values
     store = TrustStore(paths.trust)
     trust = WorkspaceTrust(root, store=store, default=values.default_project_trust, clock=clock)
-    _ = await trust.look()
+    _ = await trust.check()
     return trust

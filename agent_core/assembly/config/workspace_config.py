@@ -10,7 +10,7 @@ from anyio import to_thread
 from agent_core.assembly.config.rule_files import RuleFiles
 from agent_core.assembly.config.trust import look_at, project_layer
 from agent_core.assembly.request import SessionRequest
-from agent_core.assembly.workspace.added_roots import Present
+from agent_core.assembly.workspace.added_roots import LiveFolders
 from agent_core.events import PermissionMode
 from agent_core.kernel.errors import ConfigError, WorkspaceMissing
 from agent_core.kernel.values import Value
@@ -19,11 +19,11 @@ from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.layers import Layer, Settings, load_settings
 from agent_core.resources.settings.values import PermissionSettings
 from agent_core.resources.trust.workspace_trust import WorkspaceTrust
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.workspace.permissions.secret_access import SecretAccess
 
 
-class Ground(Value, frozen=True, kw_only=True):
+class WorkspaceConfig(Value, frozen=True, kw_only=True):
     """Inputs of a session, read before it opens."""
 
     root: Path
@@ -34,7 +34,7 @@ class Ground(Value, frozen=True, kw_only=True):
     settings: Settings
     allowed: PermissionMode
     """The most that the user's own settings allow."""
-    standing: Standing
+    permission_state: PermissionState
     trust: WorkspaceTrust | None
     """None: the opener of the session decides whether the workspace is trusted."""
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
@@ -47,7 +47,7 @@ class Ground(Value, frozen=True, kw_only=True):
         return None if self.trust is None else self.trust.content(path)
 
 
-async def lay_ground(request: SessionRequest) -> Ground:
+async def load_workspace_config(request: SessionRequest) -> WorkspaceConfig:
     """Read what holds.
 
     Raises:
@@ -72,16 +72,16 @@ async def lay_ground(request: SessionRequest) -> Ground:
         above=() if trust is None else trust.above,
         expected=(lambda _: None) if trust is None else trust.content,
     )
-    standing, wrong_rules = await _standing(
+    permission_state, wrong_rules = await _permission_state(
         request, root, paths, settings.values.permission, is_trusted=is_trusted
     )
-    return Ground(
+    return WorkspaceConfig(
         root=root,
         paths=paths,
         layers=layers,
         settings=settings,
         allowed=allowed,
-        standing=standing,
+        permission_state=permission_state,
         trust=trust,
         left_out=(*context.problems, *wrong_rules),
     )
@@ -114,30 +114,30 @@ async def _settings(
     return settings, allowed.values.permission.mode
 
 
-async def _standing(
+async def _permission_state(
     request: SessionRequest,
     root: Path,
     paths: AppPaths,
     permission: PermissionSettings,
     *,
     is_trusted: bool,
-) -> tuple[Standing, tuple[str, ...]]:
+) -> tuple[PermissionState, tuple[str, ...]]:
     """Return what holds for permission checks, with the rules that are kept, and what is wrong with those."""
-    standing = Standing(
+    state = PermissionState(
         mode=permission.mode,
         fallback=permission.fallback,
         timeout_s=permission.timeout_s,
         is_trusted=lambda: is_trusted,
     )
-    standing.keeper = RuleFiles(
+    state.keeper = RuleFiles(
         config=paths.config,
         data=paths.data,
-        roots=Present(lambda: (root, *request.added.trusted)),
+        roots=LiveFolders(lambda: (root, *request.added.trusted)),
         env_path=lambda: request.env.get("PATH", ""),
         home=home_of(request.env),
-        is_trusted=lambda: standing.is_trusted(),  # noqa: PLW0108 - asked anew each time
+        is_trusted=lambda: state.is_trusted(),  # noqa: PLW0108 - asked anew each time
     )
-    return standing, await standing.refresh()
+    return state, await state.refresh()
 
 
 def home_of(env: Mapping[str, str]) -> Path:

@@ -26,8 +26,8 @@ from agent_core.resources.paths import AppPaths
 from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.index import Hit, SessionIndex
-from agent_core.storage.port import Stored
-from agent_core.storage.session_import import Imported, import_session
+from agent_core.storage.port import StoredSession
+from agent_core.storage.session_import import ImportResult, import_session
 from agent_core.transcript import Transcript
 from agent_core.transcript.codec import encode_entry, encode_header
 from agent_core.transcript.cold_entries import preview_of
@@ -38,7 +38,7 @@ LIMIT = 50
 """How many sessions a page holds unless another number is asked for."""
 
 
-class Page(Value, frozen=True, kw_only=True):
+class SessionPage(Value, frozen=True, kw_only=True):
     """Some of the sessions, newest first."""
 
     sessions: tuple[SessionSummary, ...]
@@ -46,7 +46,7 @@ class Page(Value, frozen=True, kw_only=True):
     """Given as cursor, it brings the next page; None: there is none."""
 
 
-class Found(Value, frozen=True, kw_only=True):
+class SessionSearchPage(Value, frozen=True, kw_only=True):
     """Some of what was found, best first."""
 
     hits: tuple[Hit, ...]
@@ -106,7 +106,7 @@ class SessionLibrary:
         query: str | None = None,
         limit: int = LIMIT,
         cursor: str | None = None,
-    ) -> Page:
+    ) -> SessionPage:
         """Return sessions, newest first; with a query those that hold its words, best first.
 
         Args:
@@ -121,12 +121,12 @@ class SessionLibrary:
         """
         if query is not None and query.strip():
             found = await self.search(query, cwd=cwd, limit=limit, cursor=cursor)
-            return Page(sessions=tuple(hit.summary for hit in found.hits), next=found.next)
+            return SessionPage(sessions=tuple(hit.summary for hit in found.hits), next=found.next)
         _check_limit(limit)
         after = None if cursor is None else _place(cursor)
         rest = [one for one in await self._all(cwd) if after is None or _order(one) < after]
         page = tuple(rest[:limit])
-        return Page(sessions=page, next=_cursor(page[-1]) if len(rest) > limit else None)
+        return SessionPage(sessions=page, next=_cursor(page[-1]) if len(rest) > limit else None)
 
     async def search(
         self,
@@ -135,7 +135,7 @@ class SessionLibrary:
         cwd: str | None = None,
         limit: int = LIMIT,
         cursor: str | None = None,
-    ) -> Found:
+    ) -> SessionSearchPage:
         """Find sessions by what was said in them.
 
         Args:
@@ -155,7 +155,7 @@ class SessionLibrary:
             raise IndexUnavailable(message)
         hits = await self._index.search(query, cwd=cwd, limit=limit + 1, offset=offset)
         more = len(hits) > limit
-        return Found(hits=hits[:limit], next=str(offset + limit) if more else None)
+        return SessionSearchPage(hits=hits[:limit], next=str(offset + limit) if more else None)
 
     async def find(self, part: str) -> SessionSummary:
         """Return the one session whose id begins or ends so.
@@ -182,7 +182,7 @@ class SessionLibrary:
         )
         raise SessionNotFound(message)
 
-    async def read(self, session: SessionId) -> Stored:
+    async def read(self, session: SessionId) -> StoredSession:
         """Read a session, also while it is being written.
 
         Raises:
@@ -228,7 +228,7 @@ class SessionLibrary:
         stored = await self.read(session)
         return "" if self._blobs is None else await stored_patch(stored, self._blobs)
 
-    async def import_(self, source: Path | bytes, cwd: str) -> Imported:
+    async def import_(self, source: Path | bytes, cwd: str) -> ImportResult:
         """Copy a session file into a folder's sessions, as a new one.
 
         Raises:
@@ -251,14 +251,14 @@ class SessionLibrary:
             SessionDamaged: It is no session file.
             StorageUnavailable: It cannot be read, or the copy cannot be written.
         """
-        from agent_core.assembly.builder import offspring_in  # noqa: PLC0415 - brings all of a session along
+        from agent_core.assembly.builder import fork_writer_for  # noqa: PLC0415 - brings all of a session along
 
         stored = await self._store.read(session)
         now_ms = self._clock.now_ms()
         parent = str(stored.location) if stored.location else session
         header = Header(id=SessionId(uuid7(now_ms)), at_ms=now_ms, cwd=cwd, parent_session=parent)
         entries = await to_thread.run_sync(_branch_of, stored)
-        _ = await offspring_in(self._store)(header, entries)
+        _ = await fork_writer_for(self._store)(header, entries)
         return header.id
 
     async def close(self) -> None:
@@ -314,15 +314,15 @@ async def open_library(
         raise failure
 
 
-def _branch_of(stored: Stored) -> tuple[AnyEntry, ...]:
-    from agent_core.session.history.fork import labels_of, offspring_entries  # noqa: PLC0415 - as above
+def _branch_of(stored: StoredSession) -> tuple[AnyEntry, ...]:
+    from agent_core.session.history.fork import fork_entries, labels_of  # noqa: PLC0415 - as above
 
     whole = {entry.id: entry for entry in stored.entries}
     path = [whole[entry.id] for entry in Transcript(stored.entries).path()]
-    return offspring_entries(path, labels=labels_of(stored.entries))
+    return fork_entries(path, labels=labels_of(stored.entries))
 
 
-def _document(stored: Stored, how: ExportFormat, redactor: Redactor) -> bytes:
+def _document(stored: StoredSession, how: ExportFormat, redactor: Redactor) -> bytes:
     # Both formats bring libraries along that nothing else needs.
     from agent_core.session.redaction import redacted  # noqa: PLC0415 - brings all of a session along
     from agent_core.transcript.export.html_document import html  # noqa: PLC0415 - see above
@@ -334,7 +334,7 @@ def _document(stored: Stored, how: ExportFormat, redactor: Redactor) -> bytes:
         return clean.encode("utf-8", "surrogateescape")
     stored = replace(stored, entries=redacted(tuple(stored.entries), redactor))
     transcript = Transcript(stored.entries)
-    title = transcript.title or _first_words(stored)
+    title = transcript.title or _preview_title(stored)
     if how == "md":
         whole = {entry.id: entry for entry in stored.entries}
         path = [whole[entry.id] for entry in transcript.path()]
@@ -344,17 +344,17 @@ def _document(stored: Stored, how: ExportFormat, redactor: Redactor) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _first_words(stored: Stored) -> str | None:
+def _preview_title(stored: StoredSession) -> str | None:
     """Return the preview of the first user message, shown as the name of a session without a title."""
     said = (
         preview_of(entry)
         for entry in stored.entries
         if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage)
     )
-    return next((words for words in said if words), None)
+    return next((preview for preview in said if preview), None)
 
 
-def _lines(stored: Stored) -> bytes:
+def _lines(stored: StoredSession) -> bytes:
     """Return the file's own whole lines, or, of a session in memory, what they would be."""
     if stored.location is None:
         lines = [encode_header(stored.header), *map(encode_entry, stored.entries)]

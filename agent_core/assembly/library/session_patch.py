@@ -5,30 +5,30 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.assembly.outputs import outputs_of
-from agent_core.changes.adapters.folder_store import FolderContents
-from agent_core.changes.diff.patch import FilePatch, LeftOut, file_patch, git_patch
-from agent_core.changes.history.file_histories import Stories
-from agent_core.session.changes.record import changes_told
-from agent_core.storage.port import Stored
+from agent_core.changes.adapters.folder_store import FolderBlobStore
+from agent_core.changes.diff.patch import FilePatch, UnpatchableFile, file_patch, git_patch
+from agent_core.changes.history.file_histories import FileHistories
+from agent_core.session.changes.record import recorded_changes
+from agent_core.storage.port import StoredSession
 
 HELD_CHARS = 4_194_304
 
 
-async def stored_patch(stored: Stored, blobs: Path) -> str:
+async def stored_patch(stored: StoredSession, blobs: Path) -> str:
     """Return a patch for git of what the agent changed and was not rejected, as each file was after its last edit.
 
     Args:
         stored: The session, whole.
         blobs: Where what changed files held is kept, in a folder per session.
     """
-    contents = FolderContents(outputs_of(blobs, stored.header.id))
-    stories = Stories(contents)
-    stories.load(changes_told(stored.entries))
+    contents = FolderBlobStore(outputs_of(blobs, stored.header.id))
+    histories = FileHistories(contents)
+    histories.load(recorded_changes(stored.entries))
     root = Path(stored.header.cwd)
-    patches: list[FilePatch | LeftOut] = []
-    for story in stories.all:
-        now = (await stories.followed(story)).now
+    patches: list[FilePatch | UnpatchableFile] = []
+    for story in histories.all:
+        now = (await histories.replay(story)).now
         if now.first is not None or now.last is not None:
             patches.append(await file_patch(now, root=root, contents=contents))
-        stories.trim(HELD_CHARS)
+        histories.trim(HELD_CHARS)
     return await to_thread.run_sync(git_patch, patches)

@@ -5,7 +5,7 @@ import logging
 import anyio.to_thread
 
 from agent_core.kernel.errors import ConfigError
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.file import change_settings_now
 from agent_core.resources.settings.layers import Layer, load_settings
@@ -14,9 +14,9 @@ _log = logging.getLogger(__name__)
 
 
 async def keep_first_model(
-    chosen: ModelFacts | None,
+    chosen: ModelInfo | None,
     *,
-    before: ModelFacts | None,
+    before: ModelInfo | None,
     paths: AppPaths,
 ) -> bool:
     """Write the model into the user's settings, for new sessions, where there was none and the settings name none.

@@ -7,20 +7,20 @@ from agent_core.kernel.errors import ModelUnknown
 from agent_core.kernel.values import Value
 from agent_core.providers import Model
 from agent_core.providers.messages.thinking_level import LEVELS
-from agent_core.providers.registry import Choice, ModelRegistry
+from agent_core.providers.registry import ChosenModel, ModelRegistry
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session.model_selection import Choosable
-from agent_core.transcript import Context
+from agent_core.transcript import ModelContext
 
 
-class Wishes(Value, frozen=True, kw_only=True):
+class RequestedModel(Value, frozen=True, kw_only=True):
     """Requested model and thinking level of the session's opener; None: not requested."""
 
     model: str | None
     thinking: ThinkingLevel | None
 
 
-class Start(Value, frozen=True, kw_only=True):
+class InitialModelChoice(Value, frozen=True, kw_only=True):
     """Initial model and thinking level of a session."""
 
     model: Model | None
@@ -36,13 +36,13 @@ class Start(Value, frozen=True, kw_only=True):
 
 
 def choose_start(
-    wishes: Wishes,
+    wishes: RequestedModel,
     *,
     values: SettingsValues,
     registry: ModelRegistry,
-    context: Context,
+    context: ModelContext,
     now: Callable[[], SettingsValues] | None = None,
-) -> Start:
+) -> InitialModelChoice:
     """Choose the request, else the session's earlier choice, else the settings.
 
     Args:
@@ -56,7 +56,7 @@ def choose_start(
         ModelUnknown: The requested model cannot be used.
     """
 
-    def choose(said: SettingsValues) -> Choice:
+    def choose(said: SettingsValues) -> ChosenModel:
         provider, name = said.default_provider, said.default_model
         return registry.choose(
             request=wishes.model,
@@ -70,18 +70,22 @@ def choose_start(
     thinking = wishes.thinking or choice.thinking
     # Without patterns there is nothing that could be wrong with them.
     problems = registry.scope(values.scoped_models).problems if values.scoped_models else ()
-    return Start(
+    return InitialModelChoice(
         model=model,
         why_no_model="" if model else trouble,
         look_again=lambda: _opened(registry, choose(values if now is None else now()))[0],
-        thinking=thinking or _known(context.thinking) or values.default_thinking_level,
+        thinking=thinking or _supported_level(context.thinking) or values.default_thinking_level,
         asked_for=_asked_for(wishes, model=model, thinking=thinking, context=context),
         notices=(*((trouble,) if model and trouble else ()), *problems),
     )
 
 
 def _asked_for(
-    wishes: Wishes, *, model: Model | None, thinking: ThinkingLevel | None, context: Context
+    wishes: RequestedModel,
+    *,
+    model: Model | None,
+    thinking: ThinkingLevel | None,
+    context: ModelContext,
 ) -> frozenset[Choosable]:
     asked_for: set[Choosable] = set()
     if wishes.model is not None and model is not None and model.facts.ref != context.model:
@@ -91,7 +95,7 @@ def _asked_for(
     return frozenset(asked_for)
 
 
-def _opened(registry: ModelRegistry, choice: Choice) -> tuple[Model | None, str]:
+def _opened(registry: ModelRegistry, choice: ChosenModel) -> tuple[Model | None, str]:
     message = choice.fallback_message or ""
     if choice.model is None:
         return None, message
@@ -101,6 +105,6 @@ def _opened(registry: ModelRegistry, choice: Choice) -> tuple[Model | None, str]
         return None, str(error)
 
 
-def _known(level: str | None) -> ThinkingLevel | None:
+def _supported_level(level: str | None) -> ThinkingLevel | None:
     """A session of a later version may have a level that this one has not."""
     return next((one for one in LEVELS if one == level), None)

@@ -13,15 +13,15 @@ from agent_core.kernel.environment import EnvironmentWith
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.providers import Api, Model, ModelFacts
+from agent_core.providers import Model, ModelInfo, WireApi
 from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
-from agent_core.providers.auth.authenticator import Access
+from agent_core.providers.auth.authenticator import Authenticator
 from agent_core.providers.auth.store import AuthStore
-from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.catalog.models_file import load_models_file
-from agent_core.providers.extension_models import NOTHING, Brought
+from agent_core.providers.extension_models import NOTHING, ExtensionModels
 from agent_core.providers.http.client import HttpPool
-from agent_core.providers.registry import ModelRegistry, Opener
+from agent_core.providers.registry import ModelFactory, ModelRegistry
 from agent_core.resources.paths import AppPaths
 from agent_core.workspace.permissions.policy.commands.programs import outside_path
 
@@ -29,10 +29,10 @@ NEEDED = frozenset({"HOME", "PATH"})
 """Variables without which no program runs well; a key is never in them, though a header may name them."""
 
 
-class Adapter(Protocol):
+class HttpModelFactory(Protocol):
     """The class of an adapter that asks over HTTP."""
 
-    def __call__(self, facts: ModelFacts, *, access: Access, pool: HttpPool) -> Model:
+    def __call__(self, model: ModelInfo, *, access: Authenticator, pool: HttpPool) -> Model:
         """Make a model that is ready to be asked."""
         ...
 
@@ -66,7 +66,7 @@ async def load_models(
     roots: Sequence[Path] = (),
     block_images: bool = False,
     redactor: Redactor | None = None,
-    brought: Brought = NOTHING,
+    brought: ExtensionModels = NOTHING,
 ) -> ModelSet:
     """Load the available models. Never fails because of a broken file.
 
@@ -99,9 +99,9 @@ async def load_models(
     return ModelSet(registry=registry)
 
 
-def _embedded() -> ProviderFacts:
+def _embedded() -> ProviderInfo:
     """Return the provider that is no network service: it needs no key, and is used only when named."""
-    return ProviderFacts(
+    return ProviderInfo(
         id=EMBEDDED_FACTS.provider,
         name=EMBEDDED_FACTS.name,
         api="embedded",
@@ -111,9 +111,9 @@ def _embedded() -> ProviderFacts:
     )
 
 
-def _openers(pool: HttpPool, clock: Clock, *, block_images: bool) -> Mapping[Api, Opener]:
-    def over_http(find: Callable[[], Adapter]) -> Opener:
-        def opened(facts: ModelFacts, access: Access) -> Model:
+def _openers(pool: HttpPool, clock: Clock, *, block_images: bool) -> Mapping[WireApi, ModelFactory]:
+    def over_http(find: Callable[[], HttpModelFactory]) -> ModelFactory:
+        def opened(facts: ModelInfo, access: Authenticator) -> Model:
             seen = replace(facts, images=False) if block_images else facts
             return find()(seen, access=access, pool=pool)
 
@@ -136,7 +136,7 @@ def _openers(pool: HttpPool, clock: Clock, *, block_images: bool) -> Mapping[Api
 # A session asks one of these: each is loaded when a model of its kind is opened.
 
 
-def _anthropic() -> Adapter:
+def _anthropic() -> HttpModelFactory:
     from agent_core.providers.adapters.anthropic_messages import (  # noqa: PLC0415 - see above
         AnthropicMessages,
     )
@@ -144,7 +144,7 @@ def _anthropic() -> Adapter:
     return AnthropicMessages
 
 
-def _chat() -> Adapter:
+def _chat() -> HttpModelFactory:
     from agent_core.providers.adapters.openai_completions import (  # noqa: PLC0415 - see above
         OpenAICompletions,
     )
@@ -152,7 +152,7 @@ def _chat() -> Adapter:
     return OpenAICompletions
 
 
-def _responses() -> Adapter:
+def _responses() -> HttpModelFactory:
     from agent_core.providers.adapters.openai_responses import (  # noqa: PLC0415 - see above
         OpenAIResponses,
     )
@@ -168,7 +168,7 @@ def _embedded_model(clock: Clock) -> Model:
     return EmbeddedModel(clock)
 
 
-def _azure() -> Adapter:
+def _azure() -> HttpModelFactory:
     from agent_core.providers.adapters.azure_openai_responses import (  # noqa: PLC0415 - see above
         AzureOpenAIResponses,
     )
@@ -176,7 +176,7 @@ def _azure() -> Adapter:
     return AzureOpenAIResponses
 
 
-def _google() -> Adapter:
+def _google() -> HttpModelFactory:
     from agent_core.providers.adapters.google_generative_ai import (  # noqa: PLC0415 - see above
         GoogleGenerativeAI,
     )
@@ -184,13 +184,13 @@ def _google() -> Adapter:
     return GoogleGenerativeAI
 
 
-def _vertex() -> Adapter:
+def _vertex() -> HttpModelFactory:
     from agent_core.providers.adapters.google_vertex import GoogleVertex  # noqa: PLC0415 - see above
 
     return GoogleVertex
 
 
-def _bedrock() -> Adapter:
+def _bedrock() -> HttpModelFactory:
     from agent_core.providers.adapters.bedrock_converse import (  # noqa: PLC0415 - see above
         BedrockConverse,
     )
@@ -198,7 +198,7 @@ def _bedrock() -> Adapter:
     return BedrockConverse
 
 
-def _mistral() -> Adapter:
+def _mistral() -> HttpModelFactory:
     from agent_core.providers.adapters.mistral_conversations import (  # noqa: PLC0415 - see above
         MistralConversations,
     )
@@ -206,7 +206,7 @@ def _mistral() -> Adapter:
     return MistralConversations
 
 
-def _ollama() -> Adapter:
+def _ollama() -> HttpModelFactory:
     from agent_core.providers.adapters.ollama_chat import OllamaChat  # noqa: PLC0415 - see above
 
     return OllamaChat

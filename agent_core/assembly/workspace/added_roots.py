@@ -19,20 +19,20 @@ class FolderTrustState(Protocol):
         """Whether it was trusted at the last look."""
         ...
 
-    def look_now(self) -> object:
+    def check_now(self) -> object:
         """Look again, blocking. Never raises."""
         ...
 
-    def say_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> object:
+    def record_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> object:
         """Record the user's trust decision. Blocking. Raises ConfigError when it cannot be stored."""
         ...
 
 
-Judge = Callable[[Path], Awaitable[FolderTrustState | None]]
+FolderTrustLookup = Callable[[Path], Awaitable[FolderTrustState | None]]
 """Looks up the trust state of a folder. None: the opener of the session has trusted all folders."""
 
 
-class Present(Sequence[Path]):
+class LiveFolders(Sequence[Path]):
     """Some folders as they are at each look; take a tuple of it where two looks must see the same."""
 
     def __init__(self, look: Callable[[], tuple[Path, ...]]) -> None:
@@ -68,7 +68,7 @@ class AddedRoots:
     """Which folders were added, and which of them are trusted: the others can be read, and nothing else."""
 
     def __init__(self) -> None:
-        self.judge: Judge = _vouched
+        self.judge: FolderTrustLookup = _vouched
         """Set by whoever opens the session."""
         self.settle: Callable[[], None] = _nothing
         """Called on a thread when the folders, or the trust in one, have changed."""
@@ -107,10 +107,10 @@ class AddedRoots:
         async with self._turn:
             before = self.roots
             real = await to_thread.run_sync(_real, wanted) if wanted else ()
-            known = {one.folder: one for one in self._roots}
+            by_folder = {one.folder: one for one in self._roots}
             made: list[_Root] = []
             for folder in real:
-                one = known.get(folder)
+                one = by_folder.get(folder)
                 made.append(one or _Root(folder=folder, trust=await self.judge(folder)))
             self._roots = tuple(made)
             return await self._settled(before)
@@ -122,7 +122,7 @@ class AddedRoots:
             return False
         before = self.roots
         for trust in judged:
-            _ = await to_thread.run_sync(trust.look_now)
+            _ = await to_thread.run_sync(trust.check_now)
         return await self._settled(before)
 
     async def decide(self, folder: Path, *, trusted: bool) -> bool:
@@ -137,8 +137,8 @@ class AddedRoots:
         trust = one.trust
 
         def take() -> None:
-            _ = trust.look_now()
-            _ = trust.say_now("trusted" if trusted else "refused", lasting=True)
+            _ = trust.check_now()
+            _ = trust.record_now("trusted" if trusted else "refused", lasting=True)
             self.settle()
 
         await to_thread.run_sync(take)

@@ -9,23 +9,23 @@ from typing import Literal
 from anyio import to_thread
 
 from agent_core.assembly.workspace.added_roots import AddedRoots
-from agent_core.assembly.workspace.sandbox_per_roots import FollowingRoots
+from agent_core.assembly.workspace.sandbox_per_roots import SandboxPerRoots
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.values import ContainmentSettings
 from agent_core.workspace.permissions.secret_access import SecretAccess
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
     Boundaries,
-    Containing,
     Prober,
     Sandbox,
+    SandboxCapability,
     Uncontained,
     sandbox_for,
 )
 from agent_core.workspace.sandbox.selection import homes_of
 
 QUARANTINE = "quarantine"
-ELSEWHERE = Containing(
+ELSEWHERE = SandboxCapability(
     level="none",
     how="nothing",
     why_not_full="the workspace is elsewhere; what contains its processes is not known",
@@ -62,7 +62,7 @@ async def contain(
     # As it is now: it may be exchanged while another thread reads it.
     variables = dict(env)
 
-    def bounded(containing: Containing, roots: tuple[Path, ...]) -> Sandbox:
+    def bounded(containing: SandboxCapability, roots: tuple[Path, ...]) -> Sandbox:
         boundaries = Boundaries(
             roots=roots,
             env=variables,
@@ -77,7 +77,7 @@ async def contain(
 
     def made() -> Sandbox:
         containing = SWITCHED_OFF if setting == "off" else _containing(prober)
-        following = FollowingRoots(
+        following = SandboxPerRoots(
             lambda: (root, *added.trusted), made=lambda roots: bounded(containing, roots)
         )
         added.settle = following.prepare
@@ -100,7 +100,7 @@ def _own_environment(env: Mapping[str, str]) -> tuple[Path, ...]:
     return (own,) if is_hidden and sys.prefix != sys.base_prefix else ()
 
 
-def _containing(prober: Prober) -> Containing:
+def _containing(prober: Prober) -> SandboxCapability:
     """Return what the machine can do; when that cannot be found out, nothing counts as contained."""
     try:
         return prober.containing()
@@ -108,12 +108,12 @@ def _containing(prober: Prober) -> Containing:
         # The user's session must open all the same: commands then ask.
         log.exception("what contains commands could not be found out")
         why = f"what this machine can do could not be found out ({type(error).__name__})"
-        return Containing(level="none", how="nothing", why_not_full=why)
+        return SandboxCapability(level="none", how="nothing", why_not_full=why)
 
 
-async def contain_elsewhere(root: Path, added: AddedRoots, **told: object) -> Sandbox:
+async def contain_elsewhere(root: Path, added: AddedRoots, **options: object) -> Sandbox:
     """Return a sandbox that contains nothing: the provider of the workspace's ports is responsible for containment."""
-    _ = root, added, told
+    _ = root, added, options
     return Uncontained(ELSEWHERE)
 
 

@@ -6,14 +6,14 @@ from errno import EPERM
 from pathlib import Path
 
 from agent_core.workspace.permissions.call_permission import Needs
-from agent_core.workspace.sandbox import Containing, Launch, Sandbox
+from agent_core.workspace.sandbox import Launch, Sandbox, SandboxCapability
 
-JUST_CHANGED = Containing(
+JUST_CHANGED = SandboxCapability(
     level="none", how="nothing", why_not_full="the folders of the workspace have just changed"
 )
 
 
-class FollowingRoots:
+class SandboxPerRoots:
     """One containment per set of folders, for a command that began among some ends among the same."""
 
     def __init__(
@@ -35,7 +35,7 @@ class FollowingRoots:
         self.prepare()
 
     @property
-    def containing(self) -> Containing:
+    def containing(self) -> SandboxCapability:
         """Containment in force now. Not blocking: nothing counts as contained until `prepare` has seen a change."""
         made = self._made.get(self._roots())
         return JUST_CHANGED if made is None else made.containing

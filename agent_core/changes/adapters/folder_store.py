@@ -22,7 +22,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 log = logging.getLogger(__name__)
 
 
-class FolderContents:
+class FolderBlobStore:
     """Keeps each content once, in a file of its SHA-256's name that only the user can read.
 
     The folder belongs to one session and is removed with it, so nothing needs to be counted or swept. It is made with
@@ -48,9 +48,9 @@ class FolderContents:
         """Return what is kept; see `Contents.get`."""
         return await to_thread.run_sync(self._get, key)
 
-    async def settle(self, keys: Collection[str]) -> None:
+    async def sync(self, keys: Collection[str]) -> None:
         """Make contents survive a power cut; see `Contents.settle`."""
-        await to_thread.run_sync(self._settle, tuple(keys))
+        await to_thread.run_sync(self._sync, tuple(keys))
 
     def _put(self, data: bytes) -> str:
         key = sha256(data).hexdigest()
@@ -104,7 +104,7 @@ class FolderContents:
             )
             raise StorageUnavailable(message)
 
-    def _settle(self, keys: Sequence[str]) -> None:
+    def _sync(self, keys: Sequence[str]) -> None:
         folders: set[Path] = set()
         for key in keys:
             if _KEY.fullmatch(key) is None:

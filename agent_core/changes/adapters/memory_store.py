@@ -10,7 +10,7 @@ from agent_core.kernel.errors import StorageUnavailable
 LIMIT_BYTES = 268_435_456
 
 
-class MemoryContents:
+class MemoryBlobStore:
     """Keeps them as long as it lives."""
 
     def __init__(self, *, limit_bytes: int = LIMIT_BYTES) -> None:
@@ -32,6 +32,6 @@ class MemoryContents:
         """Return what is kept; see `Contents.get`."""
         return self._kept.get(key)
 
-    async def settle(self, keys: Collection[str]) -> None:
+    async def sync(self, keys: Collection[str]) -> None:
         """Do nothing: memory survives no power cut."""
         del keys

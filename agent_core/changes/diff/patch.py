@@ -10,8 +10,8 @@ from typing import Final
 from anyio import to_thread
 
 from agent_core.changes.diff.unified_diff import text_rows
-from agent_core.changes.history.hunk_tracker import FileNow, virtual_base
-from agent_core.changes.ports.blob_store import Contents
+from agent_core.changes.history.hunk_tracker import FileReview, base_text
+from agent_core.changes.ports.blob_store import BlobStore
 from agent_core.changes.values import FileVersion, Op
 from agent_core.kernel.values import Value
 from agent_core.workspace.files.text import encode_text
@@ -47,18 +47,20 @@ class FilePatch(Value, frozen=True, kw_only=True):
     is_text: bool = True
 
 
-class LeftOut(Value, frozen=True, kw_only=True):
+class UnpatchableFile(Value, frozen=True, kw_only=True):
     """A file that no patch can show."""
 
     name: str
     why: str
 
 
-async def file_patch(file: FileNow, *, root: Path, contents: Contents) -> FilePatch | LeftOut:
+async def file_patch(
+    file: FileReview, *, root: Path, contents: BlobStore
+) -> FilePatch | UnpatchableFile:
     """Make the patch of one file: of what the agent changed in it and still stands, nothing of the user's."""
     name, old_name = _name(file.path, root), _name(file.origin or file.path, root)
     if name is None or old_name is None:
-        return LeftOut(name=str(file.path), why="it is not in the folder of the session")
+        return UnpatchableFile(name=str(file.path), why="it is not in the folder of the session")
     if file.text is not None and (file.hunks or file.whole is not None):
         base = await to_thread.run_sync(_base_of, file)
         old = None if file.first is None else _bytes(base, file.first)
@@ -67,18 +69,18 @@ async def file_patch(file: FileNow, *, root: Path, contents: Contents) -> FilePa
     old = await _kept(file.first, contents)
     new = await _kept(file.last, contents)
     if (old is None) is not (file.first is None) or (new is None) is not (file.last is None):
-        return LeftOut(
+        return UnpatchableFile(
             name=name, why="an older version was not kept, for its size or because the disk refused"
         )
     return FilePatch(name=name, old_name=old_name, op=file.op, old=old, new=new, is_text=False)
 
 
-def git_patch(patches: Iterable[FilePatch | LeftOut]) -> str:
+def git_patch(patches: Iterable[FilePatch | UnpatchableFile]) -> str:
     """Return the patch of several files. Files that it cannot hold are listed before it, in text that git ignores."""
     left_out: list[str] = []
     parts: list[str] = []
     for one in patches:
-        if isinstance(one, LeftOut):
+        if isinstance(one, UnpatchableFile):
             left_out.append(f"Not in this patch: {quoted(one.name)}: {one.why}\n")
         else:
             parts.append("".join(_rows(one)))
@@ -100,11 +102,11 @@ def quoted(name: str) -> str:
 # ------------------------------------------------------------------ both sides
 
 
-def _base_of(file: FileNow) -> str:
-    return virtual_base(file) or ""
+def _base_of(file: FileReview) -> str:
+    return base_text(file) or ""
 
 
-async def _kept(version: FileVersion | None, contents: Contents) -> bytes | None:
+async def _kept(version: FileVersion | None, contents: BlobStore) -> bytes | None:
     if version is None or version.content is None:
         return None
     return await contents.get(version.content)

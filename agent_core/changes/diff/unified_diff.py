@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from io import StringIO
 
-from agent_core.workspace.diff.minimal_edits import Hunk, line_hunks
+from agent_core.workspace.diff.minimal_edits import LineHunk, line_hunks
 
 AROUND = 3
 """How many lines are shown around a change."""
@@ -45,9 +45,9 @@ def text_rows(old: str, new: str) -> Iterator[str]:
         yield from (_row(" ", line) for line in before[at:old_end])
 
 
-def _groups(hunks: Sequence[Hunk]) -> Iterator[Sequence[Hunk]]:
+def _groups(hunks: Sequence[LineHunk]) -> Iterator[Sequence[LineHunk]]:
     """Group hunks whose context lines would overlap or touch."""
-    group: list[Hunk] = []
+    group: list[LineHunk] = []
     for one in hunks:
         if group and one.old_start - group[-1].old_end > 2 * AROUND:
             yield group

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agent_core.changes.values import Change, Doer
+from agent_core.changes.values import Change, ChangeSource
 
 
 class ChangeLog:
@@ -38,7 +38,7 @@ class ChangeLog:
         """Return those of the file at a path, moves to it and away from it included, oldest first."""
         return tuple(self._paths.get(path, ()))
 
-    def doer_of(self, edit: str) -> Doer:
+    def source_of(self, edit: str) -> ChangeSource:
         """Return who made an edit; "tool" for one that is not in the log."""
         found = next((one for one in reversed(self._all) if one.id == edit), None)
         return "tool" if found is None else found.by

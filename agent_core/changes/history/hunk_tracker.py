@@ -8,26 +8,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.changes.decisions import Verdict
+from agent_core.changes.decisions import HunkDecision
 from agent_core.changes.history.hunks import (
     Hunk,
+    HunkOrigin,
     Hunks,
-    Maker,
-    State,
+    HunkState,
     edited_by_agent,
     edited_by_user,
     orphaned,
+    revert_hunks,
     settled,
-    taken_back,
 )
 from agent_core.changes.line_counts import LineCounts, line_count
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.kernel import RunId
 from agent_core.kernel.values import Value
 
-GONE: Final[frozenset[State]] = frozenset({"rejected", "orphaned"})
+GONE: Final[frozenset[HunkState]] = frozenset({"rejected", "orphaned"})
 """States of hunks of which nothing is in the text."""
-_UNDONE: Final[Mapping[State, State]] = {
+_UNDONE: Final[Mapping[HunkState, HunkState]] = {
     "pending": "rejected",
     "rejected": "rejected",
     "accepted": "orphaned",
@@ -46,7 +46,7 @@ class Texts(Value, frozen=True, kw_only=True):
     after: str | None
 
 
-class FileNow(Value, frozen=True, kw_only=True):
+class FileReview(Value, frozen=True, kw_only=True):
     """A file that the session changed, at one moment."""
 
     path: Path
@@ -61,9 +61,9 @@ class FileNow(Value, frozen=True, kw_only=True):
     hunks: Hunks = ()
     run_hunks: Hunks = ()
     """Difference that the last run made to the text as the run found it, regardless of earlier pending hunks."""
-    whole: State | None = None
+    whole: HunkState | None = None
     """Of what hunks do not say: that it came, went or moved, or was changed and is no text. None: there is no such."""
-    maker: Maker | None = None
+    maker: HunkOrigin | None = None
     """Of the last change by the agent."""
     runs: tuple[tuple[RunId | None, int], ...] = ()
     """The runs that changed it, each with the number of its change; oldest first."""
@@ -123,21 +123,21 @@ class _Mark(Value, frozen=True, kw_only=True):
 
     key: tuple[int, int]
     hunks: Hunks
-    whole: State | None
+    whole: HunkState | None
 
 
-class Following(Struct, kw_only=True):
+class HunkTracker(Struct, kw_only=True):
     """Follows one file from change to change."""
 
-    now: FileNow
+    now: FileReview
     _marks: list[_Mark] = msgspec.field(default_factory=list)
-    _rejected: dict[str, Verdict] = msgspec.field(default_factory=dict)
+    _rejected: dict[str, HunkDecision] = msgspec.field(default_factory=dict)
 
     @classmethod
-    def of(cls, change: Change) -> "Following":
+    def of(cls, change: Change) -> "HunkTracker":
         """Begin with a file as it was before its first change."""
         there = None if change.before is None else (change.source or change.path)
-        now = FileNow(
+        now = FileReview(
             path=change.path, origin=there, first=change.before, last=change.before, text=None
         )
         return cls(now=now)
@@ -150,7 +150,7 @@ class Following(Struct, kw_only=True):
             texts: Text of the file before and after it.
             index: Number of earlier changes of the session.
         """
-        maker = Maker(
+        maker = HunkOrigin(
             change=f"{change.id}\0{change.path}\0{index}",
             edit=change.id,
             run=change.run,
@@ -180,7 +180,7 @@ class Following(Struct, kw_only=True):
             runs=(*self.now.runs, (change.run, index)),
         )
 
-    def judge(self, verdict: Verdict) -> None:
+    def judge(self, verdict: HunkDecision) -> None:
         """Apply a verdict; a rejection is stored and changes the hunks with the edit that follows."""
         if verdict.action == "reject":
             if verdict.edit is not None:
@@ -198,7 +198,7 @@ class Following(Struct, kw_only=True):
             for one in self._marks
         ]
 
-    def at(self, text: str | None, *, is_there: bool) -> FileNow:
+    def at(self, text: str | None, *, is_there: bool) -> FileReview:
         """Return the state of the file for another text; the tracked state does not change.
 
         Args:
@@ -213,18 +213,18 @@ class Following(Struct, kw_only=True):
             return replace(self.now, text=text)
         return self._moved_to(text)
 
-    def _moved_to(self, text: str) -> FileNow:
+    def _moved_to(self, text: str) -> FileReview:
         """Follow what others did. Where a text comes back that was there before, changes since then were undone."""
-        known = self.now.text
-        if known is None or text == known:
+        previous = self.now.text
+        if previous is None or text == previous:
             return replace(self.now, text=text)
-        moved = edited_by_user(self.now.hunks, known, text)
+        moved = edited_by_user(self.now.hunks, previous, text)
         key = _key(text)
         mark = next((one for one in reversed(self._marks) if one.key == key), None)
         if mark is None:
             return replace(self.now, text=text, hunks=moved)
         then = {one.id for one in mark.hunks}
-        states: Mapping[str, State] = {one.id: one.state for one in self.now.hunks}
+        states: Mapping[str, HunkState] = {one.id: one.state for one in self.now.hunks}
         undone = [
             replace(one, state=_UNDONE[states[one.id]]) for one in moved if one.id not in then
         ]
@@ -233,7 +233,7 @@ class Following(Struct, kw_only=True):
         whole = "pending" if is_back else self.now.whole
         return replace(self.now, text=text, hunks=tuple(hunks), whole=whole)
 
-    def _changed(self, change: Change, texts: Texts, maker: Maker | None) -> Hunks:
+    def _changed(self, change: Change, texts: Texts, maker: HunkOrigin | None) -> Hunks:
         before, after, hunks = texts.before, texts.after, self.now.hunks
         if before is None or after is None:
             return orphaned(hunks)
@@ -241,13 +241,13 @@ class Following(Struct, kw_only=True):
             return edited_by_agent(hunks, before, after, maker)
         rejected = self._rejected.pop(change.id, None)
         if rejected is not None:
-            text, made = taken_back(before, hunks, rejected.hunks)
+            text, made = revert_hunks(before, hunks, rejected.hunks)
             if text == after:
                 return made
         # A restore may bring a former text back, and what waited in it.
         return self._moved_to(after).hunks
 
-    def _run_hunks(self, change: Change, texts: Texts, maker: Maker | None) -> Hunks:
+    def _run_hunks(self, change: Change, texts: Texts, maker: HunkOrigin | None) -> Hunks:
         """Return the hunks of the last run that changed the file; the first change of another run begins anew."""
         last = self.now.maker
         hunks = self.now.run_hunks
@@ -261,7 +261,7 @@ class Following(Struct, kw_only=True):
             return edited_by_agent(hunks, texts.before, texts.after, maker)
         return edited_by_user(hunks, texts.before, texts.after)
 
-    def _whole(self, change: Change, texts: Texts) -> State | None:
+    def _whole(self, change: Change, texts: Texts) -> HunkState | None:
         if change.by in {"restore", "reject"}:
             back = change.after is None and self.now.first is None
             back = back or (change.path == self.now.origin and change.after is not None)
@@ -273,7 +273,7 @@ class Following(Struct, kw_only=True):
         return self.now.whole
 
 
-def accepted(now: FileNow, hunks: Iterable[str], *, whole: bool) -> FileNow:
+def accepted(now: FileReview, hunks: Iterable[str], *, whole: bool) -> FileReview:
     """Return a file with some of its hunks accepted."""
     is_whole = whole and now.whole == "pending"
     return replace(
@@ -283,16 +283,16 @@ def accepted(now: FileNow, hunks: Iterable[str], *, whole: bool) -> FileNow:
     )
 
 
-def virtual_base(now: FileNow) -> str | None:
+def base_text(now: FileReview) -> str | None:
     """Return the text with all remaining hunks reverted: the text without the agent's changes."""
     if now.text is None:
         return None
-    standing: list[Hunk] = []
+    remaining: list[Hunk] = []
     for one in now.hunks:
         # What the user edited may reach into its neighbours.
-        if one.state not in GONE and one.start >= (standing[-1].end if standing else 0):
-            standing.append(replace(one, state="pending"))
-    return taken_back(now.text, tuple(standing), {one.id for one in standing})[0]
+        if one.state not in GONE and one.start >= (remaining[-1].end if remaining else 0):
+            remaining.append(replace(one, state="pending"))
+    return revert_hunks(now.text, tuple(remaining), {one.id for one in remaining})[0]
 
 
 def _key(text: str) -> tuple[int, int]:

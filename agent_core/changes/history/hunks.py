@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.values import Value
-from agent_core.workspace.diff.minimal_edits import Splice, line_splices
+from agent_core.workspace.diff.minimal_edits import TextEdit, line_edits
 
-State: TypeAlias = Literal["pending", "accepted", "rejected", "userEdited", "orphaned"]
+HunkState: TypeAlias = Literal["pending", "accepted", "rejected", "userEdited", "orphaned"]
 """`userEdited`: changed by the user or another process, which counts as accepted. `orphaned`: no longer in the text."""
 Hunks: TypeAlias = tuple["Hunk", ...]
 ID_CHARS = 16
 
 
-class Maker(Value, frozen=True, kw_only=True):
+class HunkOrigin(Value, frozen=True, kw_only=True):
     """Which change a hunk comes from."""
 
     change: str
@@ -35,7 +35,7 @@ class Hunk(Value, frozen=True, kw_only=True):
 
     id: str
     """Made of what it is, so that it is the same whenever it is worked out again."""
-    maker: Maker
+    maker: HunkOrigin
     start: int
     """Where it is in the text as it is now, in characters."""
     end: int
@@ -43,7 +43,7 @@ class Hunk(Value, frozen=True, kw_only=True):
     """Text before the change; after several edits of the same lines, the text before the first unreviewed edit."""
     new: str
     """Text that the agent wrote there."""
-    state: State = "pending"
+    state: HunkState = "pending"
 
     @property
     def is_pending(self) -> bool:
@@ -72,12 +72,12 @@ class _Region(Value, frozen=True, kw_only=True):
     hunks: Sequence[Hunk]
 
 
-_NOBODY: Final = Maker(change="", edit="", run=None, call=None, index=0)
+_NOBODY: Final = HunkOrigin(change="", edit="", run=None, call=None, index=0)
 
 
-def edited_by_agent(hunks: Hunks, before: str, after: str, maker: Maker) -> Hunks:
+def edited_by_agent(hunks: Hunks, before: str, after: str, maker: HunkOrigin) -> Hunks:
     """Apply a change of the agent: pending hunks that it touches are merged into it, all others stay unchanged."""
-    edits = _Edits(line_splices(before, after))
+    edits = _Edits(line_edits(before, after))
     kept: list[Hunk] = []
     touched: list[Hunk] = []
     for hunk in hunks:
@@ -93,11 +93,11 @@ def edited_by_agent(hunks: Hunks, before: str, after: str, maker: Maker) -> Hunk
 
 def edited_by_user(hunks: Hunks, before: str, after: str) -> Hunks:
     """Follow a change of anybody else: a hunk whose text is as it was before the agent came is rejected by that."""
-    edits = _Edits(line_splices(before, after))
+    edits = _Edits(line_edits(before, after))
     return _ordered([_met(hunk, edits, after) for hunk in hunks])
 
 
-def taken_back(text: str, hunks: Hunks, ids: Collection[str]) -> tuple[str, Hunks]:
+def revert_hunks(text: str, hunks: Hunks, ids: Collection[str]) -> tuple[str, Hunks]:
     """Return the text without some pending hunks, and what all hunks are then."""
     left = list(hunks)
     for at in range(len(left) - 1, -1, -1):
@@ -134,7 +134,7 @@ def orphaned(hunks: Hunks) -> Hunks:
 class _Edits:
     """The edits that lead from one text to the next, for finding those at a place."""
 
-    def __init__(self, splices: Sequence[Splice]) -> None:
+    def __init__(self, splices: Sequence[TextEdit]) -> None:
         self.splices = splices
         self._starts = [one.start for one in splices]
         self._ends = [one.end for one in splices]
@@ -204,13 +204,13 @@ def _made(region: _Region, before: str, after: str) -> Iterator[Hunk]:
     """Compare what stood in a stretch before the agent came with what stands there now."""
     start = region.start + region.earlier
     end = region.end + region.earlier + region.grown
-    old, _ = taken_back(
+    old, _ = revert_hunks(
         before[region.start : region.end],
         tuple(_moved(one, -region.start) for one in region.hunks),
         {one.id for one in region.hunks},
     )
     new, grown = after[start:end], 0
-    for splice in line_splices(old, new):
+    for splice in line_edits(old, new):
         at = start + splice.start + grown
         grown += _growth(splice)
         yield Hunk(
@@ -223,9 +223,9 @@ def _made(region: _Region, before: str, after: str) -> Iterator[Hunk]:
         )
 
 
-def _numbered(hunk: Hunk, maker: Maker, at: int) -> Hunk:
-    told = "\0".join((maker.change, str(at), hunk.old, hunk.new))
-    digest = sha256(told.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+def _numbered(hunk: Hunk, maker: HunkOrigin, at: int) -> Hunk:
+    hash_input = "\0".join((maker.change, str(at), hunk.old, hunk.new))
+    digest = sha256(hash_input.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
     return replace(hunk, id=digest[:ID_CHARS], maker=maker)
 
 
@@ -255,7 +255,7 @@ def _met(hunk: Hunk, edits: _Edits, after: str) -> Hunk:
     return replace(hunk, start=start, end=end, state=state)
 
 
-def _undeletes(splice: Splice, hunk: Hunk) -> bool:
+def _undeletes(splice: TextEdit, hunk: Hunk) -> bool:
     """Return whether an edit changes the place of a deletion: from both sides, or by bringing back what was there."""
     return splice.start < hunk.start < splice.end or hunk.old in splice.new_text
 
@@ -263,7 +263,7 @@ def _undeletes(splice: Splice, hunk: Hunk) -> bool:
 # ------------------------------------------------------------------ both
 
 
-def _growth(splice: Splice) -> int:
+def _growth(splice: TextEdit) -> int:
     return len(splice.new_text) - (splice.end - splice.start)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 
-class Contents(Protocol):
+class BlobStore(Protocol):
     """Content-addressed store of bytes. Stored content is never altered."""
 
     async def put(self, data: bytes) -> str:
@@ -19,6 +19,6 @@ class Contents(Protocol):
         """Return what is kept; None: nothing is, or it is damaged."""
         ...
 
-    async def settle(self, keys: Collection[str]) -> None:
+    async def sync(self, keys: Collection[str]) -> None:
         """Make what is kept under some keys survive a power cut; until then a hash tells what did not."""
         ...

@@ -6,7 +6,7 @@ from typing import Protocol
 from agent_core.workspace import FileBytes, FileText
 
 
-class RawFiles(Protocol):
+class ByteFiles(Protocol):
     """Writes whole files of a workspace as bytes, on disk only; files open in an editor are written through `Files`."""
 
     async def put_bytes(

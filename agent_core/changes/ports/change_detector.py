@@ -8,7 +8,7 @@ from agent_core.changes.values import FileVersion
 from agent_core.kernel.values import Value
 
 
-class Effect(Value, frozen=True, kw_only=True):
+class DetectedChange(Value, frozen=True, kw_only=True):
     """A file that is another one after a command."""
 
     path: Path
@@ -19,17 +19,17 @@ class Effect(Value, frozen=True, kw_only=True):
     after: FileVersion | None
 
 
-class Effects(Value, frozen=True, kw_only=True):
+class DetectedChanges(Value, frozen=True, kw_only=True):
     """Detected differences after a command."""
 
-    files: Sequence[Effect] = ()
-    lost: Sequence[Effect] = ()
+    files: Sequence[DetectedChange] = ()
+    lost: Sequence[DetectedChange] = ()
     """Deleted files and whole folders that git ignores; their content is unknown."""
-    unseen: str | None = None
+    incomplete: str | None = None
     """Description of undetected or omitted changes, in sentences; None: nothing is missing."""
 
 
-class Lookout(Protocol):
+class ChangeDetector(Protocol):
     """Looks at a workspace before and after a command.
 
     It cannot know who changed a file in between: a person who saves meanwhile is taken for the command.
@@ -39,11 +39,11 @@ class Lookout(Protocol):
         """Look for the first time, if nobody has: of a large workspace it takes a moment. Fails never."""
         ...
 
-    async def before(self) -> None:
+    async def snapshot(self) -> None:
         """Record what is there, and of what it holds as far as that is cheap. Fails never."""
         ...
 
-    async def after(self) -> Effects:
+    async def diff(self) -> DetectedChanges:
         """Return what is different since `before`. Fails never."""
         ...
 

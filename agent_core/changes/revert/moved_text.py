@@ -10,11 +10,11 @@ from typing import Final
 
 from agent_core.kernel.values import Value
 
-_WORDS: Final = re.compile(r"[A-Za-z0-9_]{3,}|[^\x00-\x7f]")
+_TOKENS: Final = re.compile(r"[A-Za-z0-9_]{3,}|[^\x00-\x7f]")
 """Words of some length, and each character of scripts that put no blanks between words."""
 
 
-class Staying(Value, frozen=True, kw_only=True):
+class Anchor(Value, frozen=True, kw_only=True):
     """Files that are left as they are."""
 
     names: str
@@ -22,7 +22,7 @@ class Staying(Value, frozen=True, kw_only=True):
     """Words that they held once and do not hold now."""
 
 
-class Going(Value, frozen=True, kw_only=True):
+class Candidate(Value, frozen=True, kw_only=True):
     """Files that would be taken back."""
 
     key: int
@@ -33,12 +33,14 @@ class Going(Value, frozen=True, kw_only=True):
     """Words that they hold now and would not hold then."""
 
 
-def words_of(text: str) -> frozenset[str]:
+def tokens_of(text: str) -> frozenset[str]:
     """Return the words of a text, however they are written."""
-    return frozenset(found[0].casefold() for found in _WORDS.finditer(text))
+    return frozenset(found[0].casefold() for found in _TOKENS.finditer(text))
 
 
-def carriers(going: Iterable[Going], staying: Iterable[Staying]) -> Iterator[tuple[int, str]]:
+def files_with_moved_text(
+    going: Iterable[Candidate], staying: Iterable[Anchor]
+) -> Iterator[tuple[int, str]]:
     """Yield the key of each file that must stay too, with the reason. Such a file can cause further files to stay."""
     left, anchors = list(going), list(staying)
     while anchors:
@@ -49,4 +51,4 @@ def carriers(going: Iterable[Going], staying: Iterable[Staying]) -> Iterator[tup
                 one.key,
                 f"{one.names} may hold what was moved there from {anchor.names}, which stays",
             )
-            anchors.append(Staying(names=one.names, taken=one.held))
+            anchors.append(Anchor(names=one.names, taken=one.held))

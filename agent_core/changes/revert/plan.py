@@ -8,21 +8,21 @@ from agent_core.changes.values import Change, FileVersion
 from agent_core.changes.versions import MOST_BYTES, same_version
 from agent_core.kernel.values import Value
 
-Status = Literal["same", "agentOnly", "userEdited", "missing"]
+RestoreStatus = Literal["same", "agentOnly", "userEdited", "missing"]
 """`same`: unchanged since. `agentOnly`: changed since by this session only. `userEdited`: changed since by others too.
 `missing`: deleted since."""
 GIT_FOLDER: Final = ".git"
 SHORT: Final = 12
 """Digits of an object's name that people need."""
-Now = Mapping[Path, FileVersion | None]
+CurrentVersions = Mapping[Path, FileVersion | None]
 """The files as they are; None: nothing is there."""
 
 
-class Group(Value, frozen=True, kw_only=True):
+class RestoreGroup(Value, frozen=True, kw_only=True):
     """Files that can only be taken back together, because something was moved from one name to the other."""
 
     paths: tuple[Path, ...]
-    status: Status
+    status: RestoreStatus
     wanted: Mapping[Path, FileVersion | None]
     """As they were at the checkpoint."""
     changes: tuple[Change, ...]
@@ -41,7 +41,7 @@ def changed_paths(changes: Iterable[Change]) -> tuple[Path, ...]:
     return tuple(paths)
 
 
-def plan(changes: Sequence[Change], now: Now) -> tuple[Group, ...]:
+def plan(changes: Sequence[Change], now: CurrentVersions) -> tuple[RestoreGroup, ...]:
     """Return the restore plan for every changed file, in the order of the first changes.
 
     Args:
@@ -52,7 +52,9 @@ def plan(changes: Sequence[Change], now: Now) -> tuple[Group, ...]:
     return tuple(_group(together, now, blind) for together in _together(changes))
 
 
-def _group(changes: Sequence[Change], now: Now, blind: AbstractSet[str]) -> Group:
+def _group(
+    changes: Sequence[Change], now: CurrentVersions, blind: AbstractSet[str]
+) -> RestoreGroup:
     paths = changed_paths(changes)
     wanted = before_all(changes)
     unread = [path for path in paths if path not in now]
@@ -65,7 +67,7 @@ def _group(changes: Sequence[Change], now: Now, blind: AbstractSet[str]) -> Grou
         why = f"{names} cannot be read as a file now"
     else:
         why = _not_kept(wanted, now, changes) or _may_be_elsewhere(wanted, now, changes, blind)
-    return Group(
+    return RestoreGroup(
         paths=paths,
         status=_status(changes, wanted, now),
         is_ours_alone=_is_ours_alone(changes, now),
@@ -75,7 +77,9 @@ def _group(changes: Sequence[Change], now: Now, blind: AbstractSet[str]) -> Grou
     )
 
 
-def _status(changes: Sequence[Change], wanted: Now, now: Now) -> Status:
+def _status(
+    changes: Sequence[Change], wanted: CurrentVersions, now: CurrentVersions
+) -> RestoreStatus:
     if all(path in now and same_version(now[path], version) for path, version in wanted.items()):
         return "same"
     if _is_ours_alone(changes, now):
@@ -88,11 +92,11 @@ def _status(changes: Sequence[Change], wanted: Now, now: Now) -> Status:
     return "userEdited"
 
 
-def _is_ours_alone(changes: Sequence[Change], now: Now) -> bool:
+def _is_ours_alone(changes: Sequence[Change], now: CurrentVersions) -> bool:
     """Walk back from what is there now: each change must have left just what the next one found."""
     state: dict[Path, FileVersion | None] = dict(now)
     for change in reversed(not_undone(changes, now)):
-        if change.doubtful:
+        if change.maybe_user_edit:
             return False
         for path, version in ends_of(change).items():
             if path not in state or not same_version(state[path], version):
@@ -101,7 +105,7 @@ def _is_ours_alone(changes: Sequence[Change], now: Now) -> bool:
     return True
 
 
-def not_undone(changes: Sequence[Change], now: Now) -> Sequence[Change]:
+def not_undone(changes: Sequence[Change], now: CurrentVersions) -> Sequence[Change]:
     """Return the changes of one group without the newest ones that are gone from the file.
 
     An editor's undo takes back a rejection or an edit without a change of this session: the file then holds exactly what
@@ -113,14 +117,16 @@ def not_undone(changes: Sequence[Change], now: Now) -> Sequence[Change]:
     if same_version(now[path], changes[-1].after):
         return changes
     for at in range(len(changes) - 1, 0, -1):
-        if changes[at].doubtful:
+        if changes[at].maybe_user_edit:
             break
         if same_version(now[path], changes[at].before):
             return changes[:at]
     return changes
 
 
-def _not_kept(wanted: Now, now: Now, changes: Sequence[Change]) -> str | None:
+def _not_kept(
+    wanted: CurrentVersions, now: CurrentVersions, changes: Sequence[Change]
+) -> str | None:
     for path, version in wanted.items():
         if version is None or version.content is not None or same_version(now[path], version):
             continue
@@ -147,7 +153,10 @@ def why_lost(changes: Iterable[Change]) -> str:
 
 
 def _may_be_elsewhere(
-    wanted: Now, now: Now, changes: Sequence[Change], blind: AbstractSet[str]
+    wanted: CurrentVersions,
+    now: CurrentVersions,
+    changes: Sequence[Change],
+    blind: AbstractSet[str],
 ) -> str | None:
     """Leave what a command made while it took away something of which there is no copy: it may be that."""
     for change in changes:
@@ -192,7 +201,7 @@ def after_all(changes: Sequence[Change]) -> dict[Path, FileVersion | None]:
 
 
 def _folded(
-    changes: Iterable[Change], side: Callable[[Change], Now]
+    changes: Iterable[Change], side: Callable[[Change], CurrentVersions]
 ) -> dict[Path, FileVersion | None]:
     found: dict[Path, FileVersion | None] = {}
     for change in changes:

@@ -2,7 +2,7 @@
 
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import AssistantMessage, Text, UserMessage
-from agent_core.providers import Answer, Model, ModelRequest
+from agent_core.providers import Model, ModelRequest, StreamFinished
 
 
 async def ask_model(
@@ -20,7 +20,7 @@ async def ask_model(
     )
     async with model.stream(request) as parts:
         async for part in parts:
-            if isinstance(part, Answer):
+            if isinstance(part, StreamFinished):
                 return part.message
     raise ProviderError(
         "the answer ended before it was whole", reason="protocol", provider=model.facts.provider

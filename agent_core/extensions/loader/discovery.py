@@ -9,19 +9,19 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.extensions.loader.manifest import FILE, Manifest, read_manifest
-from agent_core.extensions.loader.modules import Expected, read_pinned
+from agent_core.extensions.loader.modules import ExpectedSourceHash, read_pinned
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
-from agent_core.resources.load_result import Problem
+from agent_core.resources.load_result import LoadProblem
 
 GROUP: Final = "tiller.extensions"
 """The entry points of installed packages."""
 ENTRY: Final = "__init__.py"
-Origin = Literal["installed", "user", "project", "settings", "command line", "given"]
+ExtensionOrigin = Literal["installed", "user", "project", "settings", "command line", "given"]
 """Where an extension comes from, in the order in which they are loaded; `given`: by the program itself."""
 
 
-class Installed(Value, frozen=True, kw_only=True):
+class InstalledEntryPoint(Value, frozen=True, kw_only=True):
     """Entry point of an installed package."""
 
     value: str
@@ -30,14 +30,14 @@ class Installed(Value, frozen=True, kw_only=True):
     """Imports it; blocking."""
 
 
-class Found(Value, frozen=True, kw_only=True):
+class DiscoveredExtension(Value, frozen=True, kw_only=True):
     """An extension that can be loaded."""
 
     name: str
-    origin: Origin
-    entry: Path | Installed | Callable[..., object]
+    origin: ExtensionOrigin
+    entry: Path | InstalledEntryPoint | Callable[..., object]
     """A source file, something of an installed package, or the function itself."""
-    expected: Expected = lambda _: None
+    expected: ExpectedSourceHash = lambda _: None
     """Returns the required SHA-256 of each of its files; None: any content."""
 
     @property
@@ -51,20 +51,20 @@ class Found(Value, frozen=True, kw_only=True):
         match self.entry:
             case Path() as path:
                 return str(path)
-            case Installed(value=value):
+            case InstalledEntryPoint(value=value):
                 return value
             case _:
                 return self.origin
 
 
-class Places(Value, frozen=True, kw_only=True):
+class ExtensionSearchPaths(Value, frozen=True, kw_only=True):
     """Where to look. None of it need be there."""
 
     user: Path | None = None
     """The folder `extensions` of the user's configuration."""
     project: Path | None = None
     """The folder `.tiller/extensions` of a workspace that is trusted; None: there is none."""
-    project_expected: Expected = lambda _: None
+    project_expected: ExpectedSourceHash = lambda _: None
     """Returns the SHA-256 that the user trusts for each file of the project; None: any content."""
     settings: Sequence[str] = ()
     """Entries of the user's settings: paths, `-path`, `+path`, `!glob`."""
@@ -75,17 +75,17 @@ class Places(Value, frozen=True, kw_only=True):
     """Whether installed packages bring extensions."""
 
 
-class Discovered(Struct, kw_only=True):
+class DiscoveryResult(Struct, kw_only=True):
     """Discovered extensions, in the order in which they are loaded, with their skills, prompts and problems."""
 
-    found: list[Found] = msgspec.field(default_factory=list[Found])
+    found: list[DiscoveredExtension] = msgspec.field(default_factory=list[DiscoveredExtension])
     skills: list[Path] = msgspec.field(default_factory=list[Path])
     """Folders and files of skills that come with extensions."""
     prompts: list[Path] = msgspec.field(default_factory=list[Path])
-    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    problems: list[LoadProblem] = msgspec.field(default_factory=list[LoadProblem])
 
 
-def discover(places: Places) -> Discovered:
+def discover(places: ExtensionSearchPaths) -> DiscoveryResult:
     """Search all places; blocking. An unusable entry is reported as a problem and does not prevent the others."""
     looking = _Looking(places)
     if places.with_installed:
@@ -103,8 +103,8 @@ def discover(places: Places) -> Discovered:
 class _Looking:
     """One look around."""
 
-    def __init__(self, places: Places) -> None:
-        self.result = Discovered()
+    def __init__(self, places: ExtensionSearchPaths) -> None:
+        self.result = DiscoveryResult()
         self._places = places
         self._seen: set[Path] = set()
 
@@ -114,10 +114,10 @@ class _Looking:
 
         for one in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
             if not self._is_left_out(Path(one.name)):
-                entry = Installed(value=one.value, load=one.load)
-                self._add(Found(name=one.name, origin="installed", entry=entry))
+                entry = InstalledEntryPoint(value=one.value, load=one.load)
+                self._add(DiscoveredExtension(name=one.name, origin="installed", entry=entry))
 
-    def folder(self, folder: Path | None, origin: Origin) -> bool:
+    def folder(self, folder: Path | None, origin: ExtensionOrigin) -> bool:
         """Add the extensions in a folder, one level deep; return whether it holds any, usable or not."""
         if folder is None:
             return False
@@ -141,7 +141,7 @@ class _Looking:
                 taken = True
         return taken
 
-    def named(self, path: Path, origin: Origin) -> None:
+    def named(self, path: Path, origin: ExtensionOrigin) -> None:
         """Add an explicitly named path: a file, an extension's folder, or a folder of extensions."""
         if path.is_dir():
             if not self._of_folder(path, origin) and not self.folder(path, origin):
@@ -151,7 +151,7 @@ class _Looking:
         else:
             self._problem("is named as an extension and is not there", path)
 
-    def _of_folder(self, folder: Path, origin: Origin) -> bool:
+    def _of_folder(self, folder: Path, origin: ExtensionOrigin) -> bool:
         """Add a folder that is itself an extension or lists some in its manifest; return False when it is neither."""
         manifest = self._manifest(folder, origin)
         if manifest is None:
@@ -176,17 +176,17 @@ class _Looking:
         if (folder / ENTRY).is_file():
             yield folder
 
-    def _manifest(self, folder: Path, origin: Origin) -> Manifest | None:
+    def _manifest(self, folder: Path, origin: ExtensionOrigin) -> Manifest | None:
         path = folder / FILE
         try:
             return read_manifest(read_pinned(path, self._expected(origin)), folder)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ExtensionBroken, OSError) as error:
-            self.result.problems.append(Problem(message=str(error), level="error"))
+            self.result.problems.append(LoadProblem(message=str(error), level="error"))
             return None
 
-    def _file(self, path: Path, origin: Origin, *, name: str | None = None) -> None:
+    def _file(self, path: Path, origin: ExtensionOrigin, *, name: str | None = None) -> None:
         if self._is_left_out(path):
             return
         real = path.resolve()
@@ -194,18 +194,24 @@ class _Looking:
             return
         self._seen.add(real)
         made = name or (path.parent.name if path.name == ENTRY else path.stem)
-        self._add(Found(name=made, origin=origin, entry=path, expected=self._expected(origin)))
+        self._add(
+            DiscoveredExtension(
+                name=made, origin=origin, entry=path, expected=self._expected(origin)
+            )
+        )
 
-    def _add(self, found: Found) -> None:
+    def _add(self, found: DiscoveredExtension) -> None:
         taken = {one.name for one in self.result.found}
         name, number = found.name, 2
         while name in taken:
             name, number = f"{found.name}-{number}", number + 1
         self.result.found.append(
-            Found(name=name, origin=found.origin, entry=found.entry, expected=found.expected)
+            DiscoveredExtension(
+                name=name, origin=found.origin, entry=found.entry, expected=found.expected
+            )
         )
 
-    def _expected(self, origin: Origin) -> Expected:
+    def _expected(self, origin: ExtensionOrigin) -> ExpectedSourceHash:
         return self._places.project_expected if origin == "project" else lambda _: None
 
     def _is_left_out(self, path: Path) -> bool:
@@ -220,7 +226,7 @@ class _Looking:
         return left_out
 
     def _problem(self, message: str, path: Path) -> None:
-        self.result.problems.append(Problem(message=message, path=path, level="error"))
+        self.result.problems.append(LoadProblem(message=message, path=path, level="error"))
 
 
 def _absolute(entry: str, home: Path) -> Path:

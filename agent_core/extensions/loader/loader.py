@@ -10,10 +10,10 @@ from typing import Final
 
 import anyio
 
-from agent_core.extensions.loader.discovery import Found, Installed
+from agent_core.extensions.loader.discovery import DiscoveredExtension, InstalledEntryPoint
 from agent_core.extensions.loader.modules import PREFIX, forget, import_apart
-from agent_core.extensions.registry.registrations import Registered
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.registry.registrations import Registrations
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.hooks.call import HookCall
 from agent_core.hooks.isolation import OutOfTime, Threads, within_limit
 from agent_core.kernel.errors import ExtensionBroken, TillerError
@@ -25,7 +25,7 @@ LOAD_LIMIT_S: Final = 10.0
 FUNCTION: Final = "extension"
 Factory = Callable[..., object]
 """The function `extension`: takes an `ExtensionApi`; gives nothing, or what is awaited."""
-MakeApi = Callable[[Footing, Registered], object]
+MakeApi = Callable[[ExtensionScope, Registrations], object]
 
 log = logging.getLogger(__name__)
 
@@ -33,21 +33,25 @@ log = logging.getLogger(__name__)
 class LoadedExtension(Value, frozen=True, kw_only=True):
     """An extension that registered itself."""
 
-    found: Found
-    footing: Footing
-    registered: Registered
+    found: DiscoveredExtension
+    scope: ExtensionScope
+    registered: Registrations
     module: str
     """The name of its module; empty for code that is not ours to forget."""
 
     def end(self, why: str) -> None:
         """Unload the extension: contexts handed to it are stale from now on."""
-        self.footing.life.end(why)
+        self.scope.life.end(why)
         if self.module:
             forget(self.module)
 
 
 async def load(
-    found: Found, *, make_api: MakeApi, new_id: Callable[[], str], limit_s: float = LOAD_LIMIT_S
+    found: DiscoveredExtension,
+    *,
+    make_api: MakeApi,
+    new_id: Callable[[], str],
+    limit_s: float = LOAD_LIMIT_S,
 ) -> LoadedExtension:
     """Load an extension. Its synchronous code runs in a thread; code that does not end within the limit is abandoned.
 
@@ -61,9 +65,9 @@ async def load(
         ExtensionBroken: It cannot be loaded; the message has the reason, and the cause is the exception of its code.
     """
     module = f"{PREFIX}{new_id().replace('-', '')}" if found.path is not None else ""
-    footing = Footing(found.name)
-    registered = Registered(extension=found.name)
-    api = make_api(footing, registered)
+    scope = ExtensionScope(found.name)
+    registered = Registrations(extension=found.name)
+    api = make_api(scope, registered)
     threads = Threads()
     call = HookCall(owner=found.name, point="loading", limit_s=limit_s)
 
@@ -78,11 +82,11 @@ async def load(
 
     error = await _error_of(steps(), call)
     if error is not None:
-        footing.life.end("it could not be loaded")
+        scope.life.end("it could not be loaded")
         if module:
             forget(module)
         raise _broken(found, error, limit_s) from error
-    return LoadedExtension(found=found, footing=footing, registered=registered, module=module)
+    return LoadedExtension(found=found, scope=scope, registered=registered, module=module)
 
 
 async def _error_of(steps: Coroutine[object, None, None], call: HookCall) -> BaseException | None:
@@ -103,13 +107,13 @@ async def _error_of(steps: Coroutine[object, None, None], call: HookCall) -> Bas
     return raised[0] if raised else None
 
 
-def _factory(found: Found, module: str) -> Factory:
+def _factory(found: DiscoveredExtension, module: str) -> Factory:
     """Return the function that registers; blocking."""
     match found.entry:
         case Path() as path:
             loaded: object = import_apart(path, name=module, expected=found.expected)
             factory = getattr(loaded, FUNCTION, None)
-        case Installed(load=load_it):
+        case InstalledEntryPoint(load=load_it):
             loaded = load_it()
             factory = loaded if callable(loaded) else getattr(loaded, FUNCTION, None)
         case given:
@@ -120,7 +124,7 @@ def _factory(found: Found, module: str) -> Factory:
     return factory
 
 
-def _broken(found: Found, error: BaseException, limit_s: float) -> ExtensionBroken:
+def _broken(found: DiscoveredExtension, error: BaseException, limit_s: float) -> ExtensionBroken:
     what = f"extension {found.name!r} was not loaded"
     if isinstance(error, OutOfTime):
         return ExtensionBroken(f"{what}: it did not come to an end within {limit_s:g} s")
@@ -132,7 +136,7 @@ def _broken(found: Found, error: BaseException, limit_s: float) -> ExtensionBrok
     return ExtensionBroken(f"{what}: {type(error).__name__}: {error}{_line(error, found)}")
 
 
-def _line(error: BaseException, found: Found) -> str:
+def _line(error: BaseException, found: DiscoveredExtension) -> str:
     """Return where in its own code it went wrong."""
     if isinstance(error, SyntaxError) or found.path is None:
         return ""

@@ -17,13 +17,13 @@ from agent_core.kernel.errors import ExtensionBroken
 PREFIX: Final = "tiller_extension_"
 SOURCE_BYTES: Final = 4 * 1024 * 1024
 """A larger file is no source code of an extension."""
-Expected = Callable[[Path], str | None]
+ExpectedSourceHash = Callable[[Path], str | None]
 """Returns the SHA-256 that a file must have to be run; None: any, empty: the file is not run."""
 
 log = logging.getLogger("tiller.extensions")
 
 
-def import_apart(entry: Path, *, name: str, expected: Expected) -> ModuleType:
+def import_apart(entry: Path, *, name: str, expected: ExpectedSourceHash) -> ModuleType:
     """Import a file or a package under a name of its own; blocking. Its code runs in the calling thread.
 
     Its own modules are reached by relative imports. Each file is read once, so that the checked content is the
@@ -54,13 +54,15 @@ def import_apart(entry: Path, *, name: str, expected: Expected) -> ModuleType:
 
 def forget(name: str) -> None:
     """Remove the modules and the finder of an extension; code that still runs keeps its references."""
-    for one in [known for known in sys.modules if known == name or known.startswith(f"{name}.")]:
+    for one in [
+        module for module in sys.modules if module == name or module.startswith(f"{name}.")
+    ]:
         _ = sys.modules.pop(one, None)
     for finder in [one for one in sys.meta_path if isinstance(one, _Finder) and one.name == name]:
         _remove(finder)
 
 
-def read_pinned(path: Path, expected: Expected) -> bytes:
+def read_pinned(path: Path, expected: ExpectedSourceHash) -> bytes:
     """Return the bytes of a file that is what it must be; blocking.
 
     Raises:
@@ -87,7 +89,7 @@ def _remove(finder: "_Finder") -> None:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds one extension and the modules below it."""
 
-    def __init__(self, name: str, entry: Path, *, expected: Expected) -> None:
+    def __init__(self, name: str, entry: Path, *, expected: ExpectedSourceHash) -> None:
         self.name = name
         self._entry = entry
         self._expected = expected
@@ -128,7 +130,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 class _Loader(importlib.abc.Loader):
     """Runs one file as a module."""
 
-    def __init__(self, file: Path, *, expected: Expected) -> None:
+    def __init__(self, file: Path, *, expected: ExpectedSourceHash) -> None:
         self._file = file
         self._expected = expected
 

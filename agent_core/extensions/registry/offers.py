@@ -10,11 +10,11 @@ from agent_core.extensions.registry.registrations import (
     Flag,
     OwnCommand,
     Provider,
-    Registered,
+    Registrations,
     Renderer,
     Shortcut,
 )
-from agent_core.resources.load_result import Problem
+from agent_core.resources.load_result import LoadProblem
 from agent_core.tools import Tool
 
 Conflicts = Literal["last", "first"]
@@ -33,10 +33,10 @@ class Offers(Struct, kw_only=True):
     shortcuts: dict[str, Shortcut] = msgspec.field(default_factory=dict[str, Shortcut])
     renderers: dict[str, Renderer] = msgspec.field(default_factory=dict[str, Renderer])
     providers: dict[str, Provider] = msgspec.field(default_factory=dict[str, Provider])
-    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    problems: list[LoadProblem] = msgspec.field(default_factory=list[LoadProblem])
 
 
-def offers_of(all_registered: Sequence[Registered], *, conflicts: Conflicts) -> Offers:
+def offers_of(all_registered: Sequence[Registrations], *, conflicts: Conflicts) -> Offers:
     """Merge the registrations of extensions, in load order."""
     made = Offers()
     for one in all_registered:
@@ -55,7 +55,7 @@ class _Merge(Struct):
 
     _extension: str
     _conflicts: Conflicts
-    _problems: list[Problem]
+    _problems: list[LoadProblem]
 
     def into(self, there: dict[str, Thing], new: Mapping[str, Thing], *, what: str) -> None:
         """Add new entries; resolve and report name conflicts by the rule for conflicts."""
@@ -82,4 +82,4 @@ class _Merge(Struct):
 
     def _tell(self, what: str, name: str, outcome: str) -> None:
         message = f"two extensions have a {what} {name!r}; {outcome}"
-        self._problems.append(Problem(message=message))
+        self._problems.append(LoadProblem(message=message))

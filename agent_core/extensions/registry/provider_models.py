@@ -7,8 +7,8 @@ from pathlib import Path
 from agent_core.extensions.registry.registrations import Provider
 from agent_core.kernel import JsonObject
 from agent_core.providers.catalog.models_file import ProviderShape, read_models_file
-from agent_core.providers.extension_models import Brought
-from agent_core.resources.load_result import Problem
+from agent_core.providers.extension_models import ExtensionModels
+from agent_core.resources.load_result import LoadProblem
 
 OWN_ADDRESS = "extension:"
 """The address of models that an extension answers for itself."""
@@ -16,12 +16,14 @@ OWN_API = "openai-completions"
 """Named for them because every model has one; it is not spoken."""
 
 
-def brought_by(providers: Iterable[Provider]) -> tuple[Brought, tuple[Problem, ...]]:
+def extension_models(
+    providers: Iterable[Provider],
+) -> tuple[ExtensionModels, tuple[LoadProblem, ...]]:
     """Return it, and what was wrong: a provider that is wrong is left out and the others stay."""
     shapes: dict[str, ProviderShape] = {}
-    problems: list[Problem] = []
-    known = tuple(providers)
-    for one in known:
+    problems: list[LoadProblem] = []
+    all_providers = tuple(providers)
+    for one in all_providers:
         try:
             text = json.dumps({"providers": {one.name: _config(one)}})
         except (TypeError, ValueError) as error:
@@ -30,10 +32,10 @@ def brought_by(providers: Iterable[Provider]) -> tuple[Brought, tuple[Problem, .
         read = read_models_file(text, path=Path(one.name))
         shapes.update(read.providers)
         problems.extend(_problem(one, str(error)) for error in read.problems)
-    brought = Brought(
+    brought = ExtensionModels(
         shapes=shapes,
-        oauth={one.name: one.oauth for one in known if one.oauth is not None},
-        adapters={one.name: one.adapter for one in known if one.adapter is not None},
+        oauth={one.name: one.oauth for one in all_providers if one.oauth is not None},
+        adapters={one.name: one.adapter for one in all_providers if one.adapter is not None},
     )
     return brought, tuple(problems)
 
@@ -44,6 +46,6 @@ def _config(one: Provider) -> JsonObject:
     return {"baseUrl": OWN_ADDRESS, "api": OWN_API, **one.config}
 
 
-def _problem(one: Provider, what: str) -> Problem:
+def _problem(one: Provider, what: str) -> LoadProblem:
     message = f"provider {one.name!r} of extension {one.extension!r}: {what}"
-    return Problem(message=message, level="error")
+    return LoadProblem(message=message, level="error")

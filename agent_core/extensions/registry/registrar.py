@@ -3,32 +3,32 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from agent_core.extensions.actions import Acting
+from agent_core.extensions.actions import SessionActions
 from agent_core.extensions.registry.registrations import (
     Draw,
     Flag,
     FlagKind,
     FlagValue,
     Provider,
-    Registered,
+    Registrations,
     Renderer,
     Shortcut,
 )
-from agent_core.extensions.scope import Footing
+from agent_core.extensions.scope import ExtensionScope
 from agent_core.kernel import JsonObject
 from agent_core.providers.auth.oauth import OAuthFacts
-from agent_core.providers.extension_models import Adapter
+from agent_core.providers.extension_models import ExtensionModelFactory
 
-Handler = TypeVar("Handler", bound=Callable[..., object])
+HandlerFunction = TypeVar("HandlerFunction", bound=Callable[..., object])
 
 
-class Registering(Acting):
+class Registrar(SessionActions):
     """Registers flags, keys, ways to show messages, and models."""
 
     def __init__(
         self,
-        footing: Footing,
-        registered: Registered,
+        scope: ExtensionScope,
+        registered: Registrations,
         *,
         flags: Callable[[str], FlagValue | None],
         changed: Callable[[], None],
@@ -36,12 +36,12 @@ class Registering(Acting):
         """Stand on a footing.
 
         Args:
-            footing: One loading of the extension.
+            scope: One loading of the extension.
             registered: Where everything is put.
             flags: Gives what the user set of a flag.
             changed: Told when something was registered.
         """
-        super().__init__(footing)
+        super().__init__(scope)
         self._registered = registered
         self._flags = flags
         self._changed = changed
@@ -49,7 +49,7 @@ class Registering(Acting):
     @property
     def name(self) -> str:
         """The name of the extension."""
-        return self._footing.extension
+        return self._scope.extension
 
     def flag(
         self,
@@ -60,7 +60,7 @@ class Registering(Acting):
         description: str = "",
     ) -> None:
         """Have a switch that users set; `get_flag` reads it."""
-        self._footing.life.check()
+        self._scope.life.check()
         self._registered.flags[name] = Flag(
             name=name, extension=self.name, description=description, kind=kind, default=default
         )
@@ -75,11 +75,13 @@ class Registering(Acting):
         fits = isinstance(given, bool if flag.kind == "boolean" else str)
         return given if fits else flag.default
 
-    def shortcut(self, key: str, *, description: str = "") -> Callable[[Handler], Handler]:
+    def shortcut(
+        self, key: str, *, description: str = ""
+    ) -> Callable[[HandlerFunction], HandlerFunction]:
         """Offer a key, `ctrl+shift+t` for one: the function is called with a `CommandContext` where a client binds it."""
 
-        def take(handler: Handler) -> Handler:
-            self._footing.life.check()
+        def take(handler: HandlerFunction) -> HandlerFunction:
+            self._scope.life.check()
             self._registered.shortcuts[key.lower()] = Shortcut(
                 key=key.lower(), extension=self.name, description=description, run=handler
             )
@@ -92,7 +94,7 @@ class Registering(Acting):
         """Return how this extension's messages of a type are shown: as a view that each client draws in its own way."""
 
         def take(render: Draw) -> Draw:
-            self._footing.life.check()
+            self._scope.life.check()
             self._registered.renderers[custom_type] = Renderer(
                 custom_type=custom_type, extension=self.name, render=render
             )
@@ -107,7 +109,7 @@ class Registering(Acting):
         config: JsonObject,
         *,
         oauth: OAuthFacts | None = None,
-        adapter: Adapter | None = None,
+        adapter: ExtensionModelFactory | None = None,
     ) -> None:
         """Bring models, or change those that are known, in the words of models.json, which goes before it.
 
@@ -117,7 +119,7 @@ class Registering(Acting):
             oauth: How users log in, `PkceFacts` or `DeviceFacts`; None: with a key, or as before.
             adapter: Makes models that answer by themselves; None: those of the `api`.
         """
-        self._footing.life.check()
+        self._scope.life.check()
         self._registered.providers[name] = Provider(
             name=name, extension=self.name, config=config, oauth=oauth, adapter=adapter
         )

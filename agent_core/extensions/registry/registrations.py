@@ -7,21 +7,21 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.extensions.ui.views import View
-from agent_core.hooks.kinds import Input
+from agent_core.hooks.kinds import HookInput
 from agent_core.hooks.table import AnyHook
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage
 from agent_core.providers.auth.oauth import OAuthFacts
-from agent_core.providers.extension_models import Adapter
+from agent_core.providers.extension_models import ExtensionModelFactory
 from agent_core.resources.slash_commands import Completion
 from agent_core.tools import Tool
 
-AnyInput = type[Input[Any]]  # pyright: ignore[reportExplicitAny] - of any point
+AnyInput = type[HookInput[Any]]  # pyright: ignore[reportExplicitAny] - of any point
 FlagKind = Literal["boolean", "string"]
 FlagValue = bool | str
-Drawn = View | str | None
-Draw = Callable[[CustomMessage], Drawn | Awaitable[Drawn]]
+RenderedView = View | str | None
+Draw = Callable[[CustomMessage], RenderedView | Awaitable[RenderedView]]
 """Shows a message; of either colour."""
 
 
@@ -74,11 +74,11 @@ class Provider(Value, frozen=True, kw_only=True):
     config: JsonObject
     oauth: OAuthFacts | None = None
     """How users log in; None: with a key."""
-    adapter: Adapter | None = None
+    adapter: ExtensionModelFactory | None = None
     """Answers in the place of a wire format."""
 
 
-class Registered(Struct, kw_only=True):
+class Registrations(Struct, kw_only=True):
     """Everything that one extension registered, in its order."""
 
     extension: str

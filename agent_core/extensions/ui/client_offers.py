@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from agent_core.extensions.commands import ExtensionCommands, Offering
+from agent_core.extensions.commands import ExtensionCommands, ExtensionHostPort
 from agent_core.extensions.registry.registrations import Flag, FlagValue, Renderer
 from agent_core.extensions.ui.views import ListView, TableView, TextView, view_json
 from agent_core.hooks.call import HookCall
@@ -16,23 +16,28 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage
-from agent_core.resources.client_offers import Offered, OfferedFlag, OfferedKey, OfferedRenderer
+from agent_core.resources.client_offers import (
+    ClientOffers,
+    OfferedFlag,
+    OfferedKey,
+    OfferedRenderer,
+)
 
 
-class Showcase(Value, frozen=True):
+class ExtensionOffers(Value, frozen=True):
     """Lists, presses and renders; an `OfferSource`."""
 
-    _host: Offering
+    _host: ExtensionHostPort
     _flags: Callable[[str], FlagValue | None]
     """Returns the user's value."""
     _limit_s: float
     """How long a message may take to be shown."""
     _threads: Threads = msgspec.field(default_factory=Threads)
 
-    def offered(self) -> Offered:
+    def offered(self) -> ClientOffers:
         """Return what they offer now."""
         offers = self._host.offers
-        return Offered(
+        return ClientOffers(
             keys=tuple(
                 OfferedKey(key=one.key, extension=one.extension, description=one.description)
                 for one in offers.shortcuts.values()

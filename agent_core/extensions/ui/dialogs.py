@@ -16,8 +16,8 @@ from agent_core.events import (
     UiTitle,
     UiWidget,
 )
-from agent_core.extensions.lifetime import Life
-from agent_core.extensions.ui.view_filter import SHOWN, Shown
+from agent_core.extensions.lifetime import Lifetime
+from agent_core.extensions.ui.view_filter import SHOWN, ViewKind
 from agent_core.extensions.ui.views import View, view_json
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import Unsupported, UsageError
@@ -53,7 +53,7 @@ NOBODY: Final[Mapping[str, str]] = {
 }
 
 
-class Screen(Protocol):
+class ClientScreen(Protocol):
     """Where dialogs and views go."""
 
     @property
@@ -69,7 +69,7 @@ class Screen(Protocol):
         """
         ...
 
-    def shows(self, what: Shown) -> bool:
+    def shows(self, what: ViewKind) -> bool:
         """Return whether some client shows such a thing."""
         ...
 
@@ -81,17 +81,19 @@ class Screen(Protocol):
 class Ui:
     """Dialogs and views of one extension. `unanswered` and `unshown` record those that no client can show."""
 
-    def __init__(self, extension: str, screen: Screen, *, life: Life, pause: Pause) -> None:
+    def __init__(
+        self, extension: str, screen: ClientScreen, *, life: Lifetime, pause: Pause
+    ) -> None:
         self._extension = extension
         self._screen = screen
         self._life = life
         self._pause = pause
         self.unanswered: tuple[str, ...] = ()
         """The dialogs of this context that got no answer from a person, each with the reason."""
-        self.unshown: frozenset[Shown] = frozenset()
+        self.unshown: frozenset[ViewKind] = frozenset()
         """Kinds of views that this context published although no client shows them."""
 
-    def shows(self, what: Shown) -> bool:
+    def shows(self, what: ViewKind) -> bool:
         """Return whether some client shows such a thing now."""
         return self._screen.shows(what)
 

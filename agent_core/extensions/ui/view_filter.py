@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
 
-Shown = Literal["notify", "status", "widget", "title", "editorText"]
-SHOWN: Final[Mapping[type[UiEvent], Shown]] = {
+ViewKind = Literal["notify", "status", "widget", "title", "editorText"]
+SHOWN: Final[Mapping[type[UiEvent], ViewKind]] = {
     UiNotify: "notify",
     UiStatus: "status",
     UiWidget: "widget",
@@ -18,7 +18,7 @@ SHOWN: Final[Mapping[type[UiEvent], Shown]] = {
 """Kind of view by event class."""
 
 
-class Showing(Struct):
+class ViewFilter(Struct):
     """Predicate for the views that clients show; by default all are, since any client may subscribe to a session."""
 
-    shows: Callable[[Shown], bool] = lambda _: True
+    shows: Callable[[ViewKind], bool] = lambda _: True

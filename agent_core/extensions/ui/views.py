@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, assert_never
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
 
-Style: TypeAlias = Literal["plain", "markdown", "code"]
+TextViewStyle: TypeAlias = Literal["plain", "markdown", "code"]
 
 
 class TextView(Value, frozen=True, kw_only=True):
@@ -14,7 +14,7 @@ class TextView(Value, frozen=True, kw_only=True):
 
     text: str
     title: str = ""
-    style: Style = "plain"
+    style: TextViewStyle = "plain"
 
 
 class Row(Value, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from urllib.parse import quote, quote_plus
 
-from agent_core.kernel.redaction.pattern_search import Span
+from agent_core.kernel.redaction.pattern_search import SecretSpan
 
 SHORTEST_CHARS = 8
 """Minimum length of a secret, in characters. A shorter value may be any word of a text."""
@@ -35,7 +35,7 @@ class HeldValues:
         self._base64 = _distinct(chain.from_iterable(map(_base64_forms, self.values)))
         self._longest = max(map(len, (*self._plain, *self._base64)), default=0)
 
-    def spans(self, text: str) -> Iterator[Span]:
+    def spans(self, text: str) -> Iterator[SecretSpan]:
         """Find all of them; spans may overlap and come in no order."""
         for needle in (*self._plain, *self._base64):
             yield from _found(text, needle)
@@ -55,7 +55,7 @@ class HeldValues:
                 nearest = min(nearest, _places(tail)[wrapped])
         return first + nearest
 
-    def _wrapped(self, text: str) -> Iterator[Span]:
+    def _wrapped(self, text: str) -> Iterator[SecretSpan]:
         """Find base64 that was broken into lines, as `base64` and mail do."""
         compact = _on_one_line(text)
         found = [span for needle in self._base64 for span in _found(compact, needle)]
@@ -100,7 +100,7 @@ def _base64_forms(value: str) -> Iterator[str]:
         yield form.translate({ord("+"): "-", ord("/"): "_"})
 
 
-def _found(text: str, needle: str) -> Iterator[Span]:
+def _found(text: str, needle: str) -> Iterator[SecretSpan]:
     place = text.find(needle)
     while place >= 0:
         yield place, place + len(needle), KIND

@@ -18,7 +18,7 @@ _PLACEHOLDERS: Final = (
 )
 _CODE: Final = r"[(\[{]|^(?:os|process|self|this|config|settings|env|secrets)\.|^[/~.]{1,2}/|^/[a-z][\w.\-]*/|^/[a-z.\-]+$|^https?://"
 _DOTTED: Final = r"^[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+$"
-_WORDS: Final = r"^[A-Za-z]*(?:[-_.:/ ]+(?:[A-Za-z]{2,}\d{0,4}|[A-Za-z]\d{0,2}|\d{1,4}))*[-_.:/]*$|^[A-Za-z]+\d{0,4}(?:[-_.:/ ]+(?:[A-Za-z]{2,}\d{0,4}|\d{1,4}))*[?.]?$|^[\d.,:_-]*$"
+_PLAIN_TEXT: Final = r"^[A-Za-z]*(?:[-_.:/ ]+(?:[A-Za-z]{2,}\d{0,4}|[A-Za-z]\d{0,2}|\d{1,4}))*[-_.:/]*$|^[A-Za-z]+\d{0,4}(?:[-_.:/ ]+(?:[A-Za-z]{2,}\d{0,4}|\d{1,4}))*[?.]?$|^[\d.,:_-]*$"
 _FRAME: Final = r"[\s(]|\w\(|\{\w*\}|\w\[|\]\s|\{$|^\["
 _FEWEST: Final = 8
 _LONG: Final = 20
@@ -58,7 +58,7 @@ def _is_no_name(value: str) -> bool:
         return False
     if value.isalpha():
         return _mixed(value) and (len(value) >= _LONG or _often(value))
-    if _compiled(_WORDS).search(value):
+    if _compiled(_PLAIN_TEXT).search(value):
         return _often(value.rstrip("?."))
     digits = sum(one.isdigit() for one in value)
     if not digits:

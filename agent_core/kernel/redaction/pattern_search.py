@@ -22,11 +22,11 @@ from agent_core.kernel.redaction.heuristics import (
     looks_secret,
     quoted_secret,
 )
-from agent_core.kernel.redaction.pattern_table import SHAPES, STARTS, Shape
+from agent_core.kernel.redaction.pattern_table import SHAPES, STARTS, SecretPattern
 
 __all__ = [
     "LONGEST_CHARS",
-    "Span",
+    "SecretSpan",
     "ends_as_secret",
     "is_placeholder",
     "is_secret_name",
@@ -35,7 +35,7 @@ __all__ = [
     "secret_spans",
 ]
 
-Span = tuple[int, int, str]
+SecretSpan = tuple[int, int, str]
 """From, to and what it is."""
 LONGEST_CHARS: Final = 16_384
 """A secret that is longer than this is found in part."""
@@ -80,7 +80,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def secret_spans(text: str) -> Iterator[Span]:
+def secret_spans(text: str) -> Iterator[SecretSpan]:
     """Find what looks like a secret; spans may overlap and come in no order."""
     yield from _spans(text)
     plain = unescaped(text)
@@ -89,10 +89,10 @@ def secret_spans(text: str) -> Iterator[Span]:
             yield plain.place_before(begin), plain.place_before(end), kind
 
 
-def _spans(text: str) -> Iterator[Span]:
+def _spans(text: str) -> Iterator[SecretSpan]:
     small = _folded(text)
     yield from _private_keys(text)
-    for shape, start in _standing_in(text, small):
+    for shape, start in _starts_in(text, small):
         yield from _shaped(shape, start, text, small if shape.folded else text)
     if "aws" in small or "AKIA" in text or "ASIA" in text:
         for found in _compiled(_AWS_LIKE).finditer(text):
@@ -103,7 +103,7 @@ def _spans(text: str) -> Iterator[Span]:
             yield (*found.span(), "bot-token")
 
 
-def _standing_in(text: str, small: str) -> Iterator[tuple[Shape, str]]:
+def _starts_in(text: str, small: str) -> Iterator[tuple[SecretPattern, str]]:
     """Return the starts that stand in a text: a stream asks at every few signs, and most texts have next to none.
 
     In the order of the table: where two kinds fit the same, the first one gives the name.
@@ -133,7 +133,7 @@ def _starts_by_sign() -> tuple[tuple[str, _Starts, _Starts], ...]:
     return tuple((sign, tuple(exact), tuple(folded)) for sign, (exact, folded) in groups.items())
 
 
-def _shaped(shape: Shape, start: str, text: str, hay: str) -> Iterator[Span]:
+def _shaped(shape: SecretPattern, start: str, text: str, hay: str) -> Iterator[SecretSpan]:
     """Find secrets of one shape behind one of its starts; `hay` is the text as that is written."""
     match = _compiled(shape.pattern).match
     place = hay.find(start)
@@ -144,7 +144,7 @@ def _shaped(shape: Shape, start: str, text: str, hay: str) -> Iterator[Span]:
         place = hay.find(start, max(place + len(start), 0 if span is None else span[1]))
 
 
-def _judged(shape: Shape, found: re.Match[str] | None) -> tuple[int, int] | None:
+def _judged(shape: SecretPattern, found: re.Match[str] | None) -> tuple[int, int] | None:
     """Return where the secret lies in what was found, if it is one."""
     if found is None:
         return None
@@ -159,12 +159,12 @@ def _judged(shape: Shape, found: re.Match[str] | None) -> tuple[int, int] | None
     return _with_before(shape, found.string, begin), end
 
 
-def _beginning(shape: Shape, value: str) -> str:
+def _beginning(shape: SecretPattern, value: str) -> str:
     """Return what is judged of a value; of a cookie all of it, for each pair may be the key."""
     return value if shape.judge is is_cookie else value[:_LOOKED_AT_CHARS]
 
 
-def _with_before(shape: Shape, text: str, begin: int) -> int:
+def _with_before(shape: SecretPattern, text: str, begin: int) -> int:
     """Return the beginning of a secret, moved back over the preceding characters that belong to it."""
     if not shape.before:
         return begin
@@ -194,7 +194,7 @@ def _folded(text: str) -> str:
     )
 
 
-def _private_keys(text: str) -> Iterator[Span]:
+def _private_keys(text: str) -> Iterator[SecretSpan]:
     """Find private keys, also those that are cut off."""
     place = text.find(_KEY_BEGIN)
     while place >= 0:

@@ -16,7 +16,7 @@ from agent_core.kernel.redaction.heuristics import (
 from agent_core.kernel.values import Value
 
 
-class Shape(Value, frozen=True, kw_only=True):
+class SecretPattern(Value, frozen=True, kw_only=True):
     """One kind of secret. It is looked for only where one of its starts stands, so that a long text costs little."""
 
     kind: str
@@ -36,11 +36,15 @@ _BEHIND: Final = rf"(?:(?<![A-Za-z0-9])|{_BROKEN})"
 _WORD: Final = rf"(?:(?<![A-Za-z0-9_\-])|{_BROKEN})"
 
 
-def _fixed(kind: str, starts: str, rest: str, *, judge: Callable[[str], bool] = is_real) -> Shape:
+def _fixed(
+    kind: str, starts: str, rest: str, *, judge: Callable[[str], bool] = is_real
+) -> SecretPattern:
     """Make a shape that is known by its beginning; it may stand behind a colour code of a terminal."""
-    words = tuple(starts.split())
-    either = "|".join(map(re.escape, words))
-    return Shape(kind=kind, starts=words, pattern=rf"{_BEHIND}(?:{either}){rest}", judge=judge)
+    prefixes = tuple(starts.split())
+    either = "|".join(map(re.escape, prefixes))
+    return SecretPattern(
+        kind=kind, starts=prefixes, pattern=rf"{_BEHIND}(?:{either}){rest}", judge=judge
+    )
 
 
 _PLAIN: Final = r"(?![A-Za-z0-9])"
@@ -63,8 +67,8 @@ SHAPES: Final = (
     _fixed("gitlab-token", "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glsoat- glagent- gloas- glffct- GR1348941", r"[A-Za-z0-9_.\-]{18,300}"),
     _fixed("anthropic-key", "sk-ant-", r"[A-Za-z0-9]{2,16}-[A-Za-z0-9_\-]{16,200}"),
     _fixed("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-or-v1- sk-or- sk-lf- sk-None-", _ANY + "{20,260}"),
-    Shape(kind="api-key", starts=("sk-",), pattern=_WORD + r"sk-[A-Za-z0-9]{20,200}", judge=has_digit),
-    Shape(kind="api-key", starts=("sk-",), pattern=_WORD + r"sk-[a-z]{40,64}" + _PLAIN, judge=is_real),
+    SecretPattern(kind="api-key", starts=("sk-",), pattern=_WORD + r"sk-[A-Za-z0-9]{20,200}", judge=has_digit),
+    SecretPattern(kind="api-key", starts=("sk-",), pattern=_WORD + r"sk-[a-z]{40,64}" + _PLAIN, judge=is_real),
     _fixed("google-key", "AIza", _ANY + "{30,45}"),
     _fixed("google-token", "ya29.", _ANY + "{20,1000}"),
     _fixed("google-token", "1//0 AQ.Ab8R 4/0A", _ANY + "{30,1000}", judge=is_drawn),
@@ -72,17 +76,17 @@ SHAPES: Final = (
     _fixed("hugging-face-token", "hf_ api_org_", r"[A-Za-z0-9]{28,60}"),
     _fixed("api-key", "gsk_ r8_ xai- pplx- tvly- nvapi- csk- fw_ pcsk_ jina_", _ANY + "{20,200}", judge=is_drawn),
     _fixed("slack-token", "xoxb- xoxp- xoxa- xoxo- xoxs- xoxr- xoxc- xoxd- xoxe- xoxe. xapp-", r"[0-9A-Za-z.\-_%]{10,255}", judge=has_digit),
-    Shape(kind="webhook", starts=("hooks.slack.com/", "/api/webhooks/", "/api/v", "webhook.office.com/", "office.com/webhook/", "hooks.zapier.com/"),
+    SecretPattern(kind="webhook", starts=("hooks.slack.com/", "/api/webhooks/", "/api/v", "webhook.office.com/", "office.com/webhook/", "hooks.zapier.com/"),
           pattern=r"(?:hooks\.slack\.com/(?:services|workflows|triggers)/|/api/(?:v\d{1,2}/)?webhooks/|webhook\.office\.com/|office\.com/webhook/|hooks\.zapier\.com/hooks/catch/)(?P<v>[A-Za-z0-9/_@\-]{12,300})"),
-    Shape(kind="webhook", starts=("/open-apis/bot/", "/api/trigger-webhook/"), judge=has_digit,
+    SecretPattern(kind="webhook", starts=("/open-apis/bot/", "/api/trigger-webhook/"), judge=has_digit,
           pattern=r"(?:/open-apis/bot/(?:v\d/)?hook/|/api/trigger-webhook/)(?P<v>[A-Za-z0-9_\-]{12,100})"),
     _fixed("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ whsec_ rzp_live_ shippo_live_ duffel_live_", r"[0-9A-Za-z_+/=\-]{14,255}"),
     _fixed("twilio-key", "SK AC", r"[0-9a-f]{32}" + _PLAIN),
     _fixed("sendgrid-key", "SG.", _ANY + r"{16,32}\." + _ANY + "{16,64}"),
     _fixed("mail-key", "key- fc- mlsn.", r"[0-9a-f]{32,64}" + _PLAIN),
     _fixed("mail-key", "xkeysib-", r"[0-9a-f]{60,70}-[A-Za-z0-9]{12,20}"),
-    Shape(kind="mail-key", starts=("-us",), before="0123456789abcdef", pattern=r"(?<=[0-9a-f]{32})-us\d{1,2}" + _PLAIN),
-    Shape(kind="service-key", starts=("NRAL",), before="0123456789abcdef", pattern=r"(?<=[0-9a-f]{36})NRAL" + _PLAIN),
+    SecretPattern(kind="mail-key", starts=("-us",), before="0123456789abcdef", pattern=r"(?<=[0-9a-f]{32})-us\d{1,2}" + _PLAIN),
+    SecretPattern(kind="service-key", starts=("NRAL",), before="0123456789abcdef", pattern=r"(?<=[0-9a-f]{36})NRAL" + _PLAIN),
     _fixed("package-token", "npm_ pypi- rubygems_ dckr_pat_ dckr_oat_", _ANY + "{26,400}", judge=is_drawn),
     _fixed("package-token", "cio oy2 AKCp cmVmdGtu CLOJARS_ packagist_ort_ jsrp_", r"[A-Za-z0-9]{32,80}" + _PLAIN, judge=is_drawn),
     _fixed("jwt", "eyJ", _ANY + r"{8,4000}\." + _ANY + r"{8,8000}\." + _ANY + "{0,1400}"),
@@ -95,58 +99,58 @@ SHAPES: Final = (
            r"[A-Za-z0-9_\-=+/.]{20,1000}", judge=is_drawn),
     _fixed("service-token", "tgp_v1_ pa- BSA mfa. sq0atp- sq0csp- re_ sb_secret_ nfp_ rnd_ cfut_ HRKU- pscale_tkn_ pscale_pw_ napi_ AVNS_ mdb_sa_sk_ dp.pt. dp.st. dp.ct. CCIPAT_ hcaik_ sgp_ CFPAT- tfp_ EZAK fio-u- pnu_ rdme_ dt0c01. secret_ sess- AQE APA91b",
            r"[A-Za-z0-9_.\-]{19,400}(?![/(])", judge=is_drawn),
-    Shape(kind="service-token", starts=("access_token$",), pattern=r"access_token\$(?:production|sandbox)\$[0-9a-z]{12,20}\$[0-9a-f]{32}"),
-    Shape(kind="service-token", starts=("amzn.mws.", "sdk-", "api-"), pattern=_WORD + r"(?:amzn\.mws\.|sdk-|api-)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
-    Shape(kind="service-token", starts=("AAAAAAAAAAAAAAAAAAAAA",), pattern=rf"(?:(?<![A-Za-z0-9+/])|{_BROKEN})A{{21,24}}[A-Za-z0-9%]{{30,100}}", judge=is_drawn),
-    Shape(kind="service-token", starts=(".atlasv1.",), before="alnum", pattern=r"\.atlasv1\.[A-Za-z0-9_\-=]{50,80}"),
-    Shape(kind="service-token", starts=("8Q~", "7Q~"), before="alnum", pattern=r"(?<=[A-Za-z0-9]{3})[78]Q~[A-Za-z0-9_.~\-]{31,34}"),
-    Shape(kind="service-token", starts=("pat",), pattern=rf"(?:(?<![A-Za-z0-9])|{_BROKEN})" + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
-    Shape(kind="bot-token", starts=(":A",), before="0123456789", pattern=r"(?<=[0-9]{8}):A[A-Za-z0-9_\-]{33,35}(?![A-Za-z0-9_\-])"),
-    Shape(kind="password-hash", starts=("$apr1$", "$1$", "$5$", "$6$", "$2a$", "$2b$", "$2y$", "$y$"),
+    SecretPattern(kind="service-token", starts=("access_token$",), pattern=r"access_token\$(?:production|sandbox)\$[0-9a-z]{12,20}\$[0-9a-f]{32}"),
+    SecretPattern(kind="service-token", starts=("amzn.mws.", "sdk-", "api-"), pattern=_WORD + r"(?:amzn\.mws\.|sdk-|api-)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    SecretPattern(kind="service-token", starts=("AAAAAAAAAAAAAAAAAAAAA",), pattern=rf"(?:(?<![A-Za-z0-9+/])|{_BROKEN})A{{21,24}}[A-Za-z0-9%]{{30,100}}", judge=is_drawn),
+    SecretPattern(kind="service-token", starts=(".atlasv1.",), before="alnum", pattern=r"\.atlasv1\.[A-Za-z0-9_\-=]{50,80}"),
+    SecretPattern(kind="service-token", starts=("8Q~", "7Q~"), before="alnum", pattern=r"(?<=[A-Za-z0-9]{3})[78]Q~[A-Za-z0-9_.~\-]{31,34}"),
+    SecretPattern(kind="service-token", starts=("pat",), pattern=rf"(?:(?<![A-Za-z0-9])|{_BROKEN})" + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    SecretPattern(kind="bot-token", starts=(":A",), before="0123456789", pattern=r"(?<=[0-9]{8}):A[A-Za-z0-9_\-]{33,35}(?![A-Za-z0-9_\-])"),
+    SecretPattern(kind="password-hash", starts=("$apr1$", "$1$", "$5$", "$6$", "$2a$", "$2b$", "$2y$", "$y$"),
           pattern=r"\$(?:apr1|1|5|6|2[aby]|y)\$[A-Za-z0-9./$=,]{20,200}"),
-    Shape(kind="private-key", starts=("LS0tLS1CRUdJTi",), pattern=r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0Eg|BFQyBQ|BPUEVOU1NI|BFTkNSWVBURUQ|BEU0Eg)[A-Za-z0-9+/]{16,8000}={0,2}"),
-    Shape(kind="private-key", starts=("Private-Lines:",), pattern=r"Private-Lines: \d{1,3}(?:\s|\\{1,4}[nr]){1,2}(?P<v>[A-Za-z0-9+/=]{16,}(?:(?:\s|\\{1,4}[nr]){1,2}[A-Za-z0-9+/=]{16,}){0,60})"),
-    Shape(kind="private-key", starts=("RWRTY0Iy",), pattern=r"RWRTY0Iy[A-Za-z0-9+/=]{100,400}"),
-    Shape(kind="private-key", starts=('"d"', '"d\\'), pattern=r'"d\\{0,15}"\s{0,4}:\s{0,4}\\{0,15}"(?P<v>[A-Za-z0-9_\-]{42,1024})\\{0,15}"', judge=is_drawn),
-    Shape(kind="authorization", starts=("bearer", "authorization"), folded=True,
+    SecretPattern(kind="private-key", starts=("LS0tLS1CRUdJTi",), pattern=r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0Eg|BFQyBQ|BPUEVOU1NI|BFTkNSWVBURUQ|BEU0Eg)[A-Za-z0-9+/]{16,8000}={0,2}"),
+    SecretPattern(kind="private-key", starts=("Private-Lines:",), pattern=r"Private-Lines: \d{1,3}(?:\s|\\{1,4}[nr]){1,2}(?P<v>[A-Za-z0-9+/=]{16,}(?:(?:\s|\\{1,4}[nr]){1,2}[A-Za-z0-9+/=]{16,}){0,60})"),
+    SecretPattern(kind="private-key", starts=("RWRTY0Iy",), pattern=r"RWRTY0Iy[A-Za-z0-9+/=]{100,400}"),
+    SecretPattern(kind="private-key", starts=('"d"', '"d\\'), pattern=r'"d\\{0,15}"\s{0,4}:\s{0,4}\\{0,15}"(?P<v>[A-Za-z0-9_\-]{42,1024})\\{0,15}"', judge=is_drawn),
+    SecretPattern(kind="authorization", starts=("bearer", "authorization"), folded=True,
           pattern=rf"(?i:(?:\b|{_BROKEN})" + r"bearer[ \t]{1,4}|authorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?:(?:basic|token|digest|apikey|negotiate|key|ssws|bot|genie[\w\-]{0,8})[ \t]{1,4})?)(?P<v>[A-Za-z0-9._~+/=\-]{12,4096})",
           judge=lettered),
-    Shape(kind="authorization", starts=("signature=",), folded=True, pattern=r"(?i:signature)=(?P<v>[0-9a-f]{64})" + _PLAIN),
-    Shape(kind="cookie", starts=("cookie",), folded=True, judge=is_cookie,
+    SecretPattern(kind="authorization", starts=("signature=",), folded=True, pattern=r"(?i:signature)=(?P<v>[0-9a-f]{64})" + _PLAIN),
+    SecretPattern(kind="cookie", starts=("cookie",), folded=True, judge=is_cookie,
           pattern=rf"(?:(?<![A-Za-z0-9=])|{_BROKEN})" + r"(?i:cookie)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?P<v>[\w.\-]{1,64}=[^\s;\"'\\]{1,1024}(?:;[ \t]?[^\s;\"'\\]{1,1024}){0,20})"),
-    Shape(kind="cookie", starts=("sessid=", "sessionid=", "_session=", "connect.sid="), folded=True, judge=is_drawn,
+    SecretPattern(kind="cookie", starts=("sessid=", "sessionid=", "_session=", "connect.sid="), folded=True, judge=is_drawn,
           pattern=r"(?i:sessid|sessionid|_session|connect\.sid)=(?P<v>[A-Za-z0-9%._+/=\-]{16,1024})"),
-    Shape(kind="password", starts=("://",),
+    SecretPattern(kind="password", starts=("://",),
           pattern=r"://[^\s:/@\"'<>]{0,128}:(?P<v>(?!\d{1,5}[/?#])(?:[^\s\"'<>/?#]{3,256}|[^\s@\"'<>]{3,256}))@(?=[\w\[$])",
           judge=is_real),
-    Shape(kind="token", starts=("://",), pattern=r"://(?P<v>[A-Za-z0-9_\-]{20,255})(?=@|:[^@/\s]{1,256}@)", judge=is_drawn),
-    Shape(kind="token", starts=("?", "&"),
+    SecretPattern(kind="token", starts=("://",), pattern=r"://(?P<v>[A-Za-z0-9_\-]{20,255})(?=@|:[^@/\s]{1,256}@)", judge=is_drawn),
+    SecretPattern(kind="token", starts=("?", "&"),
           pattern=r"[?&](?i:key|sig|auth|code|pwd|appid|[\w\-]{0,24}signature)=(?P<v>[^&\s\"'#<>\x1b]{8,2048})", judge=looks_secret),
-    Shape(kind="password", starts=("mysql", "mariadb", "sshpass"), judge=looks_secret,
+    SecretPattern(kind="password", starts=("mysql", "mariadb", "sshpass"), judge=looks_secret,
           pattern=r"(?:mysql\w{0,12}|mariadb[\w\-]{0,12}|sshpass)\b[^\n|;&]{0,200}?[ \t]-p ?[\"']?(?P<v>[^\s\"'\-][^\s\"'\x1b]{5,200})"),
-    Shape(kind="password", starts=("redis-cli", "docker login", "podman login", "az login", "ldap", "unzip", "mosquitto_", "htpasswd", "openssl enc"), judge=looks_secret,
+    SecretPattern(kind="password", starts=("redis-cli", "docker login", "podman login", "az login", "ldap", "unzip", "mosquitto_", "htpasswd", "openssl enc"), judge=looks_secret,
           pattern=r"(?:redis-cli|(?:docker|podman|az) login|ldap[a-z]{3,12}|unzip|mosquitto_[ps]ub|htpasswd|openssl enc)\b[^\n|;&]{0,200}?[ \t](?:-[apwPk]|-b \S{1,99} \S{1,99})[ =]?[\"']?(?P<v>[^\s\"'\-][^\s\"'\x1b]{5,200})"),
-    Shape(kind="password", starts=("curl", "wget"), judge=is_real,
+    SecretPattern(kind="password", starts=("curl", "wget"), judge=is_real,
           pattern=r"(?:curl|wget)\b[^\n|;&]{0,200}?[ \t](?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:(?P<v>[^\s\"'\x1b]{6,200})"),
-    Shape(kind="password", starts=("login ",), folded=True, judge=is_real,
+    SecretPattern(kind="password", starts=("login ",), folded=True, judge=is_real,
           pattern=r"(?i:login[ \t]+\S{1,100}\s+passw(?:or)?d[ \t]+)(?P<v>[^\s\x1b]{6,200})"),
-    Shape(kind="password", starts=("identified ", " password '", " password \\"), folded=True, judge=is_real,
+    SecretPattern(kind="password", starts=("identified ", " password '", " password \\"), folded=True, judge=is_real,
           pattern=r"(?i:identified[ \t]+(?:with[ \t]+\S{1,40}[ \t]+)?(?:by|as)|[ \t]password)[ \t]+\\{0,4}'(?P<v>[^'\s\\]{8,200})\\{0,4}'"),
-    Shape(kind="secret", starts=("--",), judge=looks_secret,
+    SecretPattern(kind="secret", starts=("--",), judge=looks_secret,
           pattern=r"(?i:--[\w\-]{0,24}(?:password|passwd|passphrase|secret|token|api-?key|access-?key)[ =][\"']?)(?P<v>[^\s\"'\x1b]{8,1000})"),
-    Shape(kind="secret", starts=("psk=", "wpa_passphrase="), pattern=r"(?:psk|wpa_passphrase)=[\"']?(?P<v>[^\s\"'\x1b]{8,64})", judge=looks_secret),
-    Shape(kind="secret", starts=("password", "passwd", "passphrase", "pass_phrase", "passcode", "secret", "credential"), folded=True,
+    SecretPattern(kind="secret", starts=("psk=", "wpa_passphrase="), pattern=r"(?:psk|wpa_passphrase)=[\"']?(?P<v>[^\s\"'\x1b]{8,64})", judge=looks_secret),
+    SecretPattern(kind="secret", starts=("password", "passwd", "passphrase", "pass_phrase", "passcode", "secret", "credential"), folded=True,
           judge=looks_secret, pattern=r"(?i:[a-z_]{6,11}[\w\-]{0,32})" + _GIVEN),
-    Shape(kind="secret", starts=("token",), folded=True, judge=looks_secret,
+    SecretPattern(kind="secret", starts=("token",), folded=True, judge=looks_secret,
           pattern=r"(?i:token(?!s\b|iz|_?(?:count|limit|usage|type))[\w\-]{0,24})" + _GIVEN),
-    Shape(kind="secret", starts=("key",), folded=True, judge=looks_secret, pattern=rf"(?i:{_KEY_NAME})" + _GIVEN),
-    Shape(kind="secret", starts=("pass", "pwd", "pat", "auth", "jwt"), folded=True, judge=looks_secret,
+    SecretPattern(kind="secret", starts=("key",), folded=True, judge=looks_secret, pattern=rf"(?i:{_KEY_NAME})" + _GIVEN),
+    SecretPattern(kind="secret", starts=("pass", "pwd", "pat", "auth", "jwt"), folded=True, judge=looks_secret,
           pattern=rf"(?i:(?:(?<![A-Za-z0-9])|{_BROKEN})(?:pass|pwd|pat|auth|jwt))" + _GIVEN),
-    Shape(kind="secret", starts=("password", "passwd", "secret", "token", "key"), folded=True, judge=is_drawn,
+    SecretPattern(kind="secret", starts=("password", "passwd", "secret", "token", "key"), folded=True, judge=is_drawn,
           pattern=rf"(?i:password|passwd|secret|token|{_KEY_NAME})" + _LOOSE),
-    Shape(kind="secret", starts=("password>", "passphrase>", "secret>", "token>", "key>", "pwd>", "password</key>", "secret</key>", "token</key>", "key</key>"), folded=True, judge=looks_secret,
+    SecretPattern(kind="secret", starts=("password>", "passphrase>", "secret>", "token>", "key>", "pwd>", "password</key>", "secret</key>", "token</key>", "key</key>"), folded=True, judge=looks_secret,
           pattern=r"(?i:password|passphrase|secret|token|key|pwd)" + _TAGGED),
-    Shape(kind="secret", starts=("securestring ",), folded=True, judge=looks_secret,
+    SecretPattern(kind="secret", starts=("securestring ",), folded=True, judge=looks_secret,
           pattern=r"(?i:securestring)[ \t]{1,4}(?:-String[ \t]{1,4})?\\{0,15}[\"'](?P<v>[^\"'\s\\]{8,200})\\{0,15}[\"']"),
 )  # fmt: skip
 

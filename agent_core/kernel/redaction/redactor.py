@@ -10,7 +10,7 @@ from anyio import to_thread
 from agent_core.kernel.json import JsonValue
 from agent_core.kernel.redaction.held_values import HeldValues, holdable
 from agent_core.kernel.redaction.pattern_search import (
-    Span,
+    SecretSpan,
     ends_as_secret,
     is_placeholder,
     is_secret_name,
@@ -52,7 +52,7 @@ class _GivesWay:
         self._since_s = time.monotonic()
 
 
-class Cleaner(Protocol):
+class TextRedactor(Protocol):
     """Cleaner of texts and JSON from secrets. Never raises."""
 
     def text(self, text: str) -> str:
@@ -87,11 +87,11 @@ class Redactor:
 
     def hold(self, *values: str | None) -> None:
         """Hold more values, from now on."""
-        known = self._held.values
+        held = self._held.values
         fresh = holdable(one for one in values if one)
         # Keys are looked up again and again: what is known, or too short to be held, changes nothing.
-        if not set(fresh) <= set(known):
-            self._held = HeldValues((*known, *fresh))
+        if not set(fresh) <= set(held):
+            self._held = HeldValues((*held, *fresh))
             self._seen = OrderedDict()
 
     def hold_environment(self, environment: Mapping[str, str]) -> None:
@@ -151,12 +151,12 @@ class Redactor:
 
     def _remembered(self, text: str, pause: Callable[[], None] = _go_on) -> str:
         seen = self._seen
-        known = seen.get(text)
-        if known is None:
-            known = self._clean(text, pause)
-            if known != WITHHELD:
-                _remember(seen, text, known)
-        return known
+        cleaned = seen.get(text)
+        if cleaned is None:
+            cleaned = self._clean(text, pause)
+            if cleaned != WITHHELD:
+                _remember(seen, text, cleaned)
+        return cleaned
 
     def _clean(self, text: str, pause: Callable[[], None] = _go_on) -> str:
         if len(text) < _SHORTEST_CHARS:
@@ -247,7 +247,7 @@ class _Everything:
     def __init__(self, held: HeldValues) -> None:
         self._held = held
 
-    def spans(self, text: str) -> Iterator[Span]:
+    def spans(self, text: str) -> Iterator[SecretSpan]:
         yield from self._held.spans(text)
         yield from secret_spans(text)
 
@@ -255,10 +255,10 @@ class _Everything:
         return min(self._held.begins_at(text), secret_begins_at(text))
 
 
-def _remember(seen: OrderedDict[str, str], text: str, known: str) -> None:
+def _remember(seen: OrderedDict[str, str], text: str, cleaned: str) -> None:
     """Remember what came out, and that it is clean; the oldest is forgotten."""
-    seen[text] = known
-    seen[known] = known
+    seen[text] = cleaned
+    seen[cleaned] = cleaned
     while len(seen) > REMEMBERED or (len(seen) > PAIR and sum(map(len, seen)) > _REMEMBERED_CHARS):
         try:
             _ = seen.popitem(last=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from agent_core.kernel.redaction.pattern_search import LONGEST_CHARS, Span
+from agent_core.kernel.redaction.pattern_search import LONGEST_CHARS, SecretSpan
 
 CONTEXT_CHARS: Final = 160
 """Length in characters of the earlier text kept as context: the text before a value marks it as a secret."""
@@ -19,7 +19,7 @@ _WORD_ENDS: Final = " \t\r\n\"'`,;<>|\\"
 class Finder(Protocol):
     """Finds secrets."""
 
-    def spans(self, text: str, /) -> Iterable[Span]:
+    def spans(self, text: str, /) -> Iterable[SecretSpan]:
         """Find them; spans may overlap and come in no order."""
         ...
 
@@ -46,29 +46,31 @@ class SecretStream:
         self._kept += self._beyond(text)
         if not self._kept or self._can_wait(text):
             return ""
-        known = self._left + self._kept
-        spans = joined(self._finder.spans(known))
-        cut = _outside(self._finder.begins_at(known), spans, least=len(self._left))
-        if len(known) - cut > KEPT_BACK_CHARS:
-            cut = len(known)
+        window = self._left + self._kept
+        spans = joined(self._finder.spans(window))
+        cut = _outside(self._finder.begins_at(window), spans, least=len(self._left))
+        if len(window) - cut > KEPT_BACK_CHARS:
+            cut = len(window)
         begin, end, _ = spans[-1] if spans else (0, 0, "")
-        self._inside = end == cut == len(known) and end - begin >= LONGEST_CHARS
-        return self._leave(known, cut, spans)
+        self._inside = end == cut == len(window) and end - begin >= LONGEST_CHARS
+        return self._leave(window, cut, spans)
 
     def finish(self) -> str:
         """Return what was kept back; another text can begin then."""
-        known = self._left + self._kept
-        text = self._leave(known, len(known), joined(self._finder.spans(known)))
+        window = self._left + self._kept
+        text = self._leave(window, len(window), joined(self._finder.spans(window)))
         self._left = ""
         self._inside = False
         return text
 
-    def _leave(self, known: str, cut: int, spans: list[Span]) -> str:
+    def _leave(self, window: str, cut: int, spans: list[SecretSpan]) -> str:
         """Return what stands between what has left and the cut, without what lies in spans."""
         first = len(self._left)
-        text = cut_out(known[:cut], [span for span in spans if first < span[1] <= cut], first=first)
-        self._left = known[max(0, cut - CONTEXT_CHARS) : cut]
-        self._kept = known[cut:]
+        text = cut_out(
+            window[:cut], [span for span in spans if first < span[1] <= cut], first=first
+        )
+        self._left = window[max(0, cut - CONTEXT_CHARS) : cut]
+        self._kept = window[cut:]
         self._looked_at_chars = len(self._kept)
         return text
 
@@ -89,9 +91,9 @@ class SecretStream:
         return text[min(ends) :]
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
+def joined(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Sort spans and merge those that overlap; a merged span has the kind of its first."""
-    whole: list[Span] = []
+    whole: list[SecretSpan] = []
     for begin, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
         if whole and begin < whole[-1][1]:
             first, last, name = whole[-1]
@@ -101,7 +103,7 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     return whole
 
 
-def cut_out(text: str, spans: Iterable[Span], *, first: int = 0) -> str:
+def cut_out(text: str, spans: Iterable[SecretSpan], *, first: int = 0) -> str:
     """Return a text from `first` on with a mark in the place of each span; spans are in order and apart."""
     pieces: list[str] = []
     place = first
@@ -117,7 +119,7 @@ def mark(kind: str) -> str:
     return f"[redacted:{kind}]"
 
 
-def _outside(cut: int, spans: list[Span], *, least: int) -> int:
+def _outside(cut: int, spans: list[SecretSpan], *, least: int) -> int:
     """Move a cut to the beginning of the span that it lies in."""
     for begin, end, _ in reversed(spans):
         if begin < cut < end:

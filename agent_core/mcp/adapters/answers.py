@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.mcp.declarations import Declared
-from agent_core.mcp.port import Answer, Part
+from agent_core.mcp.port import McpContent, McpToolResponse
 
 if TYPE_CHECKING:
     import mcp_types
@@ -26,31 +26,31 @@ def declared_of(tool: "mcp_types.Tool") -> Declared:
     )
 
 
-def answer_of(result: "mcp_types.CallToolResult") -> Answer:
+def answer_of(result: "mcp_types.CallToolResult") -> McpToolResponse:
     """Return what a tool gave."""
     structured = cast("JsonValue", result.structured_content)
-    return Answer(
+    return McpToolResponse(
         parts=tuple(_part(block) for block in result.content),
         structured=structured,
         is_error=result.is_error,
     )
 
 
-def _part(block: "mcp_types.ContentBlock") -> Part:
+def _part(block: "mcp_types.ContentBlock") -> McpContent:
     match block.type:
         case "text":
-            return Part(kind="text", text=block.text)
+            return McpContent(kind="text", text=block.text)
         case "image":
-            return Part(kind="image", data=block.data, mime=block.mime_type)
+            return McpContent(kind="image", data=block.data, mime=block.mime_type)
         case "audio":
-            return Part(kind="audio", data=block.data, mime=block.mime_type)
+            return McpContent(kind="audio", data=block.data, mime=block.mime_type)
         case "resource_link":
-            return Part(
+            return McpContent(
                 kind="link", uri=str(block.uri), text=block.name, mime=block.mime_type or ""
             )
         case "resource":
             inside = block.resource
-            return Part(
+            return McpContent(
                 kind="resource",
                 uri=str(inside.uri),
                 text=getattr(inside, "text", ""),

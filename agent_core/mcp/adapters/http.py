@@ -23,10 +23,10 @@ async def http(way: Http) -> AsyncGenerator[Wire]:
     from httpx2 import HTTPError  # noqa: PLC0415 - loaded by now
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - as above
 
-    from agent_core.mcp.adapters.http_client import Seen, make_client  # noqa: PLC0415 - as above
+    from agent_core.mcp.adapters.http_client import HttpFailureRecorder, make_client  # noqa: PLC0415 - as above
 
     over = anyio.Event()
-    seen = Seen()
+    seen = HttpFailureRecorder()
     client = await to_thread.run_sync(make_client, way, seen)
     try:
         async with (

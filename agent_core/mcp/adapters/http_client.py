@@ -23,7 +23,7 @@ FAULTS: Final = 400
 ENCODED: Final = frozenset({"", "identity"})
 
 
-class Seen:
+class HttpFailureRecorder:
     """Recorder of the last HTTP failure, to explain it."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Bounded(AsyncByteStream):
             await self._stream.aclose()
 
 
-def make_client(way: Http, seen: Seen) -> AsyncClient:
+def make_client(way: Http, seen: HttpFailureRecorder) -> AsyncClient:
     """Make a client for one server. Blocking: it reads the certificates of the machine."""
     # A packed answer could be far larger than what is counted.
     headers = {"accept-encoding": "identity", **way.headers}

@@ -16,9 +16,9 @@ from agent_core.kernel import JsonObject
 from agent_core.mcp.adapters.answers import answer_of, declared_of
 from agent_core.mcp.declarations import Declared
 from agent_core.mcp.port import (
-    Answer,
     Listed,
-    Progress,
+    McpProgress,
+    McpToolResponse,
     ServerFailed,
     ServerGone,
     ServerSlow,
@@ -152,8 +152,8 @@ class LibraryConnection:
         arguments: JsonObject,
         *,
         timeout_s: float,
-        progress: Callable[[Progress], None],
-    ) -> Answer:
+        progress: Callable[[McpProgress], None],
+    ) -> McpToolResponse:
         """Call a tool."""
         from mcp_types import (  # noqa: PLC0415 - loaded by now
             CallToolRequest,
@@ -168,7 +168,7 @@ class LibraryConnection:
                 CallToolRequest(params=params),
                 CallToolResult,
                 request_read_timeout_seconds=timeout_s,
-                progress_callback=_Told(progress),
+                progress_callback=_ProgressForwarder(progress),
             )
         return answer_of(result)
 
@@ -237,14 +237,14 @@ class Failing:
         return ServerGone(why or "the connection is closed")
 
 
-class _Told:
+class _ProgressForwarder:
     """Passes progress on, in the library's own words."""
 
-    def __init__(self, tell: Callable[[Progress], None]) -> None:
+    def __init__(self, tell: Callable[[McpProgress], None]) -> None:
         self._tell = tell
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        self._tell(Progress(done=progress, total=total, message=message))
+        self._tell(McpProgress(done=progress, total=total, message=message))
         await lowlevel.checkpoint()
 
 

@@ -12,7 +12,7 @@ from agent_core.kernel.visible_text import one_line
 from agent_core.mcp.adapters.library import Wire, load
 from agent_core.mcp.definitions import Stdio
 from agent_core.mcp.port import ServerFailed
-from agent_core.workspace.processes.interactive import Talk, Talks
+from agent_core.workspace.processes.interactive import InteractiveProcess, InteractiveProcesses
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -30,7 +30,7 @@ GRACE_S: Final = 0.5
 COMPLAINTS_S: Final = 0.5
 MARK: Final = b'"jsonrpc"'
 MARKED_BYTES: Final = 200
-WORDS_CHARS: Final = 300
+STDERR_CHARS: Final = 300
 WHY_CHARS: Final = 200
 BURST: Final = 100
 BURST_S: Final = 0.05
@@ -39,7 +39,7 @@ BURST_S: Final = 0.05
 
 @asynccontextmanager
 async def stdio(
-    way: Stdio, talks: Talks, *, env: Mapping[str, str], where: str
+    way: Stdio, talks: InteractiveProcesses, *, env: Mapping[str, str], where: str
 ) -> AsyncGenerator[Wire]:
     """Start a program and exchange messages with it; at the end of the context it is gone, with all that it started.
 
@@ -76,7 +76,7 @@ async def stdio(
 class _Program:
     """A program that is spoken with, and the streams between it and the library."""
 
-    def __init__(self, talk: Talk, *, where: str) -> None:
+    def __init__(self, talk: InteractiveProcess, *, where: str) -> None:
         self._talk = talk
         self._where = where
         self._complaints = b""
@@ -182,8 +182,8 @@ class _Program:
         if not self._why:
             return ""
         said = one_line(self._complaints.decode("utf-8", "replace").strip())
-        words = f"; its last words: …{said[-WORDS_CHARS:]}" if said else ""
-        return f"{self._why} ({self._where}){words}"
+        suffix = f"; its last words: …{said[-STDERR_CHARS:]}" if said else ""
+        return f"{self._why} ({self._where}){suffix}"
 
 
 def _parsed(line: bytes) -> "SessionMessage":

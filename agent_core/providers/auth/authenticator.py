@@ -9,7 +9,7 @@ from agent_core.kernel.redaction.pattern_search import is_secret_name, looks_sec
 from agent_core.kernel.values import SecretValue
 
 
-class Grant(SecretValue, frozen=True, kw_only=True):
+class RequestCredentials(SecretValue, frozen=True, kw_only=True):
     """A key and headers for one request; its `repr` shows neither."""
 
     hidden: ClassVar = frozenset({"key", "headers"})
@@ -29,7 +29,7 @@ class Grant(SecretValue, frozen=True, kw_only=True):
         return tuple(value for value in (self.key, *self.headers.values()) if value)
 
     @property
-    def held(self) -> tuple[str, ...]:
+    def redacted_values(self) -> tuple[str, ...]:
         """Values that must not be shown anywhere: the key and the secret headers."""
         headers = (
             value
@@ -39,10 +39,10 @@ class Grant(SecretValue, frozen=True, kw_only=True):
         return (*((self.key,) if self.key else ()), *headers)
 
 
-class Access(Protocol):
+class Authenticator(Protocol):
     """The way in to one provider."""
 
-    async def grant(self) -> Grant:
+    async def credentials(self) -> RequestCredentials:
         """Find the key and headers for a request.
 
         Raises:

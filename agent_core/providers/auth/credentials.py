@@ -8,20 +8,20 @@ import msgspec
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import SecretValue
-from agent_core.providers.auth.authenticator import Access, Grant, with_headers
-from agent_core.providers.auth.entries import Entry, InKeyring, StoredKey, StoredTokens
+from agent_core.providers.auth.authenticator import Authenticator, RequestCredentials, with_headers
+from agent_core.providers.auth.entries import AuthEntry, InKeyring, StoredKey, StoredTokens
 from agent_core.providers.auth.keyring_store import keyring_key
 from agent_core.providers.auth.oauth_tokens import LoginFailed
 from agent_core.providers.auth.setting_values import ValueMissing, found_value, missing_variables
 from agent_core.providers.auth.store import AuthStore
-from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.catalog.models_file import WrittenAccess
 
 AMBIENT_NAMED = 2
 """Cloud accounts have many variables; these are enough to know what is meant."""
 
 
-class Places(SecretValue, frozen=True, kw_only=True):
+class CredentialSources(SecretValue, frozen=True, kw_only=True):
     """Where keys are looked for, from the strongest to the weakest; no `repr` shows one."""
 
     hidden: ClassVar = frozenset({"given", "environment"})
@@ -35,14 +35,14 @@ class Places(SecretValue, frozen=True, kw_only=True):
     """Learns of every key that is used."""
 
 
-class Credentials:
+class ProviderCredentials:
     """Credentials of one provider: the key of this run, else auth.json, models.json, the environment, the keyring.
 
     With an entry in auth.json, sources after it are not tried, also when the entry does not work: a login that has
     ended must not cause another account to be billed.
     """
 
-    def __init__(self, provider: ProviderFacts, places: Places) -> None:
+    def __init__(self, provider: ProviderInfo, places: CredentialSources) -> None:
         self._provider = provider
         self._places = places
 
@@ -91,11 +91,11 @@ class Credentials:
         named = (name for value in values for name in missing_variables(value, {}))
         return frozenset((*self._provider.key_variables, *self._provider.bearer_variables, *named))
 
-    def for_model(self, model: str) -> Access:
+    def for_model(self, model: str) -> Authenticator:
         """Return the way in for one model, which may have headers of its own."""
-        return _ModelAccess(self, model)
+        return _ModelAuthenticator(self, model)
 
-    async def grant(self, model: str) -> Grant:
+    async def credentials(self, model: str) -> RequestCredentials:
         """Find the key and headers, anew each time.
 
         Raises:
@@ -114,9 +114,9 @@ class Credentials:
         for value in (key or "", *found.values()):
             if not value.isascii() or not value.isprintable():
                 raise self._refusal("its key or a header has signs that HTTP cannot carry")
-        grant = Grant(key=key, bearer=bearer, headers=found, source=self.source())
+        grant = RequestCredentials(key=key, bearer=bearer, headers=found, source=self.source())
         if self._places.redactor is not None:
-            self._places.redactor.hold(*grant.held)
+            self._places.redactor.hold(*grant.redacted_values)
         return grant
 
     async def _key(self) -> tuple[str | None, bool]:
@@ -151,7 +151,7 @@ class Credentials:
             return key, as_bearer or bool(provider.bearer_variables and not provider.key_variables)
         return None
 
-    def _entry(self) -> Entry | None:
+    def _entry(self) -> AuthEntry | None:
         places = self._places
         if places.given is not None or places.stored is None:
             return None
@@ -189,13 +189,13 @@ def _unset(written: str, environment: Mapping[str, str]) -> str | None:
     return f"set the environment variable {' and '.join(missing)}" if missing else None
 
 
-class _ModelAccess:
+class _ModelAuthenticator:
     """The way in for one model."""
 
-    def __init__(self, credentials: Credentials, model: str) -> None:
+    def __init__(self, credentials: ProviderCredentials, model: str) -> None:
         self._credentials = credentials
         self._model = model
 
-    async def grant(self) -> Grant:
+    async def credentials(self) -> RequestCredentials:
         """Find the key and headers for a request."""
-        return await self._credentials.grant(self._model)
+        return await self._credentials.credentials(self._model)

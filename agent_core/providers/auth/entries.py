@@ -46,10 +46,10 @@ class InKeyring(Value, frozen=True, kw_only=True):
     """The key lies in the system's keyring."""
 
 
-Entry = StoredKey | StoredTokens | InKeyring
+AuthEntry = StoredKey | StoredTokens | InKeyring
 
 
-def secrets_of(entry: Entry) -> tuple[str, ...]:
+def secrets_of(entry: AuthEntry) -> tuple[str, ...]:
     """Return what must not show of an entry; a key that is only named there is found when it is used."""
     match entry:
         case StoredKey(key=key, env=env):
@@ -69,7 +69,7 @@ class AuthFile(SecretValue, frozen=True, kw_only=True):
 
     hidden: ClassVar = frozenset({"raw"})
 
-    entries: Mapping[str, Entry] = msgspec.field(default_factory=dict[str, Entry])
+    entries: Mapping[str, AuthEntry] = msgspec.field(default_factory=dict[str, AuthEntry])
     raw: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     problems: tuple[ConfigError, ...] = ()
     broken: bool = False
@@ -94,7 +94,7 @@ def read_auth(text: str, *, path: Path) -> AuthFile:
             f"{path}:1:1: must hold a JSON object: {{ … }}", path=path, line=1, column=1
         )
         return AuthFile(problems=(problem,), broken=True)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, AuthEntry] = {}
     problems: list[ConfigError] = []
     for provider, given in value.items():
         found = _entry(given)
@@ -107,7 +107,7 @@ def read_auth(text: str, *, path: Path) -> AuthFile:
     return AuthFile(entries=entries, raw=value, problems=tuple(problems))
 
 
-def with_entry(file: AuthFile, provider: str, entry: Entry | None) -> JsonObject:
+def with_entry(file: AuthFile, provider: str, entry: AuthEntry | None) -> JsonObject:
     """Return what to write: everything that was there, with one entry put in, replaced or (None) taken out."""
     raw = {name: value for name, value in file.raw.items() if name != provider}
     if entry is not None:
@@ -115,7 +115,7 @@ def with_entry(file: AuthFile, provider: str, entry: Entry | None) -> JsonObject
     return raw
 
 
-def _entry(given: JsonValue) -> Entry | str:
+def _entry(given: JsonValue) -> AuthEntry | str:
     if not json.is_object(given):
         return "must be an object"
     match given.get("type"):
@@ -133,20 +133,20 @@ def _stored_key(given: JsonObject) -> StoredKey | str:
     key, env = given.get("key"), json.as_object(given.get("env"))
     if not isinstance(key, str) or not key.strip():
         return "has no key"
-    words = {name: word for name, word in env.items() if isinstance(word, str)}
-    return StoredKey(key=key, env=words)
+    variables = {name: word for name, word in env.items() if isinstance(word, str)}
+    return StoredKey(key=key, env=variables)
 
 
 def _stored_tokens(given: JsonObject) -> StoredTokens | str:
     access, refresh, expires = (given.get(name) for name in ("access", "refresh", "expires"))
     if not isinstance(access, str) or not isinstance(refresh, str):
         return "has no access or refresh token"
-    known = isinstance(expires, int | float) and 0 <= expires < LATEST_MS
-    until = int(expires) if known and isinstance(expires, int | float) else 0
+    has_expiry = isinstance(expires, int | float) and 0 <= expires < LATEST_MS
+    until = int(expires) if has_expiry and isinstance(expires, int | float) else 0
     return StoredTokens(access=access, refresh=refresh, expires_ms=until)
 
 
-def _written(entry: Entry) -> JsonObject:
+def _written(entry: AuthEntry) -> JsonObject:
     match entry:
         case StoredKey(key=key, env=env):
             return {"type": "api_key", "key": key, **({"env": dict(env)} if env else {})}

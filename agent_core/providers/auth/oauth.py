@@ -8,7 +8,7 @@ import msgspec
 from agent_core.kernel import JsonObject, json
 from agent_core.kernel.values import Value
 
-Style = Literal["standard", "key"]
+OAuthStyle = Literal["standard", "key"]
 
 
 class PkceFacts(Value, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class PkceFacts(Value, frozen=True, kw_only=True):
     scope: str = ""
     callback_port: int = 0
     """0: any that is free; otherwise the provider takes no other."""
-    style: Style = "standard"
+    style: OAuthStyle = "standard"
     """`key`: the answer is not a token but a key that does not expire."""
 
 

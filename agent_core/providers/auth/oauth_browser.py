@@ -21,7 +21,7 @@ from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.auth.entries import StoredKey, StoredTokens
 from agent_core.providers.auth.oauth import PkceFacts
 from agent_core.providers.auth.oauth_tokens import LoginFailed, tokens_for_code
-from agent_core.providers.http.json_request import Ask, ask_json
+from agent_core.providers.http.json_request import SendJson, request_json
 
 LOGIN_S = 300.0
 REQUEST_S = 10.0
@@ -59,7 +59,7 @@ async def log_in_with_browser(
     *,
     show: ShowUrl,
     clock: Clock,
-    ask: Ask = ask_json,
+    ask: SendJson = request_json,
     limit_s: float = LOGIN_S,
 ) -> StoredKey | StoredTokens:
     """Wait until the user has logged in, and give what opens the provider.
@@ -211,15 +211,17 @@ async def _answer(
         return None
     if request.hosts != (urlsplit(attempt.redirect).netloc,):
         # A page elsewhere whose name was made to lead to this machine has another name.
-        await _say(stream, HTTPStatus.MISDIRECTED_REQUEST, "This address is not that of the login.")
+        await _respond(
+            stream, HTTPStatus.MISDIRECTED_REQUEST, "This address is not that of the login."
+        )
         return None
     outcome = _outcome(request.target, facts, attempt)
     if outcome is None:
-        await _say(stream, HTTPStatus.NOT_FOUND, "There is nothing here.")
+        await _respond(stream, HTTPStatus.NOT_FOUND, "There is nothing here.")
     elif isinstance(outcome, LoginFailed):
-        await _say(stream, HTTPStatus.BAD_REQUEST, f"The login failed: {outcome}")
+        await _respond(stream, HTTPStatus.BAD_REQUEST, f"The login failed: {outcome}")
     else:
-        await _say(stream, HTTPStatus.OK, DONE)
+        await _respond(stream, HTTPStatus.OK, DONE)
     return outcome
 
 
@@ -247,15 +249,15 @@ async def _request(stream: anyio.abc.SocketStream) -> _Request | None:
     except (anyio.EndOfStream, anyio.BrokenResourceError):
         return None
     first, *lines = head.partition(b"\r\n\r\n")[0].decode("ascii", "replace").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or words[0] != "GET" or not words[1].startswith("/"):  # noqa: PLR2004 - a request line
+    tokens = first.split(" ")
+    if len(tokens) != 3 or tokens[0] != "GET" or not tokens[1].startswith("/"):  # noqa: PLR2004 - a request line
         return None
     fields = [line.partition(":") for line in lines]
     hosts = tuple(value.strip(" \t").lower() for name, _, value in fields if name.lower() == "host")
-    return _Request(target=words[1], hosts=hosts)
+    return _Request(target=tokens[1], hosts=hosts)
 
 
-async def _say(stream: anyio.abc.SocketStream, status: HTTPStatus, text: str) -> None:
+async def _respond(stream: anyio.abc.SocketStream, status: HTTPStatus, text: str) -> None:
     body = PAGE.format(html.escape(text)).encode()
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/html; charset=utf-8\r\n"

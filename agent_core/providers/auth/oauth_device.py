@@ -9,7 +9,12 @@ from agent_core.kernel.values import SecretValue
 from agent_core.providers.auth.entries import StoredTokens
 from agent_core.providers.auth.oauth import DeviceFacts
 from agent_core.providers.auth.oauth_tokens import LoginFailed, exchanged, tokens_of
-from agent_core.providers.http.json_request import Ask, AskFailed, Question, ask_json
+from agent_core.providers.http.json_request import (
+    JsonRequest,
+    JsonRequestFailed,
+    SendJson,
+    request_json,
+)
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 USUAL_INTERVAL_S = 5.0
@@ -37,7 +42,7 @@ ShowCode = Callable[[DeviceCode], None]
 
 
 async def log_in_with_code(
-    facts: DeviceFacts, *, show: ShowCode, clock: Clock, ask: Ask = ask_json
+    facts: DeviceFacts, *, show: ShowCode, clock: Clock, ask: SendJson = request_json
 ) -> StoredTokens:
     """Wait until the user has typed in the code, and give what opens the provider.
 
@@ -53,11 +58,11 @@ async def log_in_with_code(
     return await exchanged(facts, tokens.access, ask=ask)
 
 
-async def _device_code(facts: DeviceFacts, ask: Ask) -> DeviceCode:
+async def _device_code(facts: DeviceFacts, ask: SendJson) -> DeviceCode:
     form = {"client_id": facts.client_id, "scope": facts.scope}
     try:
-        reply = await ask(Question(url=facts.device_url, method="POST", form=form))
-    except AskFailed as error:
+        reply = await ask(JsonRequest(url=facts.device_url, method="POST", form=form))
+    except JsonRequestFailed as error:
         raise LoginFailed(str(error)) from None
     body = reply.body
     secret, code = _text(body, "device_code"), _text(body, "user_code")
@@ -74,16 +79,18 @@ async def _device_code(facts: DeviceFacts, ask: Ask) -> DeviceCode:
     )
 
 
-async def _tokens(facts: DeviceFacts, device: DeviceCode, clock: Clock, ask: Ask) -> JsonObject:
+async def _tokens(
+    facts: DeviceFacts, device: DeviceCode, clock: Clock, ask: SendJson
+) -> JsonObject:
     form = {"client_id": facts.client_id, "device_code": device.secret, "grant_type": GRANT}
-    question = Question(url=facts.token_url, method="POST", form=form)
+    question = JsonRequest(url=facts.token_url, method="POST", form=form)
     interval_s = device.interval_s
     ends_s = clock.monotonic_s() + device.lives_s
     while clock.monotonic_s() < ends_s:
         await clock.sleep(interval_s)
         try:
             reply = await ask(question)
-        except AskFailed:
+        except JsonRequestFailed:
             # A network that is gone for a moment is no reason to let the user begin again.
             continue
         if isinstance(reply.body.get("access_token"), str):

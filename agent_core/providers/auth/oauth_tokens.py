@@ -7,7 +7,13 @@ from urllib.parse import urlsplit
 from agent_core.kernel import JsonObject
 from agent_core.providers.auth.entries import LATEST_MS, StoredKey, StoredTokens
 from agent_core.providers.auth.oauth import DeviceFacts, OAuthFacts, PkceFacts
-from agent_core.providers.http.json_request import Ask, AskFailed, Question, Reply, ask_json
+from agent_core.providers.http.json_request import (
+    JsonRequest,
+    JsonRequestFailed,
+    JsonResponse,
+    SendJson,
+    request_json,
+)
 
 SAID_LENGTH = 200
 MS = 1000
@@ -19,7 +25,7 @@ class LoginFailed(Exception):
 
 
 async def refreshed(
-    facts: OAuthFacts, tokens: StoredTokens, now_ms: int, *, ask: Ask = ask_json
+    facts: OAuthFacts, tokens: StoredTokens, now_ms: int, *, ask: SendJson = request_json
 ) -> StoredTokens:
     """Exchange tokens that end for new ones.
 
@@ -34,25 +40,27 @@ async def refreshed(
     return tokens_of(body, now_ms, refresh=tokens.refresh)
 
 
-async def exchanged(facts: DeviceFacts, token: str, *, ask: Ask = ask_json) -> StoredTokens:
+async def exchanged(
+    facts: DeviceFacts, token: str, *, ask: SendJson = request_json
+) -> StoredTokens:
     """Exchange the token of a login for the short-lived one that the API takes.
 
     Raises:
         LoginFailed: The provider refuses: the login was revoked, or its account may not use the API.
     """
     headers = {**facts.exchange_headers, "authorization": f"token {token}"}
-    question = Question(url=facts.exchange_url, headers=headers)
+    question = JsonRequest(url=facts.exchange_url, headers=headers)
     reply = await _asked(question, ask)
     access, ends_s = reply.body.get("token"), reply.body.get("expires_at")
     if reply.status != HTTPStatus.OK or not isinstance(access, str):
         raise _refused(facts.exchange_url, reply)
-    known = isinstance(ends_s, int | float) and 0 <= ends_s * MS < LATEST_MS
-    until_ms = int(ends_s) * MS if known and isinstance(ends_s, int | float) else 0
+    has_expiry = isinstance(ends_s, int | float) and 0 <= ends_s * MS < LATEST_MS
+    until_ms = int(ends_s) * MS if has_expiry and isinstance(ends_s, int | float) else 0
     return StoredTokens(access=access, refresh=token, expires_ms=until_ms)
 
 
 async def tokens_for_code(
-    facts: PkceFacts, form: Mapping[str, str], now_ms: int, *, ask: Ask = ask_json
+    facts: PkceFacts, form: Mapping[str, str], now_ms: int, *, ask: SendJson = request_json
 ) -> StoredKey | StoredTokens:
     """Exchange the code that a browser brought back.
 
@@ -67,7 +75,7 @@ async def tokens_for_code(
         "code_verifier": form["code_verifier"],
         "code_challenge_method": "S256",
     }
-    reply = await _asked(Question(url=facts.token_url, method="POST", body=wanted), ask)
+    reply = await _asked(JsonRequest(url=facts.token_url, method="POST", body=wanted), ask)
     key = reply.body.get("key")
     if reply.status != HTTPStatus.OK or not isinstance(key, str) or not key:
         raise _refused(facts.token_url, reply)
@@ -75,7 +83,7 @@ async def tokens_for_code(
 
 
 async def asked_for_tokens(
-    facts: OAuthFacts, form: Mapping[str, str], *, ask: Ask = ask_json
+    facts: OAuthFacts, form: Mapping[str, str], *, ask: SendJson = request_json
 ) -> JsonObject:
     """Ask a token address for tokens.
 
@@ -83,7 +91,7 @@ async def asked_for_tokens(
         LoginFailed: It refuses.
     """
     client = {"client_id": facts.client_id} if facts.client_id else {}
-    question = Question(url=facts.token_url, method="POST", form={**client, **form})
+    question = JsonRequest(url=facts.token_url, method="POST", form={**client, **form})
     reply = await _asked(question, ask)
     if reply.status != HTTPStatus.OK or not isinstance(reply.body.get("access_token"), str):
         raise _refused(facts.token_url, reply)
@@ -103,14 +111,14 @@ def tokens_of(body: JsonObject, now_ms: int, *, refresh: str = "") -> StoredToke
     )
 
 
-async def _asked(question: Question, ask: Ask) -> Reply:
+async def _asked(question: JsonRequest, ask: SendJson) -> JsonResponse:
     try:
         return await ask(question)
-    except AskFailed as error:
+    except JsonRequestFailed as error:
         raise LoginFailed(str(error)) from None
 
 
-def _refused(url: str, reply: Reply) -> LoginFailed:
+def _refused(url: str, reply: JsonResponse) -> LoginFailed:
     """Return what the provider said, but only from the fields that are made for people."""
     inner = reply.body.get("error")
     said = next(

@@ -17,8 +17,8 @@ from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.private_file import make_private_folder
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.auth.entries import (
+    AuthEntry,
     AuthFile,
-    Entry,
     InKeyring,
     StoredTokens,
     read_auth,
@@ -39,7 +39,7 @@ FOR_OTHERS = 0o077
 
 Refresher = Callable[[OAuthFacts, StoredTokens, int], Awaitable[StoredTokens]]
 """Exchanges tokens, at a time in milliseconds; a `LoginFailed` when the provider does not want them any more."""
-Change = Callable[[AuthFile], Entry | None]
+AuthFileChange = Callable[[AuthFile], AuthEntry | None]
 _Mark = tuple[int, int, int]
 
 
@@ -75,11 +75,11 @@ class AuthStore:
                     *chain.from_iterable(map(secrets_of, self._file.entries.values()))
                 )
 
-    def entry(self, provider: str) -> Entry | None:
+    def entry(self, provider: str) -> AuthEntry | None:
         """Return what was stored for a provider when the file was last read."""
         return self._file.entries.get(provider)
 
-    async def fresh(self, provider: str, oauth: OAuthFacts | None) -> Entry | None:
+    async def fresh(self, provider: str, oauth: OAuthFacts | None) -> AuthEntry | None:
         """Return what is stored now; tokens that end within five minutes are exchanged first.
 
         Once begun, an exchange is not cancelled: the provider may have made the old tokens useless already.
@@ -99,7 +99,7 @@ class AuthStore:
             message = f"its login has ended and cannot be renewed ({_why(error)}); sign in again (tiller auth login {provider})"
             raise LoginFailed(message) from None
 
-    async def put(self, provider: str, entry: Entry) -> None:
+    async def put(self, provider: str, entry: AuthEntry) -> None:
         """Store what one provider is opened with.
 
         Raises:
@@ -122,7 +122,7 @@ class AuthStore:
             await drop_from_keyring(provider)
         return True
 
-    async def _write(self, provider: str, entry: Entry | None) -> None:
+    async def _write(self, provider: str, entry: AuthEntry | None) -> None:
         try:
             async with locked(self.path, wait_s=LOCK_S):
                 await self.load()
@@ -133,7 +133,7 @@ class AuthStore:
             message = f"{self.path} cannot be written ({_why(error)}); nothing was changed"
             raise ConfigError(message, path=self.path) from error
 
-    async def _exchanged(self, provider: str, oauth: OAuthFacts) -> Entry | None:
+    async def _exchanged(self, provider: str, oauth: OAuthFacts) -> AuthEntry | None:
         async with locked(self.path, wait_s=LOCK_S):
             await self.load()
             found = self.entry(provider)
@@ -156,14 +156,14 @@ class AuthStore:
 
 
 def _read(
-    path: Path, known: _Mark | None
+    path: Path, last_mark: _Mark | None
 ) -> tuple[_Mark | None, AuthFile, tuple[ConfigError, ...]] | None:
     """Read the file, unless it is the one that is known."""
     try:
         with path.open("rb") as file:
             facts = os.fstat(file.fileno())
             mark = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
-            if mark == known:
+            if mark == last_mark:
                 return None
             raw = file.read(FILE_BYTES + 1)
     except FileNotFoundError:

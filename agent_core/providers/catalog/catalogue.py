@@ -11,20 +11,20 @@ from msgspec.structs import replace
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.values import Value
 from agent_core.providers.auth.oauth import OAuthFacts, read_oauth
-from agent_core.providers.model import Api, ModelFacts, Prices, PriceTier
+from agent_core.providers.model import ModelInfo, Prices, PriceTier, WireApi
 
 CATALOGUE = Path(__file__).parent / "data" / "catalogue.json"
 """Made before a release by `scripts/catalogue`; reading it costs a few milliseconds, genai-prices 200."""
-APIS: tuple[Api, ...] = get_args(Api)
+APIS: tuple[WireApi, ...] = get_args(WireApi)
 EnvironmentTarget = tuple[str, str]
 
 
-class ProviderFacts(Value, frozen=True, kw_only=True):
+class ProviderInfo(Value, frozen=True, kw_only=True):
     """Facts about a provider."""
 
     id: str
     name: str
-    api: Api | None
+    api: WireApi | None
     """None: each of its models says for itself."""
     base_url: str
     key_variables: tuple[str, ...] = ()
@@ -44,14 +44,14 @@ class ProviderFacts(Value, frozen=True, kw_only=True):
     """Ids that are not listed are taken too."""
     oauth: OAuthFacts | None = None
     """How to log in without a key."""
-    models: tuple[ModelFacts, ...] = ()
+    models: tuple[ModelInfo, ...] = ()
     """The first is its default."""
 
-    def unlisted(self, model: str, *, context_window: int, max_tokens: int) -> ModelFacts | None:
+    def unlisted(self, model: str, *, context_window: int, max_tokens: int) -> ModelInfo | None:
         """Return a model that nothing is known of but its name; None: the provider's API is not known either."""
         if self.api is None:
             return None
-        return ModelFacts(
+        return ModelInfo(
             provider=self.id,
             id=model,
             api=self.api,
@@ -65,12 +65,12 @@ class ProviderFacts(Value, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=1)
-def builtin_providers() -> tuple[ProviderFacts, ...]:
+def builtin_providers() -> tuple[ProviderInfo, ...]:
     """Return the table, in the order in which a default is looked for. Blocking the first time: it reads a file."""
     return read_catalogue(CATALOGUE.read_bytes())
 
 
-def read_catalogue(raw: bytes) -> tuple[ProviderFacts, ...]:
+def read_catalogue(raw: bytes) -> tuple[ProviderInfo, ...]:
     """Read the text of a catalogue.
 
     Raises:
@@ -80,11 +80,11 @@ def read_catalogue(raw: bytes) -> tuple[ProviderFacts, ...]:
     return tuple(_provider(json.as_object(one)) for one in _list(listed))
 
 
-def _provider(given: JsonObject) -> ProviderFacts:
+def _provider(given: JsonObject) -> ProviderInfo:
     api = given.get("api")
     oauth = given.get("oauth")
     identity = _text(given, "id")
-    bare = ProviderFacts(
+    bare = ProviderInfo(
         id=identity,
         name=_text(given, "name"),
         api=None if api is None else _api(api),
@@ -93,7 +93,7 @@ def _provider(given: JsonObject) -> ProviderFacts:
         bearer_variables=_texts(given.get("bearerVariables")),
         ambient_variables=_texts(given.get("ambientVariables")),
         environment=tuple(_target(one) for one in _list(given.get("environment"))),
-        headers=_words(given.get("headers")),
+        headers=_string_map(given.get("headers")),
         compat=json.as_object(given.get("compat")),
         keyless=given.get("keyless") is True,
         any_model=given.get("anyModel") is True,
@@ -103,10 +103,10 @@ def _provider(given: JsonObject) -> ProviderFacts:
     return replace(bare, models=models)
 
 
-def _model(provider: ProviderFacts, given: JsonObject) -> ModelFacts:
+def _model(provider: ProviderInfo, given: JsonObject) -> ModelInfo:
     identity = _text(given, "id")
     cost = given.get("cost")
-    return ModelFacts(
+    return ModelInfo(
         provider=provider.id,
         id=identity,
         api=_api(given.get("api") or provider.api),
@@ -136,7 +136,7 @@ def _prices(cost: JsonObject) -> Prices:
     )
 
 
-def _api(value: JsonValue) -> Api:
+def _api(value: JsonValue) -> WireApi:
     for api in APIS:
         if api == value:
             return api
@@ -158,7 +158,7 @@ def _texts(value: JsonValue) -> tuple[str, ...]:
     return tuple(one for one in _list(value) if isinstance(one, str))
 
 
-def _words(value: JsonValue) -> dict[str, str]:
+def _string_map(value: JsonValue) -> dict[str, str]:
     return {name: word for name, word in json.as_object(value).items() if isinstance(word, str)}
 
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from agent_core.kernel import JsonValue, json
 from agent_core.kernel.values import Value
-from agent_core.providers.catalog.catalogue import ProviderFacts
-from agent_core.providers.http.json_request import AskFailed, Question, ask_json
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.catalog.catalogue import ProviderInfo
+from agent_core.providers.http.json_request import JsonRequest, JsonRequestFailed, request_json
+from agent_core.providers.model import ModelInfo
 
 LOOK_S = 0.7
 MODELS_SHOWN = 200
@@ -25,21 +25,21 @@ class FoundServer(Value, frozen=True, kw_only=True):
     """A server that answered, and what it has."""
 
     provider: str
-    models: tuple[ModelFacts, ...]
+    models: tuple[ModelInfo, ...]
 
 
 async def local_servers(
-    providers: Sequence[ProviderFacts], *, limit_s: float = LOOK_S
+    providers: Sequence[ProviderInfo], *, limit_s: float = LOOK_S
 ) -> tuple[FoundServer, ...]:
     """Request the models of all providers that need no key, concurrently; one that does not answer is left out."""
     asked = [one for one in providers if one.keyless and one.base_url]
     found: dict[str, FoundServer] = {}
 
-    async def look(provider: ProviderFacts) -> None:
-        question = Question(url=_list_of(provider))
+    async def look(provider: ProviderInfo) -> None:
+        question = JsonRequest(url=_list_of(provider))
         try:
-            reply = await ask_json(question, limit_s=limit_s)
-        except AskFailed:
+            reply = await request_json(question, limit_s=limit_s)
+        except JsonRequestFailed:
             return
         listed = reply.body.get("data")
         if reply.status == HTTPStatus.OK and isinstance(listed, list):
@@ -54,7 +54,7 @@ async def local_servers(
     return tuple(found[one.id] for one in asked if one.id in found)
 
 
-def _list_of(provider: ProviderFacts) -> str:
+def _list_of(provider: ProviderInfo) -> str:
     base_url = provider.base_url.rstrip("/")
     if provider.api == "ollama-chat":
         # It lists its models for clients of OpenAI's wire too, in the same words as the others.
@@ -62,21 +62,21 @@ def _list_of(provider: ProviderFacts) -> str:
     return f"{base_url}/models"
 
 
-def local_model(provider: ProviderFacts, identity: str) -> ModelFacts | None:
+def local_model(provider: ProviderInfo, identity: str) -> ModelInfo | None:
     """Return a model of a local server, of which only the name is known; the window is 0 where the server decides on it."""
     window = OLLAMA_WINDOW if provider.api == "ollama-chat" else 0
     return provider.unlisted(identity, context_window=window, max_tokens=MAX_TOKENS)
 
 
-def _listed(provider: ProviderFacts, given: JsonValue) -> ModelFacts | None:
-    told = json.as_object(given)
-    identity = told.get("id")
+def _listed(provider: ProviderInfo, given: JsonValue) -> ModelInfo | None:
+    entry = json.as_object(given)
+    identity = entry.get("id")
     # Models that only embed text stand in the same list; LM Studio brings one, and nothing else tells them apart.
     if not isinstance(identity, str) or not identity or "embed" in identity.lower():
         return None
     model = local_model(provider, identity)
     # vLLM tells the window that it serves with; others tell none, or the one that the model was trained for.
-    window = told.get("max_model_len")
+    window = entry.get("max_model_len")
     if model is None or not isinstance(window, int) or window <= 0:
         return model
     return replace(model, context_window=window)

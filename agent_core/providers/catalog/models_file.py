@@ -16,10 +16,10 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.kernel.values import SecretValue
-from agent_core.providers.catalog.catalogue import ProviderFacts, builtin_providers
+from agent_core.providers.catalog.catalogue import ProviderInfo, builtin_providers
 from agent_core.providers.json_positions import place_of
 from agent_core.providers.messages.thinking_level import LEVEL_MAP
-from agent_core.providers.model import Api, ModelFacts, Prices, PriceTier
+from agent_core.providers.model import ModelInfo, Prices, PriceTier, WireApi
 
 CONTEXT_WINDOW = 128_000
 MAX_TOKENS = 16_384
@@ -28,7 +28,7 @@ OUTERMOST = ("providers",)
 
 Tokens = Annotated[int, Field(gt=0)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Written = dict[str, str]
+StringTable = dict[str, str]
 
 
 class _Shape(BaseModel):
@@ -63,14 +63,14 @@ class ModelChanges(_Shape):
     """Changes to a model; an absent field stays as it was."""
 
     name: str | None = None
-    api: Api | None = None
+    api: WireApi | None = None
     base_url: str | None = None
     reasoning: bool | None = None
     input: tuple[Literal["text", "image"], ...] | None = None
     cost: CostShape | None = None
     context_window: Tokens | None = None
     max_tokens: Tokens | None = None
-    headers: Written = Field(default_factory=dict)
+    headers: StringTable = Field(default_factory=dict)
     compat: dict[str, AnyJson] = Field(default_factory=dict)
     thinking_level_map: dict[str, str | None] | None = None
 
@@ -87,8 +87,8 @@ class ProviderShape(_Shape):
     name: str | None = None
     base_url: str | None = None
     api_key: str | None = None
-    api: Api | None = None
-    headers: Written = Field(default_factory=dict)
+    api: WireApi | None = None
+    headers: StringTable = Field(default_factory=dict)
     compat: dict[str, AnyJson] = Field(default_factory=dict)
     auth_header: bool = False
     models: tuple[ModelShape, ...] = ()
@@ -160,8 +160,8 @@ def read_models_file(text: str, *, path: Path) -> ModelsFile:
             made = ProviderShape.model_validate(shape)
             providers[str(name)] = made  # pyright: ignore[reportUnknownArgumentType] - JSON
             problems.extend(
-                _unknown(text, path, ("providers", str(name), *keys), known)  # pyright: ignore[reportUnknownArgumentType] - JSON
-                for keys, known in unknown_keys(made, shape)  # pyright: ignore[reportUnknownArgumentType] - validated above
+                _unknown(text, path, ("providers", str(name), *keys), allowed)  # pyright: ignore[reportUnknownArgumentType] - JSON
+                for keys, allowed in unknown_keys(made, shape)  # pyright: ignore[reportUnknownArgumentType] - validated above
                 if not str(keys[-1]).startswith(NOTES)
             )
         except ValidationError as error:
@@ -172,16 +172,16 @@ def read_models_file(text: str, *, path: Path) -> ModelsFile:
     return ModelsFile(path=path, providers=providers, problems=tuple(problems))
 
 
-def laid_over(
-    known: Sequence[ProviderFacts], file: ModelsFile
-) -> tuple[tuple[ProviderFacts, ...], tuple[ConfigError, ...]]:
+def apply_models_file(
+    providers: Sequence[ProviderInfo], file: ModelsFile
+) -> tuple[tuple[ProviderInfo, ...], tuple[ConfigError, ...]]:
     """Return the known providers as the file changes them, then those that it adds; and what was wrong."""
-    table = {provider.id: provider for provider in known}
+    table = {provider.id: provider for provider in providers}
     problems: list[ConfigError] = []
     for name, shape in file.providers.items():
-        provider = table.get(name) or ProviderFacts(id=name, name=name, api=None, base_url="")
+        provider = table.get(name) or ProviderInfo(id=name, name=name, api=None, base_url="")
         try:
-            table[name] = _changed(provider, shape, own=name in {each.id for each in known})
+            table[name] = _changed(provider, shape, own=name in {each.id for each in providers})
         except ValueError as error:
             path = file.path or Path("models.json")
             problems.append(ConfigError(f"{path}: provider {name!r}: {error}", path=path))
@@ -202,7 +202,7 @@ def written_access(shape: ProviderShape) -> WrittenAccess:
     )
 
 
-def _changed(provider: ProviderFacts, shape: ProviderShape, *, own: bool) -> ProviderFacts:
+def _changed(provider: ProviderInfo, shape: ProviderShape, *, own: bool) -> ProviderInfo:
     base_url = shape.base_url or provider.base_url
     api = shape.api or provider.api
     models = {
@@ -235,8 +235,8 @@ def _changed(provider: ProviderFacts, shape: ProviderShape, *, own: bool) -> Pro
 
 
 def _new(
-    provider: ProviderFacts, model: ModelShape, shape: ProviderShape, *, own: bool
-) -> ModelFacts:
+    provider: ProviderInfo, model: ModelShape, shape: ProviderShape, *, own: bool
+) -> ModelInfo:
     chosen = model.api or provider.api
     if chosen is None:
         message = f"model {model.id!r} has no api; say which it speaks"
@@ -246,7 +246,7 @@ def _new(
     if not address and not own:
         message = f"model {model.id!r} has no baseUrl; say where it is"
         raise ValueError(message)
-    return ModelFacts(
+    return ModelInfo(
         provider=provider.id,
         id=model.id,
         api=chosen,
@@ -259,20 +259,20 @@ def _new(
     )
 
 
-def _merged(facts: ModelFacts, changes: ModelChanges) -> ModelFacts:
-    compat = _laid_over(facts.compat, changes.compat)
+def _merged(model: ModelInfo, changes: ModelChanges) -> ModelInfo:
+    compat = _laid_over(model.compat, changes.compat)
     if changes.thinking_level_map is not None:
         compat[LEVEL_MAP] = dict(changes.thinking_level_map)
     return replace(
-        facts,
-        name=changes.name or facts.name,
-        api=changes.api or facts.api,
-        base_url=changes.base_url or facts.base_url,
-        reasoning=facts.reasoning if changes.reasoning is None else changes.reasoning,
-        images=facts.images if changes.input is None else "image" in changes.input,
-        prices=facts.prices if changes.cost is None else _prices(changes.cost),
-        context_window=changes.context_window or facts.context_window,
-        max_tokens=changes.max_tokens or facts.max_tokens,
+        model,
+        name=changes.name or model.name,
+        api=changes.api or model.api,
+        base_url=changes.base_url or model.base_url,
+        reasoning=model.reasoning if changes.reasoning is None else changes.reasoning,
+        images=model.images if changes.input is None else "image" in changes.input,
+        prices=model.prices if changes.cost is None else _prices(changes.cost),
+        context_window=changes.context_window or model.context_window,
+        max_tokens=changes.max_tokens or model.max_tokens,
         compat=compat,
     )
 
@@ -303,9 +303,9 @@ def _laid_over(compat: JsonObject, changes: Mapping[str, AnyJson]) -> dict[str, 
 
 
 def _unknown(
-    text: str, path: Path, where: Sequence[str | int], known: Sequence[str]
+    text: str, path: Path, where: Sequence[str | int], allowed: Sequence[str]
 ) -> ConfigError:
-    hint = did_you_mean(str(where[-1]), known)
+    hint = did_you_mean(str(where[-1]), allowed)
     return _problem(text, path, where, f"is no key of models.json, so it has no effect{hint}")
 
 

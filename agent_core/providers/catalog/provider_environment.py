@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from agent_core.kernel import JsonValue
 from agent_core.providers.auth.setting_values import filled
-from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.catalogue import ProviderInfo
 
 ADDRESS = "baseUrl"
 COMPAT = "compat."
 
 
-def in_environment(provider: ProviderFacts, environment: Mapping[str, str]) -> ProviderFacts:
+def in_environment(provider: ProviderInfo, environment: Mapping[str, str]) -> ProviderInfo:
     """Return a provider, and each of its models, as the environment says; of two values for one thing the first counts."""
     found: dict[str, str] = {}
     for target, template in provider.environment:

@@ -3,14 +3,14 @@
 from typing import Literal
 
 from agent_core.kernel.values import Value
-from agent_core.providers.auth.credentials import Credentials
-from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.auth.credentials import ProviderCredentials
+from agent_core.providers.catalog.catalogue import ProviderInfo
 
 
 class ProviderState(Value, frozen=True, kw_only=True):
     """Holds no key."""
 
-    facts: ProviderFacts
+    provider: ProviderInfo
     auth: Literal["ok", "missing"]
     source: str | None
     """Where its key comes from: a variable, `keyring`, auth.json; None: it has none."""
@@ -18,11 +18,11 @@ class ProviderState(Value, frozen=True, kw_only=True):
     """The step needed before the provider can be used; None: none."""
 
 
-def state_of(facts: ProviderFacts, credentials: Credentials) -> ProviderState:
+def state_of(provider: ProviderInfo, credentials: ProviderCredentials) -> ProviderState:
     """Look how a provider stands now."""
     advice = credentials.what_to_set()
     return ProviderState(
-        facts=facts,
+        provider=provider,
         auth="ok" if advice is None else "missing",
         source=credentials.source(),
         advice=advice,

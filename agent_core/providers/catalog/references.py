@@ -8,7 +8,7 @@ from typing import Literal
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.values import Value
 from agent_core.providers.messages.thinking_level import LEVELS
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 
 WILD = re.compile(r"[*?\[]")
 DATED = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|-latest)$")
@@ -17,7 +17,7 @@ DATED = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|-latest)$")
 class Named(Value, frozen=True, kw_only=True):
     """A model, and how hard it shall think if its name said so."""
 
-    model: ModelFacts
+    model: ModelInfo
     thinking: ThinkingLevel | None = None
 
     @property
@@ -26,7 +26,7 @@ class Named(Value, frozen=True, kw_only=True):
         return f"{self.model.ref}:{self.thinking}" if self.thinking else self.model.ref
 
 
-class Scope(Value, frozen=True, kw_only=True):
+class ModelScope(Value, frozen=True, kw_only=True):
     """The models that a user cycles through."""
 
     models: tuple[Named, ...]
@@ -49,7 +49,7 @@ def without_date(model: str) -> str | None:
     return None if bare == model else bare
 
 
-def exactly(ref: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ...]:
+def exactly(ref: str, models: Sequence[ModelInfo]) -> tuple[ModelInfo, ...]:
     """Find by `provider/id`, or by the id alone; then without regard to case."""
     for name in (_same, _lower):
         wanted = name(ref)
@@ -60,7 +60,7 @@ def exactly(ref: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ...]:
     return ()
 
 
-def matching(pattern: str, models: Sequence[ModelFacts]) -> tuple[ModelFacts, ...]:
+def matching(pattern: str, models: Sequence[ModelInfo]) -> tuple[ModelInfo, ...]:
     """Find by a pattern (`*`, `?`, `[…]`), by a part of the id, such as `sonnet`, or by the name of a provider.
 
     A part with a digit names a version, and another version is never an answer to that: `opus-4` finds `opus-4` and
@@ -116,11 +116,11 @@ def next_of(
     return choices[(refs.index(current) + direction) % len(choices)]
 
 
-def _ref(model: ModelFacts) -> str:
+def _ref(model: ModelInfo) -> str:
     return model.ref
 
 
-def _id(model: ModelFacts) -> str:
+def _id(model: ModelInfo) -> str:
     return model.id
 
 

@@ -106,7 +106,7 @@ def _event(frame: bytes) -> SseEvent:
     kind = headers.get(b":message-type", b"event")
     if kind == b"event":
         return SseEvent(headers.get(b":event-type", b""), payload)
-    return SseEvent(EXCEPTION, _told(headers, payload))
+    return SseEvent(EXCEPTION, _error_body(headers, payload))
 
 
 def _headers(raw: bytes) -> dict[bytes, bytes]:
@@ -131,7 +131,7 @@ def _headers(raw: bytes) -> dict[bytes, bytes]:
     return headers
 
 
-def _told(headers: Mapping[bytes, bytes], payload: bytes) -> bytes:
+def _error_body(headers: Mapping[bytes, bytes], payload: bytes) -> bytes:
     """Bring both ways of telling an error into one form."""
     kind = headers.get(b":exception-type") or headers.get(b":error-code", b"")
     text = headers.get(b":error-message", b"").decode("utf-8", "replace")

@@ -14,16 +14,16 @@ STATUSES: Mapping[int, HTTPStatus] = {
 """The statuses that its codes stand for; every other is a fault of the server."""
 
 
-def exposed(told: JsonObject) -> JsonObject:
+def exposed(event: JsonObject) -> JsonObject:
     """Return what was told with its error where the others have theirs; as it was when there is none."""
-    inner = told.get("base_resp")
-    if inner is None or told.get("error"):
-        return told
+    inner = event.get("base_resp")
+    if inner is None or event.get("error"):
+        return event
     answer = json.as_object(inner)
     code = answer.get("status_code")
     if not isinstance(code, int) or isinstance(code, bool) or code == 0:
-        return told
+        return event
     said = answer.get("status_msg")
     message = f"{said if isinstance(said, str) and said else 'no text'} (status_code {code})"
     status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
-    return {**told, "error": {"message": message, "code": int(status)}}
+    return {**event, "error": {"message": message, "code": int(status)}}

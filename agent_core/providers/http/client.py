@@ -18,7 +18,7 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.providers.http.errors import failure_from_response
 from agent_core.providers.http.hooks import changed_by_hooks, tell_response
-from agent_core.providers.http.request import Post
+from agent_core.providers.http.request import HttpRequest
 
 ERROR_BODY_BYTES = 64 * 1024
 ERROR_BODY_S = 10.0
@@ -34,7 +34,7 @@ COMMAND_LINE = "httpx._main"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-class StreamLimits(Value, frozen=True, kw_only=True):
+class StreamTimeouts(Value, frozen=True, kw_only=True):
     """How long a provider may keep silent, in seconds."""
 
     connect_s: float = 30.0
@@ -43,7 +43,7 @@ class StreamLimits(Value, frozen=True, kw_only=True):
     """Between two pieces of an answer; comments and pings are pieces too."""
 
 
-class Incoming(Protocol):
+class HttpResponse(Protocol):
     """An answer whose body is still on its way."""
 
     status: int
@@ -63,10 +63,10 @@ class Incoming(Protocol):
         ...
 
 
-class Exchange(Protocol):
+class HttpClient(Protocol):
     """Sends requests."""
 
-    async def send(self, post: Post) -> Incoming:
+    async def send(self, post: HttpRequest) -> HttpResponse:
         """Send one and give the answer as soon as its headers are there; a `ProviderError` when it cannot."""
         ...
 
@@ -78,48 +78,48 @@ class Exchange(Protocol):
 class HttpPool:
     """The connections of a process to its providers; made when first needed."""
 
-    def __init__(self, *, clock: Clock, limits: StreamLimits | None = None) -> None:
+    def __init__(self, *, clock: Clock, limits: StreamTimeouts | None = None) -> None:
         self.clock = clock
-        self.limits = limits or StreamLimits()
+        self.limits = limits or StreamTimeouts()
         self.hooks: Hooks = NoHooks()
         """Asked about what is sent through this pool; set by whoever builds the session."""
-        self._exchanges: dict[bool, Exchange] = {}
+        self._clients: dict[bool, HttpClient] = {}
         self._making = anyio.Lock()
 
-    def sharing(self, limits: StreamLimits) -> "HttpPool":
+    def sharing(self, limits: StreamTimeouts) -> "HttpPool":
         """Return the same connections with other limits; only this pool is to be closed."""
         shared = HttpPool(clock=self.clock, limits=limits)
-        shared._exchanges, shared._making = self._exchanges, self._making
+        shared._clients, shared._making = self._clients, self._making
         return shared
 
     async def aclose(self) -> None:
         """Close every connection."""
-        exchanges = list(self._exchanges.values())
-        self._exchanges.clear()
+        exchanges = list(self._clients.values())
+        self._clients.clear()
         for exchange in exchanges:
             await exchange.aclose()
 
-    async def exchange_for(self, url: str) -> Exchange:
+    async def client_for(self, url: str) -> HttpClient:
         """Return the exchange for an address. A request to this machine never uses a proxy."""
         here = _host(url) in LOOPBACK
-        found = self._exchanges.get(here)
+        found = self._clients.get(here)
         if found is not None:
             return found
         async with self._making:
-            if here not in self._exchanges:
-                make = partial(_new_exchange, direct=here, connect_s=self.limits.connect_s)
-                self._exchanges[here] = await anyio.to_thread.run_sync(make)
-            return self._exchanges[here]
+            if here not in self._clients:
+                make = partial(_new_client, direct=here, connect_s=self.limits.connect_s)
+                self._clients[here] = await anyio.to_thread.run_sync(make)
+            return self._clients[here]
 
 
-class Body:
+class StreamBody:
     """Buffer of the bytes of a response body that were received and not taken yet.
 
     A separate task reads the socket, so that many small chunks are decoded at once and make one part, the more the
     slower the reader is.
     """
 
-    def __init__(self, provider: str, limits: StreamLimits) -> None:
+    def __init__(self, provider: str, limits: StreamTimeouts) -> None:
         self._provider = provider
         self._limits = limits
         self._chunks: deque[bytes] = deque()
@@ -132,7 +132,7 @@ class Body:
         self.whole = False
         """Set by the reader when it has all it wants: then the connection may serve the next request."""
 
-    async def take(self) -> bytes:
+    async def read(self) -> bytes:
         """Wait for bytes and give all there are, up to 64 KiB; empty at the end.
 
         Raises:
@@ -155,7 +155,7 @@ class Body:
             self._room.set()
         return given[0] if len(given) == 1 else b"".join(given)
 
-    async def fill(self, incoming: Incoming) -> None:
+    async def pump(self, incoming: HttpResponse) -> None:
         """Read to the end."""
         try:
             async with aclosing(incoming.chunks()) as chunks:
@@ -174,7 +174,7 @@ class Body:
         self.ended.set()
         self._came.set()
 
-    async def watch(self, *, started_at: float) -> None:
+    async def watchdog(self, *, started_at: float) -> None:
         """Fail an answer that falls silent."""
         while not self.ended.is_set():
             last_at, limit_s = started_at, self._limits.first_byte_s
@@ -195,7 +195,7 @@ class Body:
 
 
 @asynccontextmanager
-async def posted(pool: HttpPool, post: Post) -> AsyncGenerator[Body]:
+async def open_stream(pool: HttpPool, post: HttpRequest) -> AsyncGenerator[StreamBody]:
     """Send a request and give the body of its answer; leaving closes the connection.
 
     A connection that fails before anything came is tried once more.
@@ -210,7 +210,7 @@ async def posted(pool: HttpPool, post: Post) -> AsyncGenerator[Body]:
         await tell_response(post, incoming.status, incoming.headers, pool.hooks)
         if incoming.status != HTTPStatus.OK:
             raise await _refused(pool, post, incoming)
-        body = Body(post.provider, pool.limits)
+        body = StreamBody(post.provider, pool.limits)
         async with _read(body, incoming, started_at=started_at):
             yield body
     finally:
@@ -220,11 +220,13 @@ async def posted(pool: HttpPool, post: Post) -> AsyncGenerator[Body]:
 
 
 @asynccontextmanager
-async def _read(body: Body, incoming: Incoming, *, started_at: float) -> AsyncGenerator[None]:
+async def _read(
+    body: StreamBody, incoming: HttpResponse, *, started_at: float
+) -> AsyncGenerator[None]:
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(body.fill, incoming)
-        tasks.start_soon(partial(body.watch, started_at=started_at))
+        tasks.start_soon(body.pump, incoming)
+        tasks.start_soon(partial(body.watchdog, started_at=started_at))
         try:
             yield
             if body.whole:
@@ -238,8 +240,8 @@ async def _read(body: Body, incoming: Incoming, *, started_at: float) -> AsyncGe
         raise failure
 
 
-async def _sent(pool: HttpPool, post: Post) -> Incoming:
-    exchange = await pool.exchange_for(post.url)
+async def _sent(pool: HttpPool, post: HttpRequest) -> HttpResponse:
+    exchange = await pool.client_for(post.url)
     try:
         with anyio.fail_after(pool.limits.first_byte_s):
             try:
@@ -258,7 +260,7 @@ async def _sent(pool: HttpPool, post: Post) -> Incoming:
         raise silent from None
 
 
-async def _refused(pool: HttpPool, post: Post, incoming: Incoming) -> ProviderError:
+async def _refused(pool: HttpPool, post: HttpRequest, incoming: HttpResponse) -> ProviderError:
     body = bytearray()
     # When the connection breaks here too: the status tells enough, and half a body is better than none.
     with suppress(ProviderError), anyio.move_on_after(ERROR_BODY_S):
@@ -279,12 +281,12 @@ async def _refused(pool: HttpPool, post: Post, incoming: Incoming) -> ProviderEr
     )
 
 
-def _new_exchange(*, direct: bool, connect_s: float) -> Exchange:
+def _new_client(*, direct: bool, connect_s: float) -> HttpClient:
     """Import httpx and read the certificates: a tenth of a second that a start without a prompt does not pay."""
     with _no_command_line():
-        from agent_core.providers.http.httpx_client import HttpxExchange  # noqa: PLC0415 - see above
+        from agent_core.providers.http.httpx_client import HttpxClient  # noqa: PLC0415 - see above
 
-    return HttpxExchange(direct=direct, connect_s=connect_s)
+    return HttpxClient(direct=direct, connect_s=connect_s)
 
 
 @contextmanager

@@ -63,12 +63,12 @@ def unreachable(error: BaseException, *, provider: str, url: str, proxy: str | N
     if proxy is not None:
         place = f"the proxy {proxy} on the way to {place}"
     for cause in _causes(error):
-        told = _told(cause, place)
-        if told is not None:
-            advice = "check the proxy, or name the host in NO_PROXY" if proxy else told[1]
+        explanation = _explain(cause, place)
+        if explanation is not None:
+            advice = "check the proxy, or name the host in NO_PROXY" if proxy else explanation[1]
             # A certificate is checked behind the proxy too: there its own advice is the right one.
-            advice = told[1] if isinstance(cause, ssl.SSLError) else advice
-            return f"cannot reach {provider}: {told[0]}; {advice}"
+            advice = explanation[1] if isinstance(cause, ssl.SSLError) else advice
+            return f"cannot reach {provider}: {explanation[0]}; {advice}"
     said = _shown(str(error) or type(error).__name__)
     if proxy is not None:
         return f"cannot reach {provider}: {place} failed ({said}); check the proxy, or name the host in NO_PROXY"
@@ -85,7 +85,7 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{host}{port}"
 
 
-def _told(cause: BaseException, place: str) -> tuple[str, str] | None:
+def _explain(cause: BaseException, place: str) -> tuple[str, str] | None:
     """Return what is wrong and what to do."""
     match cause:
         case ssl.SSLCertVerificationError():

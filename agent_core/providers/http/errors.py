@@ -24,7 +24,7 @@ PLACEHOLDER = 4
 
 QUOTA_CODES = frozenset(("1308", "1113"))
 """z.ai: the plan's cap, no balance."""
-_RATE_WORDS = (
+_RATE_MARKERS = (
     "rate_limit",
     "rate limit",
     "ratelimit",
@@ -85,7 +85,7 @@ class Refusal(Value, frozen=True, kw_only=True):
     """An error body, independent of its format."""
 
     message: str
-    words: str
+    codes: str
     """Everything that names the class: type, code, status word."""
     status: int | None = None
     """A status inside the body: gateways answer 200 and put the real one there."""
@@ -136,9 +136,9 @@ def failure_from_response(
         # It says no more than this to a conversation that is too long.
         reason = "context_overflow"
     text = masked(f"{provider} answered {status_in_force}: {refusal.message or 'no text'}", secrets)
-    told = with_advice(text, reason, status=status_in_force, key_source=key_source)
+    message = with_advice(text, reason, status=status_in_force, key_source=key_source)
     return ProviderError(
-        told,
+        message,
         reason=reason,
         provider=provider,
         status=status_in_force,
@@ -170,12 +170,12 @@ def read_refusal(body: bytes, *, now_ms: int, named: str = "") -> Refusal:
         text = body.decode("utf-8", "replace").strip()
         if text.startswith("<"):
             text = "a web page instead of an answer"
-        return Refusal(message=text[:MESSAGE_SHOWN], words=named)
+        return Refusal(message=text[:MESSAGE_SHOWN], codes=named)
     # Gemini's gateways wrap the object in a list.
     if isinstance(value, list) and value:
         value = value[0]
     refusal = _refusal_of(exposed(json.as_object(value)), now_ms=now_ms)
-    return replace(refusal, words=f"{refusal.words} {named}".strip())
+    return replace(refusal, codes=f"{refusal.codes} {named}".strip())
 
 
 def classify(status: int | None, refusal: Refusal) -> ProviderErrorKind:
@@ -184,18 +184,18 @@ def classify(status: int | None, refusal: Refusal) -> ProviderErrorKind:
     The status and the provider's own class go before the words: a throttled request and a full context are worded
     alike by more than one provider, and compacting does not cure a rate limit.
     """
-    text = f"{refusal.words} {refusal.message}"
+    text = f"{refusal.codes} {refusal.message}"
     if _OVERLOADED.search(text):
         return "server"
-    if status == HTTPStatus.PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(refusal.words.split()):
+    if status == HTTPStatus.PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(refusal.codes.split()):
         return "quota"
-    words = refusal.words.lower()
-    if "resource_exhausted" in words:
+    codes = refusal.codes.lower()
+    if "resource_exhausted" in codes:
         # Google calls the allowance of a minute a quota too; only that of a day is worth no waiting.
-        return "quota" if "perday" in words else "rate_limit"
+        return "quota" if "perday" in codes else "rate_limit"
     if _QUOTA.search(text) and status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
         return "quota"
-    if status == HTTPStatus.TOO_MANY_REQUESTS or any(word in words for word in _RATE_WORDS):
+    if status == HTTPStatus.TOO_MANY_REQUESTS or any(word in codes for word in _RATE_MARKERS):
         return "rate_limit"
     return _classify_by_text(status, refusal, text)
 
@@ -259,7 +259,7 @@ def _refusal_of(body: JsonObject, *, now_ms: int | None) -> Refusal:
         # xAI and Ollama: the error is the text, beside a code.
         return Refusal(
             message=inner[:MESSAGE_SHOWN],
-            words=_words(body),
+            codes=_codes(body),
             status=_status(body),
             retry_after_s=_wait_in(body, inner),
         )
@@ -271,19 +271,19 @@ def _refusal_of(body: JsonObject, *, now_ms: int | None) -> Refusal:
         message = f"{message} ({raw})"
     return Refusal(
         message=message[:MESSAGE_SHOWN].strip(),
-        words=_words(error),
+        codes=_codes(error),
         status=_status(error),
         retry_after_s=_wait_in(error, message) or _reset_in(metadata, now_ms=now_ms),
     )
 
 
-def _words(error: JsonObject) -> str:
-    words = [str(error[key]) for key in ("type", "code", "status") if error.get(key)]
+def _codes(error: JsonObject) -> str:
+    codes = [str(error[key]) for key in ("type", "code", "status") if error.get(key)]
     for detail in _details(error):
         violations = detail.get("violations")
         if isinstance(violations, list):
-            words.extend(_text(json.as_object(each).get("quotaId")) for each in violations)
-    return " ".join(word for word in words if word)
+            codes.extend(_text(json.as_object(each).get("quotaId")) for each in violations)
+    return " ".join(word for word in codes if word)
 
 
 def _status(error: JsonObject) -> int | None:

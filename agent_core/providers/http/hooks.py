@@ -14,13 +14,13 @@ from agent_core.hooks import (
     ResponseArrived,
 )
 from agent_core.kernel import json
-from agent_core.providers.http.request import Post
+from agent_core.providers.http.request import HttpRequest
 
 HIDDEN = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"})  # fmt: skip
 """Headers that hold keys, whatever they hold."""
 
 
-async def changed_by_hooks(post: Post, hooks: Hooks) -> Post:
+async def changed_by_hooks(post: HttpRequest, hooks: Hooks) -> HttpRequest:
     """Return the request as hooks want it; one that is signed stays as it is."""
     if post.signed:
         return post
@@ -43,14 +43,16 @@ async def changed_by_hooks(post: Post, hooks: Hooks) -> Post:
     return post
 
 
-async def tell_response(post: Post, status: int, headers: Mapping[str, str], hooks: Hooks) -> None:
+async def tell_response(
+    post: HttpRequest, status: int, headers: Mapping[str, str], hooks: Hooks
+) -> None:
     """Notify hooks that a response has begun; `set-cookie` headers are not shown."""
     if hooks.listens(ResponseArrived):
         shown = {name: text for name, text in headers.items() if name.lower() != "set-cookie"}
         _ = await hooks.ask(ResponseArrived(provider=post.provider, status=status, headers=shown))
 
 
-def _is_secret(name: str, text: str, post: Post) -> bool:
+def _is_secret(name: str, text: str, post: HttpRequest) -> bool:
     return name.lower() in HIDDEN or any(secret in text for secret in post.secrets)
 
 

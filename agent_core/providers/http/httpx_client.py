@@ -15,14 +15,14 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.providers.http.error_messages import origin_of, unreachable
 from agent_core.providers.http.errors import masked
-from agent_core.providers.http.request import Post
+from agent_core.providers.http.request import HttpRequest
 
 POOLED = 8
 POOLED_S = 60.0
 CLOSE_S = 1.0
 
 
-class HttpxIncoming:
+class HttpxResponse:
     """An answer whose body is still on its way."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Idle(Value, frozen=True, kw_only=True):
     since_s: float
 
 
-class HttpxExchange:
+class HttpxClient:
     """Keeps connections and sends requests over them.
 
     A client serves one request at a time, so a connection does too, also in HTTP/2: httpcore 1.0 tells a provider
@@ -99,7 +99,7 @@ class HttpxExchange:
         self._idle = [Idle(client=self._new_client(), since_s=time.monotonic())]
         self._in_use: set[httpx.AsyncClient] = set()
 
-    async def send(self, post: Post) -> HttpxIncoming:
+    async def send(self, post: HttpRequest) -> HttpxResponse:
         """Send a request and give the answer as soon as its headers are there.
 
         Raises:
@@ -126,7 +126,7 @@ class HttpxExchange:
         async def drop() -> None:
             await self._drop(client)
 
-        return HttpxIncoming(response, post.provider, keep=keep, drop=drop)
+        return HttpxResponse(response, post.provider, keep=keep, drop=drop)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -147,7 +147,7 @@ class HttpxExchange:
             headers={"accept-encoding": "identity", "user-agent": "tiller"},
         )
 
-    async def _sent(self, client: httpx.AsyncClient, post: Post) -> httpx.Response:
+    async def _sent(self, client: httpx.AsyncClient, post: HttpRequest) -> httpx.Response:
         try:
             request = client.build_request(
                 "POST", post.url, headers=dict(post.headers), content=post.body
@@ -180,7 +180,7 @@ class HttpxExchange:
         for idle in old:
             await self._drop(idle.client)
 
-    def _unsent(self, error: httpx.HTTPError, post: Post) -> ProviderError:
+    def _unsent(self, error: httpx.HTTPError, post: HttpRequest) -> ProviderError:
         provider = post.provider
         inner = _of_http2(error)
         if isinstance(inner, H2Error):

@@ -19,11 +19,11 @@ ASK_S = 15.0
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-class AskFailed(Exception):
+class JsonRequestFailed(Exception):
     """No answer that can be used; the text is a clause that names the host and holds no secret."""
 
 
-class Question(SecretValue, frozen=True, kw_only=True):
+class JsonRequest(SecretValue, frozen=True, kw_only=True):
     """A request; its `repr` shows no secret."""
 
     hidden: ClassVar = frozenset({"headers", "form", "body"})
@@ -35,7 +35,7 @@ class Question(SecretValue, frozen=True, kw_only=True):
     body: JsonObject | None = None
 
 
-class Reply(SecretValue, frozen=True, kw_only=True):
+class JsonResponse(SecretValue, frozen=True, kw_only=True):
     """An answer; its `repr` shows no secret."""
 
     hidden: ClassVar = frozenset({"body"})
@@ -44,10 +44,10 @@ class Reply(SecretValue, frozen=True, kw_only=True):
     body: JsonObject
 
 
-Ask = Callable[[Question], Awaitable[Reply]]
+SendJson = Callable[[JsonRequest], Awaitable[JsonResponse]]
 
 
-async def ask_json(question: Question, *, limit_s: float = ASK_S) -> Reply:
+async def request_json(question: JsonRequest, *, limit_s: float = ASK_S) -> JsonResponse:
     """Send a request and read one JSON object of any status. Redirects are not followed: a request may hold secrets.
 
     Raises:
@@ -59,21 +59,21 @@ async def ask_json(question: Question, *, limit_s: float = ASK_S) -> Reply:
             status, raw = await _asked(question)
     except TimeoutError:
         message = f"{host} did not answer within {limit_s:g} s"
-        raise AskFailed(message) from None
+        raise JsonRequestFailed(message) from None
     if status is None:
         message = f"{host} cannot be reached"
-        raise AskFailed(message)
+        raise JsonRequestFailed(message)
     try:
         value = json.decode(raw)
     except (ValueError, RecursionError):
         value = None
     if not json.is_object(value):
         message = f"{host} answered {status} with something that is not JSON"
-        raise AskFailed(message)
-    return Reply(status=status, body=value)
+        raise JsonRequestFailed(message)
+    return JsonResponse(status=status, body=value)
 
 
-async def _asked(question: Question) -> tuple[int | None, bytes]:
+async def _asked(question: JsonRequest) -> tuple[int | None, bytes]:
     client = await anyio.to_thread.run_sync(_client, question.url)
     import httpx  # noqa: PLC0415 - it was imported in the thread: a tenth of a second, for logins only
 

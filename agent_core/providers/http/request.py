@@ -6,7 +6,7 @@ from typing import ClassVar
 from agent_core.kernel.values import SecretValue
 
 
-class Post(SecretValue, frozen=True, kw_only=True):
+class HttpRequest(SecretValue, frozen=True, kw_only=True):
     """An HTTP POST request; its `repr` shows no secret."""
 
     hidden: ClassVar = frozenset({"headers", "body", "secrets"})

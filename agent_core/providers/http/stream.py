@@ -10,14 +10,14 @@ from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Usage
 from agent_core.providers.http.base_resp import exposed
-from agent_core.providers.http.client import Body, HttpPool
+from agent_core.providers.http.client import HttpPool, StreamBody
 from agent_core.providers.http.error_messages import PAGE_HEAD, web_page
 from agent_core.providers.http.errors import failure_from_response, masked
 from agent_core.providers.http.ndjson import NdjsonDecoder
-from agent_core.providers.http.request import Post
+from agent_core.providers.http.request import HttpRequest
 from agent_core.providers.http.sse import BOM, BadFraming, SseDecoder, SseEvent
 from agent_core.providers.messages.builder import without_replaced
-from agent_core.providers.model import Answer, ModelFacts, Part, UsageUpdate
+from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished, UsageUpdate
 
 USAGE_FOLLOWS_S = 5.0
 """How long to wait, when the answer has its end, for its usage."""
@@ -53,7 +53,7 @@ class Decoder(Protocol):
         ...
 
 
-class Dialect(Protocol):
+class StreamReader(Protocol):
     """Reads the events of one answer in one provider's words."""
 
     @property
@@ -98,11 +98,11 @@ class Dialect(Protocol):
         """Tokens that the provider has counted so far, with their cost; kept when the answer fails."""
         ...
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return the parts since the last time."""
         ...
 
-    def answer(self) -> Answer:
+    def answer(self) -> StreamFinished:
         """Return the whole answer.
 
         Raises:
@@ -112,20 +112,20 @@ class Dialect(Protocol):
 
 
 async def read_parts(
-    body: Body,
-    dialect: Dialect,
+    body: StreamBody,
+    dialect: StreamReader,
     *,
-    facts: ModelFacts,
+    model: ModelInfo,
     pool: HttpPool,
-    post: Post,
+    post: HttpRequest,
     decoder: Decoder | None = None,
-) -> AsyncGenerator[Part, None]:
+) -> AsyncGenerator[StreamEvent, None]:
     """Yield the parts of one answer as they arrive, the answer last.
 
     Args:
         body: The bytes of the answer.
         dialect: Parser of its events; not reusable.
-        facts: The model of the request.
+        model: The model of the request.
         pool: The pool of the connection.
         post: The request; its secrets are in no error.
         decoder: Decoder of the bytes into events; None: server-sent events.
@@ -134,7 +134,7 @@ async def read_parts(
         ProviderError: The stream broke, fell silent, reported an error, or ended early.
     """
     framing = decoder or SseDecoder()
-    events = _Events(facts)
+    events = _Events(model)
     # Where each line is JSON, a body that begins like JSON is nothing special.
     heads = () if isinstance(framing, NdjsonDecoder) else JSON_HEAD
     begun = False
@@ -145,7 +145,7 @@ async def read_parts(
         came = came or bool(chunk)
         head = b"" if begun else chunk.lstrip(BEFORE_JSON)[:1]
         if head == PAGE_HEAD:
-            failure = _page(facts)
+            failure = _page(model)
         elif head in heads:
             failure = await _read_whole(body, chunk, dialect, events=events, pool=pool, post=post)
         else:
@@ -158,7 +158,7 @@ async def read_parts(
         if not chunk or head in heads:
             break
     if not dialect.has_end:
-        raise _cut(facts, came=came)
+        raise _cut(model, came=came)
     try:
         answer = dialect.answer()
     except ProviderError as error:
@@ -172,11 +172,11 @@ async def read_parts(
 class _News:
     """Tracker of the new parts of an answer, and of its usage when that has changed."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: StreamReader) -> None:
         self._dialect = dialect
         self._reported = Usage()
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return what came since the last time."""
         parts, usage = self._dialect.take(), self._dialect.usage
         if usage.total and usage != self._reported:
@@ -185,20 +185,20 @@ class _News:
         return parts
 
 
-async def _next(body: Body, dialect: Dialect) -> bytes:
+async def _next(body: StreamBody, dialect: StreamReader) -> bytes:
     if not dialect.has_end:
-        return await body.take()
+        return await body.read()
     # The answer is whole; only its usage may be missing. That is not worth failing for.
     with anyio.move_on_after(dialect.after_end_s):
         try:
-            return await body.take()
+            return await body.read()
         except ProviderError:
             return b""
     return b""
 
 
 async def _read_in_pieces(
-    decoder: Decoder, chunk: bytes, dialect: Dialect, events: "_Events"
+    decoder: Decoder, chunk: bytes, dialect: StreamReader, events: "_Events"
 ) -> ProviderError | None:
     """Read what a chunk completes; others get their turn before hundreds of events are read."""
     for start in range(0, max(1, len(chunk)), PIECE_BYTES):
@@ -211,7 +211,7 @@ async def _read_in_pieces(
 
 
 def _read(
-    decoder: Decoder, chunk: bytes, dialect: Dialect, events: "_Events"
+    decoder: Decoder, chunk: bytes, dialect: StreamReader, events: "_Events"
 ) -> ProviderError | None:
     """Read what a chunk completes; the failure is given back, so that what came before it is not lost."""
     try:
@@ -223,15 +223,15 @@ def _read(
     except ProviderError as error:
         return None if dialect.has_end and error.reason == "protocol" else error
     except BadFraming as error:
-        return None if dialect.has_end else _broken(events.facts, str(error))
+        return None if dialect.has_end else _broken(events.model, str(error))
     return None
 
 
 class _Events:
     """The events of one answer as JSON. Halves of characters are replaced in them, which is noted."""
 
-    def __init__(self, facts: ModelFacts) -> None:
-        self.facts = facts
+    def __init__(self, model: ModelInfo) -> None:
+        self.model = model
         self.has_replaced = False
 
     def decoded(self, event: SseEvent) -> JsonObject:
@@ -245,7 +245,7 @@ class _Events:
         except (ValueError, RecursionError) as error:
             if event.name == b"error":
                 return {"error": event.data.decode("utf-8", "replace")}
-            raise _broken(self.facts, f"an event that is not JSON ({error})") from None
+            raise _broken(self.model, f"an event that is not JSON ({error})") from None
         return exposed(json.as_object(value))
 
     def value(self, data: bytes) -> JsonValue:
@@ -262,33 +262,41 @@ class _Events:
 
 
 async def _read_whole(
-    body: Body, head: bytes, dialect: Dialect, *, events: _Events, pool: HttpPool, post: Post
+    body: StreamBody,
+    head: bytes,
+    dialect: StreamReader,
+    *,
+    events: _Events,
+    pool: HttpPool,
+    post: HttpRequest,
 ) -> ProviderError | None:
     """Read one JSON value: an answer, what went wrong, or all the events in a list."""
-    facts = events.facts
+    model = events.model
     whole = bytearray(head)
-    while more := await body.take():
+    while more := await body.read():
         whole += more
         if len(whole) > WHOLE_BYTES:
-            return _broken(facts, f"an answer of more than {WHOLE_BYTES} bytes")
+            return _broken(model, f"an answer of more than {WHOLE_BYTES} bytes")
     raw = bytes(whole).lstrip(BEFORE_JSON)
     try:
         value = events.value(raw)
     except (ValueError, RecursionError) as error:
-        return _broken(facts, f"JSON that is not whole ({error})")
-    told = [exposed(json.as_object(one)) for one in (value if isinstance(value, list) else [value])]
-    if told and told[0].get("error"):
+        return _broken(model, f"JSON that is not whole ({error})")
+    items = [
+        exposed(json.as_object(one)) for one in (value if isinstance(value, list) else [value])
+    ]
+    if items and items[0].get("error"):
         return failure_from_response(
             status=200,
             headers={},
             body=raw,
-            provider=facts.provider,
+            provider=model.provider,
             now_ms=pool.clock.now_ms(),
             secrets=post.secrets,
             key_source=post.key_source,
         )
     try:
-        for event in told:
+        for event in items:
             if isinstance(value, list):
                 dialect.read(event, name=b"")
             else:
@@ -297,32 +305,32 @@ async def _read_whole(
         return error
     if dialect.has_end:
         return None
-    message = f"{facts.ref} answered with JSON that is no answer; check its base URL and api"
-    return ProviderError(message, reason="protocol", provider=facts.provider)
+    message = f"{model.ref} answered with JSON that is no answer; check its base URL and api"
+    return ProviderError(message, reason="protocol", provider=model.provider)
 
 
-def _page(facts: ModelFacts) -> ProviderError:
-    message = web_page(facts.provider)
+def _page(model: ModelInfo) -> ProviderError:
+    message = web_page(model.provider)
     return ProviderError(
-        message, reason="protocol", provider=facts.provider, before_first_byte=True
+        message, reason="protocol", provider=model.provider, before_first_byte=True
     )
 
 
-def _broken(facts: ModelFacts, what: str) -> ProviderError:
-    message = f"{facts.ref} sent {what}; try again"
-    return ProviderError(message, reason="protocol", provider=facts.provider)
+def _broken(model: ModelInfo, what: str) -> ProviderError:
+    message = f"{model.ref} sent {what}; try again"
+    return ProviderError(message, reason="protocol", provider=model.provider)
 
 
-def _cut(facts: ModelFacts, *, came: bool) -> ProviderError:
+def _cut(model: ModelInfo, *, came: bool) -> ProviderError:
     how = "ended its stream before the answer was whole" if came else "sent an empty stream"
     return ProviderError(
-        f"{facts.ref} {how}; try again",
+        f"{model.ref} {how}; try again",
         reason="protocol",
-        provider=facts.provider,
+        provider=model.provider,
         before_first_byte=not came,
     )
 
 
-def _masked(failure: ProviderError, post: Post) -> ProviderError:
+def _masked(failure: ProviderError, post: HttpRequest) -> ProviderError:
     failure.args = (masked(str(failure), post.secrets),)
     return failure

@@ -18,9 +18,9 @@ from agent_core.messages import (
     Usage,
 )
 from agent_core.providers.model import (
-    Answer,
-    ModelFacts,
-    Part,
+    ModelInfo,
+    StreamEvent,
+    StreamFinished,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -60,14 +60,14 @@ class OpenCall(Struct):
 OpenBlock = OpenText | OpenThinking | OpenCall
 
 
-class AnswerBuilder:
+class MessageBuilder:
     """Collects blocks in source order and merges what was said between two calls of `take`."""
 
-    def __init__(self, facts: ModelFacts) -> None:
-        self._facts = facts
+    def __init__(self, model: ModelInfo) -> None:
+        self._model = model
         self._blocks: list[OpenBlock] = []
         self._calls = 0
-        self._parts: list[Part] = []
+        self._parts: list[StreamEvent] = []
         self._growing: OpenBlock | None = None
         self._grown: list[str] = []
 
@@ -131,7 +131,7 @@ class AnswerBuilder:
             self._growing = block
         self._grown.append(piece)
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return what came since the last time, adjacent deltas of one block as one part."""
         self._end_run()
         parts, self._parts = self._parts, []
@@ -145,25 +145,25 @@ class AnswerBuilder:
         usage: Usage,
         response_id: str | None,
         at_ms: int,
-    ) -> Answer:
+    ) -> StreamFinished:
         """Return the whole answer; the usage has its cost.
 
         Raises:
             ProviderError: A tool call came without a name.
         """
-        facts = self._facts
+        model = self._model
         message = AssistantMessage(
             content=self._content(),
-            api=facts.api,
-            provider=facts.provider,
-            model=facts.id,
+            api=model.api,
+            provider=model.provider,
+            model=model.id,
             stop_reason=stop_reason,
             usage=usage,
             raw_stop_reason=raw_stop_reason,
             response_id=response_id,
             at_ms=at_ms,
         )
-        return Answer(message=message)
+        return StreamFinished(message=message)
 
     def _end_run(self) -> None:
         block = self._growing
@@ -198,8 +198,8 @@ class AnswerBuilder:
 
     def _call(self, block: OpenCall, text: str, taken: set[str]) -> ToolCall:
         if not block.name:
-            message = f"{self._facts.ref} asked for a tool without naming it; try again"
-            raise ProviderError(message, reason="protocol", provider=self._facts.provider)
+            message = f"{self._model.ref} asked for a tool without naming it; try again"
+            raise ProviderError(message, reason="protocol", provider=self._model.provider)
         chosen = block.id
         while not chosen or chosen in taken:
             chosen = f"call_{token_hex(12)}"
@@ -235,7 +235,7 @@ def read_arguments(text: str) -> tuple[JsonObject, str | None]:
     return value, None
 
 
-def without_replaced(answer: Answer) -> Answer:
+def without_replaced(answer: StreamFinished) -> StreamFinished:
     """Return an answer whose events held halves of characters, with the calls refused in which one was replaced."""
     content = tuple(
         replace(part, arguments={}, arguments_error=str(json.LoneSurrogate()))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from agent_core.kernel import JsonObject
-from agent_core.providers.model import CacheRetention, ModelFacts, ModelRequest
+from agent_core.providers.model import CacheRetention, ModelInfo, ModelRequest
 
 LONG_SUPPORTED = "supportsLongCacheRetention"
 """The key in `compat` that says whether `long` may be asked for."""
@@ -16,26 +16,26 @@ _RETENTIONS: Mapping[str, CacheRetention] = {"none": "none", "short": "short", "
 _OPENAI_LONG = re.compile(r"gpt-5(?:\.[1-5])?(?!-mini|-nano)(?:-.*)?")
 
 
-def told_retention(facts: ModelFacts) -> CacheRetention | None:
+def configured_retention(model: ModelInfo) -> CacheRetention | None:
     """Return what models.json wants for this model; None: nothing, or no word that is known."""
-    word = facts.compat.get("cacheRetention")
+    word = model.compat.get("cacheRetention")
     return _RETENTIONS.get(word) if isinstance(word, str) else None
 
 
-def retention(request: ModelRequest, told: CacheRetention | None) -> CacheRetention:
+def retention(request: ModelRequest, configured: CacheRetention | None) -> CacheRetention:
     """Return what holds for a request. Words that are never sent again stay uncached, whatever the model is told."""
-    return "none" if request.cache == "none" else told or request.cache
+    return "none" if request.cache == "none" else configured or request.cache
 
 
-def takes_long(facts: ModelFacts, *, default: bool) -> bool:
+def takes_long(model: ModelInfo, *, default: bool) -> bool:
     """Return whether `long` may be requested; models.json has precedence."""
-    told = facts.compat.get(LONG_SUPPORTED)
-    return told if isinstance(told, bool) else default
+    setting = model.compat.get(LONG_SUPPORTED)
+    return setting if isinstance(setting, bool) else default
 
 
-def openai_keeps_long(facts: ModelFacts) -> bool:
+def openai_keeps_long(model: ModelInfo) -> bool:
     """Return whether OpenAI keeps what this model was sent for a day: it is known to, or models.json counts on it."""
-    return told_retention(facts) == "long" or _OPENAI_LONG.fullmatch(facts.id) is not None
+    return configured_retention(model) == "long" or _OPENAI_LONG.fullmatch(model.id) is not None
 
 
 def cache_control(kept: CacheRetention, *, long: bool) -> JsonObject | None:

@@ -24,9 +24,9 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 
-Turn = UserMessage | AssistantMessage | ToolResultMessage
+TurnMessage = UserMessage | AssistantMessage | ToolResultMessage
 """The three kinds of message that every provider knows."""
 
 NO_RESULT = "No result provided"
@@ -39,13 +39,13 @@ BRANCH_LEAD = "This conversation came back from another branch; in short, what h
 ID_TAIL = 8
 
 
-def acceptable(
+def normalise_messages(
     messages: Iterable[Message],
-    facts: ModelFacts,
+    model: ModelInfo,
     *,
     call_id: Callable[[str], str],
     without_thoughts: bool = False,
-) -> tuple[Turn, ...]:
+) -> tuple[TurnMessage, ...]:
     """Return the messages as this model may see them.
 
     Every tool call of the outcome has exactly one result, right behind the answer that asked, and an id that no
@@ -53,26 +53,26 @@ def acceptable(
 
     Args:
         messages: The transcript, oldest first.
-        facts: The model that will be asked.
+        model: The model that will be asked.
         call_id: Makes the id of a tool call into one that this API takes; clashes are resolved here.
         without_thoughts: Treat every answer as another model's, whose thoughts and signatures mean nothing here.
     """
     ids = _CallIds(call_id)
-    turns: list[Turn] = []
+    turns: list[TurnMessage] = []
     for answer, others in _by_answer(messages):
         if answer is None or answer.stop_reason in ("error", "aborted"):
-            turns.extend(_said(others, facts))
+            turns.extend(_said(others, model))
             continue
-        own = not without_thoughts and _is_own(answer, facts)
+        own = not without_thoughts and _is_own(answer, model)
         sent = _with_content(answer, _content_for(answer, own=own))
         if ToolCall in map(type, sent.content):
             results = [other for other in others if isinstance(other, ToolResultMessage)]
             sent, answered = ids.pair(sent, results)
             turns.append(sent)
-            turns.extend([_visible(result, facts) for result in answered])
+            turns.extend([_visible(result, model) for result in answered])
         elif sent.content:
             turns.append(sent)
-        turns.extend(_said(others, facts))
+        turns.extend(_said(others, model))
     return tuple(turns)
 
 
@@ -182,20 +182,20 @@ def _by_answer(
     yield answer, others
 
 
-def _said(others: Sequence[Message], facts: ModelFacts) -> list[UserMessage]:
+def _said(others: Sequence[Message], model: ModelInfo) -> list[UserMessage]:
     said: list[UserMessage] = []
     for other in others:
-        words = as_user(other)
-        if words is None:
+        message = as_user(other)
+        if message is None:
             continue
-        if not facts.images and _has_images(words.content):
-            words = replace(words, content=without_images(words.content, IMAGE_OMITTED))
-        said.append(words)
+        if not model.images and _has_images(message.content):
+            message = replace(message, content=without_images(message.content, IMAGE_OMITTED))
+        said.append(message)
     return said
 
 
-def _visible(result: ToolResultMessage, facts: ModelFacts) -> ToolResultMessage:
-    if facts.images or not _has_images(result.content):
+def _visible(result: ToolResultMessage, model: ModelInfo) -> ToolResultMessage:
+    if model.images or not _has_images(result.content):
         return result
     return replace(result, content=without_images(result.content, TOOL_IMAGE_OMITTED))
 
@@ -211,9 +211,9 @@ def _with_content(
     return answer if content == answer.content else replace(answer, content=content)
 
 
-def _is_own(answer: AssistantMessage, facts: ModelFacts) -> bool:
-    same_server = answer.provider == facts.provider and answer.api == facts.api
-    return same_server and answer.model == facts.id
+def _is_own(answer: AssistantMessage, model: ModelInfo) -> bool:
+    same_server = answer.provider == model.provider and answer.api == model.api
+    return same_server and answer.model == model.id
 
 
 def _content_for(answer: AssistantMessage, *, own: bool) -> tuple[AssistantContent, ...]:

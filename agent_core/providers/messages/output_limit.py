@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from agent_core.kernel import json
 from agent_core.messages import Image, ToolCall
-from agent_core.providers.messages.normalisation import Turn
-from agent_core.providers.model import ModelFacts, ModelRequest
+from agent_core.providers.messages.normalisation import TurnMessage
+from agent_core.providers.model import ModelInfo, ModelRequest
 
 CHARS_PER_TOKEN = 3.5
 """Deliberately fewer than the usual four: code and CJK are denser."""
@@ -18,15 +18,15 @@ SMALL_WINDOW_SHARE = 4
 USUAL_OUTPUT = 32_768
 
 
-def output_limit(request: ModelRequest, turns: Sequence[Turn], facts: ModelFacts) -> int:
+def output_limit(request: ModelRequest, turns: Sequence[TurnMessage], model: ModelInfo) -> int:
     """Return the output limit to send: the requested one, at most the model's and the room that the input leaves."""
-    wanted = facts.max_tokens
+    wanted = model.max_tokens
     if request.max_tokens is not None:
-        wanted = min(request.max_tokens, facts.max_tokens)
-    if facts.context_window <= 0:
+        wanted = min(request.max_tokens, model.max_tokens)
+    if model.context_window <= 0:
         return max(wanted, 1)
     tokens = estimate_input(request, turns)
-    return clamp_output(wanted, context_window=facts.context_window, input_tokens=tokens)
+    return clamp_output(wanted, context_window=model.context_window, input_tokens=tokens)
 
 
 def clamp_output(wanted: int, *, context_window: int, input_tokens: int) -> int:
@@ -38,7 +38,7 @@ def clamp_output(wanted: int, *, context_window: int, input_tokens: int) -> int:
     return max(1, min(wanted, room))
 
 
-def estimate_input(request: ModelRequest, turns: Sequence[Turn]) -> int:
+def estimate_input(request: ModelRequest, turns: Sequence[TurnMessage]) -> int:
     """Estimate the tokens of a request from its characters."""
     chars = len(request.system)
     images = 0

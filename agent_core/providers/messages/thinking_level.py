@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, json
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 
 LEVELS: tuple[ThinkingLevel, ...] = (
     "off",
@@ -31,17 +31,17 @@ LEAST_BUDGET = 1_024
 LEAST_ANSWER = 1_024
 
 
-def supported(facts: ModelFacts) -> tuple[ThinkingLevel, ...]:
+def supported(model: ModelInfo) -> tuple[ThinkingLevel, ...]:
     """List the levels that a model has, weakest first."""
-    if not facts.reasoning:
+    if not model.reasoning:
         return ("off",)
-    words = json.as_object(facts.compat.get(LEVEL_MAP))
-    return tuple(level for level in LEVELS if _has(level, words))
+    level_map = json.as_object(model.compat.get(LEVEL_MAP))
+    return tuple(level for level in LEVELS if _has(level, level_map))
 
 
-def clamp(level: ThinkingLevel, facts: ModelFacts) -> ThinkingLevel:
+def clamp(level: ThinkingLevel, model: ModelInfo) -> ThinkingLevel:
     """Return the nearest level that the model has: upwards first, then downwards."""
-    has = supported(facts)
+    has = supported(model)
     if level in has:
         return level
     wanted = LEVELS.index(level)
@@ -52,15 +52,15 @@ def clamp(level: ThinkingLevel, facts: ModelFacts) -> ThinkingLevel:
     return below[-1] if below else "off"
 
 
-def effort(level: ThinkingLevel, facts: ModelFacts) -> str:
+def effort(level: ThinkingLevel, model: ModelInfo) -> str:
     """Return the provider's word for a level that the model has."""
-    word = json.as_object(facts.compat.get(LEVEL_MAP)).get(level)
+    word = json.as_object(model.compat.get(LEVEL_MAP)).get(level)
     return word if isinstance(word, str) else level
 
 
-def _has(level: ThinkingLevel, words: JsonObject) -> bool:
-    known = level in words
-    return words[level] is not None if known else level not in ONLY_WHEN_MAPPED
+def _has(level: ThinkingLevel, level_map: JsonObject) -> bool:
+    is_mapped = level in level_map
+    return level_map[level] is not None if is_mapped else level not in ONLY_WHEN_MAPPED
 
 
 def budget(level: ThinkingLevel, *, max_tokens: int) -> int:

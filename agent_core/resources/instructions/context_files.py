@@ -10,7 +10,7 @@ from agent_core.kernel.values import Value
 from agent_core.resources.instructions.instruction_file import (
     CONTEXT_BYTES,
     Instructions,
-    Refused,
+    UnusableInstructions,
     read_instructions,
 )
 from agent_core.resources.instructions.worktree import folders_above, project_folders
@@ -21,7 +21,7 @@ SYSTEM_NAMES = ("SYSTEM.md", "APPEND_SYSTEM.md")
 """Of `.tiller`, or else of the user's configuration folder."""
 TOTAL_BYTES = 4 * CONTEXT_BYTES
 """All context files together; the nearest to the workspace are the last to go."""
-Expected = Callable[[Path], str | None]
+ExpectedContentHash = Callable[[Path], str | None]
 """Returns the SHA-256 that a file of the project must have; None: any."""
 
 
@@ -45,7 +45,7 @@ async def load_context_files(
     project_trusted: bool,
     added: Sequence[Path] = (),
     above: Collection[Path] = (),
-    expected: Expected = lambda _: None,
+    expected: ExpectedContentHash = lambda _: None,
 ) -> ContextFiles:
     """Read all instructions for a workspace. A file that cannot be used is a problem in the result, not an error.
 
@@ -71,7 +71,7 @@ def _load(
     root: Path,
     added: Sequence[Path],
     above: Collection[Path],
-    expected: Expected,
+    expected: ExpectedContentHash,
     *,
     project_trusted: bool,
 ) -> ContextFiles:
@@ -107,7 +107,7 @@ def _context(
     added: Sequence[Path],
     project: Sequence[Path],
     *,
-    expected: Expected,
+    expected: ExpectedContentHash,
     problems: list[str],
 ) -> list[Instructions]:
     owners = frozenset(_owners((root, config)))
@@ -123,12 +123,12 @@ def _context(
         file = read_instructions(
             path,
             within=None if own else folder,
-            known_names=NAMES,
+            instruction_names=NAMES,
             owners=owners if outside else None,
             expected=expected(path) if folder in project and not own else None,
         )
         match file:
-            case Refused(why=why):
+            case UnusableInstructions(why=why):
                 problems.append(why)
             case Instructions() if file.real not in seen:
                 seen.add(file.real)
@@ -158,7 +158,12 @@ def _bounded(found: list[Instructions], problems: list[str]) -> tuple[Instructio
 
 
 def _first(
-    folders: Iterable[Path], name: str, *, root: Path, problems: list[str], expected: Expected
+    folders: Iterable[Path],
+    name: str,
+    *,
+    root: Path,
+    problems: list[str],
+    expected: ExpectedContentHash,
 ) -> Instructions | None:
     for folder in folders:
         path = folder / name
@@ -168,12 +173,12 @@ def _first(
         read = read_instructions(
             path,
             within=None if is_own else folder,
-            known_names=(),
+            instruction_names=(),
             owners=None,
             expected=None if is_own else expected(path),
         )
         match read:
-            case Refused(why=why):
+            case UnusableInstructions(why=why):
                 problems.append(why)
             case Instructions():
                 return read

@@ -25,7 +25,7 @@ class Instructions(Value, frozen=True, kw_only=True):
     truncated: bool = False
 
 
-class Refused(Value, frozen=True, kw_only=True):
+class UnusableInstructions(Value, frozen=True, kw_only=True):
     """The file was not used, and why."""
 
     why: str
@@ -35,35 +35,35 @@ def read_instructions(
     path: Path,
     *,
     within: Path | None,
-    known_names: Collection[str],
+    instruction_names: Collection[str],
     owners: Collection[int] | None,
     expected: str | None = None,
-) -> Instructions | Refused:
+) -> Instructions | UnusableInstructions:
     """Read a file that may come from anybody; blocking.
 
     Args:
         path: The file.
         within: A link may only lead to somewhere below, or to a file of a known name, and to no file of secrets; None:
             anywhere.
-        known_names: Names of files that are instructions wherever they lie.
+        instruction_names: Names of files that are instructions wherever they lie.
         owners: Users whose file it may be; None: anybody's.
         expected: The SHA-256 of what it must hold; None: anything.
     """
     try:
         real = path.resolve(strict=True)
-        why = None if within is None else _objection(real, within.resolve(), known_names)
+        why = None if within is None else _objection(real, within.resolve(), instruction_names)
         if why is not None:
-            return Refused(why=f"{path} was not read: it is a link to {real}, {why}")
+            return UnusableInstructions(why=f"{path} was not read: it is a link to {real}, {why}")
         raw = _read(real, owners, expected)
     except (OSError, RuntimeError) as error:
         # resolve() raises RuntimeError for a loop of links before Python 3.13.
-        words = error.strerror if isinstance(error, OSError) else None
-        return Refused(why=f"{path} cannot be read: {words or error}")
+        reason = error.strerror if isinstance(error, OSError) else None
+        return UnusableInstructions(why=f"{path} cannot be read: {reason or error}")
     if isinstance(raw, str):
-        return Refused(why=f"{path} was not read: {raw}")
+        return UnusableInstructions(why=f"{path} was not read: {raw}")
     text = _decode(raw[:CONTEXT_BYTES])
     if text is None:
-        return Refused(why=f"{path} was not read: it is not text")
+        return UnusableInstructions(why=f"{path} was not read: it is not text")
     if len(raw) <= CONTEXT_BYTES:
         return Instructions(path=path, text=text, real=real)
     whole_lines = text[: text.rfind("\n") + 1] or text
@@ -71,10 +71,10 @@ def read_instructions(
     return Instructions(path=path, text=f"{whole_lines}\n{note}\n", real=real, truncated=True)
 
 
-def _objection(real: Path, within: Path, known_names: Collection[str]) -> str | None:
+def _objection(real: Path, within: Path, instruction_names: Collection[str]) -> str | None:
     """Return why a link must not lead there; None: it may."""
     # A repository may bring a link to any file of the user; its words would go to the provider.
-    if real.name not in known_names and not real.is_relative_to(within):
+    if real.name not in instruction_names and not real.is_relative_to(within):
         return f"outside of {within}"
     return is_secret(real, roots=(within,))
 

@@ -45,7 +45,7 @@ OUR_TAGS = (
 OUR_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(OUR_TAGS)})\b)", re.IGNORECASE)
 
 
-class ToolWords(Value, frozen=True, kw_only=True):
+class ToolPrompt(Value, frozen=True, kw_only=True):
     """Text of the system prompt on a tool."""
 
     name: str
@@ -54,14 +54,14 @@ class ToolWords(Value, frozen=True, kw_only=True):
     guidelines: tuple[str, ...] = ()
 
 
-class Section(Value, frozen=True, kw_only=True):
+class PromptSection(Value, frozen=True, kw_only=True):
     """A named part of the system prompt."""
 
     name: str
     text: str
 
 
-def written(sections: Iterable[Section]) -> str:
+def render_prompt(sections: Iterable[PromptSection]) -> str:
     """Write sections one below the other, as a model reads them."""
     return "\n\n".join(_rendered(section) for section in sections)
 
@@ -69,13 +69,13 @@ def written(sections: Iterable[Section]) -> str:
 def prompt_sections(
     *,
     root: PurePath,
-    tools: Sequence[ToolWords],
+    tools: Sequence[ToolPrompt],
     context: Sequence[Instructions] = (),
     custom: str | None = None,
     append: Sequence[str] = (),
     added: Sequence[tuple[PurePath, bool]] = (),
     skills: str = "",
-) -> tuple[Section, ...]:
+) -> tuple[PromptSection, ...]:
     """Return the sections of the prompt in their order; empty ones are left out.
 
     The prompt has no date, so that a provider's cache stays valid over days.
@@ -90,44 +90,44 @@ def prompt_sections(
         skills: The section on skills; empty: no section.
     """
     own = custom is None or not custom.strip()
-    sections = [Section(name="preamble", text=PREAMBLE if own else (custom or "").strip())]
+    sections = [PromptSection(name="preamble", text=PREAMBLE if own else (custom or "").strip())]
     if own:
-        sections.append(Section(name="tools", text=_tools(tools)))
-        sections.append(Section(name="rules", text=_rules(tools)))
-    if extra := "\n\n".join(words.strip() for words in append if words.strip()):
-        sections.append(Section(name="addendum", text=extra))
+        sections.append(PromptSection(name="tools", text=_tools(tools)))
+        sections.append(PromptSection(name="rules", text=_rules(tools)))
+    if extra := "\n\n".join(text.strip() for text in append if text.strip()):
+        sections.append(PromptSection(name="addendum", text=extra))
     if context:
-        sections.append(Section(name="project_context", text=_context(context)))
+        sections.append(PromptSection(name="project_context", text=_context(context)))
     if skills:
-        sections.append(Section(name="skills", text=skills))
-    sections.append(Section(name="cwd", text=one_line(root.as_posix())))
+        sections.append(PromptSection(name="skills", text=skills))
+    sections.append(PromptSection(name="cwd", text=one_line(root.as_posix())))
     if added:
-        sections.append(Section(name="folders", text=_folders(added)))
+        sections.append(PromptSection(name="folders", text=_folders(added)))
     return tuple(sections)
 
 
-def _rendered(section: Section) -> str:
+def _rendered(section: PromptSection) -> str:
     if section.name == "preamble":
         return section.text
     return f"<{section.name}>\n{section.text}\n</{section.name}>"
 
 
 def _folders(added: Sequence[tuple[PurePath, bool]]) -> str:
-    told = "The workspace has more folders than the one where commands start; name their files by absolute paths."
+    lead = "The workspace has more folders than the one where commands start; name their files by absolute paths."
     lines = (
         f"- {one_line(folder.as_posix())}{'' if trusted else ' (not trusted: it can only be read)'}"
         for folder, trusted in added
     )
-    return "\n".join((told, *lines))
+    return "\n".join((lead, *lines))
 
 
-def _tools(tools: Sequence[ToolWords]) -> str:
+def _tools(tools: Sequence[ToolPrompt]) -> str:
     lines = [f"- {tool.name}: {tool.snippet}" for tool in tools if tool.snippet]
     listed = "\n".join(lines) or "(none)"
     return f"{listed}\n\nThere may be more tools than these; each says itself what it is for."
 
 
-def _rules(tools: Sequence[ToolWords]) -> str:
+def _rules(tools: Sequence[ToolPrompt]) -> str:
     names = {tool.name for tool in tools}
     rules: list[str] = []
     if "bash" in names and not names & SEARCH_TOOLS:

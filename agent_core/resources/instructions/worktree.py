@@ -67,10 +67,10 @@ def _main_repository(marker: Path) -> Path | None:
     """Read the `.git` file of a worktree: `gitdir: MAIN/.git/worktrees/NAME`."""
     try:
         with marker.open("rb") as file:
-            words = file.read(GITDIR_BYTES).decode("utf-8", "replace").strip()
+            content = file.read(GITDIR_BYTES).decode("utf-8", "replace").strip()
     except OSError:
         return None
-    gitdir = Path(words.removeprefix("gitdir:").strip())
+    gitdir = Path(content.removeprefix("gitdir:").strip())
     if gitdir.parent.name == "worktrees" and gitdir.parent.parent.name == ".git":
         return gitdir.parent.parent.parent
     return None

@@ -30,7 +30,7 @@ class Frontmatter(Value, frozen=True, kw_only=True):
         value = self.fields.get(name)
         return value.strip() if isinstance(value, str) else ""
 
-    def words(self, name: str) -> tuple[str, ...]:
+    def string_list(self, name: str) -> tuple[str, ...]:
         """Return a field of several words: a list, or words with blanks or commas between them."""
         value = self.fields.get(name, "")
         if isinstance(value, str):

@@ -53,13 +53,13 @@ def read_path_list(entries: Sequence[str], *, home: Path, root: Path) -> PathLis
             globs.append(_from_home(entry[1:], home))
             continue
         sign = entry[:1] if entry[:1] in signed else ""
-        words = entry.removeprefix(sign).strip()
-        if not words or "\0" in words:
+        path_text = entry.removeprefix(sign).strip()
+        if not path_text or "\0" in path_text:
             problems.append(f"{entry!r} names no path; it is left out")
-        elif any(glob in words for glob in GLOB_SIGNS) and not sign:
+        elif any(glob in path_text for glob in GLOB_SIGNS) and not sign:
             problems.append(f"{entry!r} is a glob: only behind ! does one count; it is left out")
         else:
-            path = _normal(root / _from_home(words, home))
+            path = _normal(root / _from_home(path_text, home))
             signed.get(sign, places).append(path)
     return PathList(
         places=tuple(places),
@@ -70,8 +70,14 @@ def read_path_list(entries: Sequence[str], *, home: Path, root: Path) -> PathLis
     )
 
 
-def _from_home(words: str, home: Path) -> str:
-    return str(home / words[2:]) if words.startswith("~/") else str(home) if words == "~" else words
+def _from_home(path_text: str, home: Path) -> str:
+    return (
+        str(home / path_text[2:])
+        if path_text.startswith("~/")
+        else str(home)
+        if path_text == "~"
+        else path_text
+    )
 
 
 def _normal(path: Path) -> Path:

@@ -7,20 +7,20 @@ from typing import ClassVar, Final, TypeVar
 import msgspec
 
 from agent_core.kernel.values import SecretValue, Value
-from agent_core.resources.instructions.context_files import Expected
+from agent_core.resources.instructions.context_files import ExpectedContentHash
 from agent_core.resources.instructions.instruction_file import (
     Instructions,
-    Refused,
+    UnusableInstructions,
     read_instructions,
 )
 from agent_core.resources.instructions.worktree import project_folders
-from agent_core.resources.load_result import Loaded, Problem, Resource
+from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
 from agent_core.resources.paths import project_folder
 from agent_core.resources.prompts.path_lists import PathList
-from agent_core.resources.prompts.skill_walk import Walk
+from agent_core.resources.prompts.skill_walk import SkillFileWalk
 from agent_core.resources.prompts.skills import PREFIX, SKILL_FILE, ReadSkill, Skill, read_skill
 from agent_core.resources.prompts.templates import SUFFIX, ReadTemplate, Template, read_template
-from agent_core.resources.slash_commands import Command
+from agent_core.resources.slash_commands import SlashCommand
 
 MOST: Final = 200
 """Skills, and templates: more are not told to a model, and nobody chooses from a longer list."""
@@ -31,14 +31,14 @@ AGENTS: Final = Path(".agents", SKILLS)
 T = TypeVar("T", ReadSkill, ReadTemplate)
 
 
-class Places(Value, frozen=True, kw_only=True):
+class PromptResourcePaths(Value, frozen=True, kw_only=True):
     """Where to look, and what of it may be used."""
 
     config: Path
     home: Path
     root: Path
     project_trusted: bool
-    expected: Expected = lambda _: None
+    expected: ExpectedContentHash = lambda _: None
     """Trusted content of the project's files."""
     skills: PathList = msgspec.field(default_factory=PathList)
     prompts: PathList = msgspec.field(default_factory=PathList)
@@ -47,7 +47,7 @@ class Places(Value, frozen=True, kw_only=True):
     added_prompts: tuple[Path, ...] = ()
 
 
-class Shelf(SecretValue, frozen=True, kw_only=True):
+class PromptResources(SecretValue, frozen=True, kw_only=True):
     """Available skills and templates. Precedence of equal names: project, user, then settings and extensions."""
 
     hidden: ClassVar = frozenset({"texts"})
@@ -56,18 +56,20 @@ class Shelf(SecretValue, frozen=True, kw_only=True):
     templates: tuple[Template, ...] = ()
     texts: Mapping[Path, str] = msgspec.field(default_factory=dict[Path, str])
     """Content of each file."""
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
 
-    def commands(self, *, skills: bool) -> tuple[Command, ...]:
+    def commands(self, *, skills: bool) -> tuple[SlashCommand, ...]:
         """List what can be written after a slash; skills unless the settings say otherwise."""
-        told = self.skills if skills else ()
+        listed = self.skills if skills else ()
         return (
             *(
-                Command(name=f"{PREFIX}{one.name}", description=one.description, source="skill")
-                for one in told
+                SlashCommand(
+                    name=f"{PREFIX}{one.name}", description=one.description, source="skill"
+                )
+                for one in listed
             ),
             *(
-                Command(
+                SlashCommand(
                     name=one.name,
                     description=one.description,
                     source="prompt",
@@ -78,32 +80,32 @@ class Shelf(SecretValue, frozen=True, kw_only=True):
         )
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedResources:
         """Return what was read and what could not be."""
         skills = [Resource(kind="skill", name=one.name, path=one.path) for one in self.skills]
         prompts = [Resource(kind="prompt", name=one.name, path=one.path) for one in self.templates]
-        return Loaded(resources=(*skills, *prompts), problems=self.problems)
+        return LoadedResources(resources=(*skills, *prompts), problems=self.problems)
 
 
-class ShelfReader:
+class PromptResourceReader:
     """Reads the shelf as often as somebody asks; a file that holds what it held is not understood anew. Blocking."""
 
     def __init__(self) -> None:
         self._skills: dict[Path, tuple[str, ReadSkill]] = {}
         self._templates: dict[Path, tuple[str, ReadTemplate]] = {}
 
-    def read(self, places: Places) -> Shelf:
+    def read(self, places: PromptResourcePaths) -> PromptResources:
         """Read everything. Never raises because of a file."""
         reading = _Reading(places)
         skills = reading.skills(self._skills)
         templates = reading.templates(self._templates)
         self._skills = {
-            path: known for path, known in self._skills.items() if path in reading.texts
+            path: cached for path, cached in self._skills.items() if path in reading.texts
         }
         self._templates = {
-            path: known for path, known in self._templates.items() if path in reading.texts
+            path: cached for path, cached in self._templates.items() if path in reading.texts
         }
-        return Shelf(
+        return PromptResources(
             skills=skills,
             templates=templates,
             texts=reading.texts,
@@ -114,19 +116,19 @@ class ShelfReader:
 class _Reading:
     """The reading while it goes on."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: PromptResourcePaths) -> None:
         self.texts: dict[Path, str] = {}
-        self.problems: list[Problem] = [
-            Problem(message=message)
+        self.problems: list[LoadProblem] = [
+            LoadProblem(message=message)
             for message in (*places.skills.problems, *places.prompts.problems)
         ]
         self._places = places
         self._project = project_folders(places.root)
         self._reals: set[Path] = set()
 
-    def skills(self, known: dict[Path, tuple[str, ReadSkill]]) -> tuple[Skill, ...]:
+    def skills(self, cache: dict[Path, tuple[str, ReadSkill]]) -> tuple[Skill, ...]:
         places = self._places
-        walk = Walk()
+        walk = SkillFileWalk()
         files = (
             path
             for place in (*self._skill_places(), *places.skills.places, *places.added_skills)
@@ -135,13 +137,13 @@ class _Reading:
         )
         found: dict[str, Skill] = {}
         for path in self._wanted(files, places.skills):
-            skill = self._read(path, known, read_skill, names=(SKILL_FILE,))
+            skill = self._read(path, cache, read_skill, names=(SKILL_FILE,))
             if skill is not None and skill.skill is not None:
                 self._put(found, skill.skill.name, skill.skill, kind="skill")
         self.problems.extend(walk.problems)
         return tuple(found.values())
 
-    def templates(self, known: dict[Path, tuple[str, ReadTemplate]]) -> tuple[Template, ...]:
+    def templates(self, cache: dict[Path, tuple[str, ReadTemplate]]) -> tuple[Template, ...]:
         places = self._places
         folders = (
             *((project_folder(places.root) / PROMPTS,) if places.project_trusted else ()),
@@ -152,7 +154,7 @@ class _Reading:
         files = (path for one in folders if self._may_look(one) for path in self._pages(one))
         found: dict[str, Template] = {}
         for path in self._wanted(files, places.prompts):
-            read = self._read(path, known, read_template, names=())
+            read = self._read(path, cache, read_template, names=())
             if read is not None and read.template is not None:
                 self._put(found, read.template.name, read.template, kind="template")
         return tuple(found.values())
@@ -174,7 +176,7 @@ class _Reading:
                 yield place
         except OSError as error:
             why = f"it cannot be listed ({error.strerror}); templates in it are left out"
-            self.problems.append(Problem(message=why, path=place, level="error"))
+            self.problems.append(LoadProblem(message=why, path=place, level="error"))
 
     def _may_look(self, place: Path) -> bool:
         """Leave a place of the project alone until it is trusted, whoever names it."""
@@ -188,7 +190,7 @@ class _Reading:
             count += 1
             if count > MOST:
                 why = f"more than {MOST} files are found; the rest is left out"
-                self.problems.append(Problem(message=why, path=path, level="error"))
+                self.problems.append(LoadProblem(message=why, path=path, level="error"))
                 return
             yield path
 
@@ -203,7 +205,7 @@ class _Reading:
     def _read(
         self,
         path: Path,
-        known: dict[Path, tuple[str, T]],
+        cache: dict[Path, tuple[str, T]],
         read: Callable[[str, Path], T],
         *,
         names: Sequence[str],
@@ -212,23 +214,23 @@ class _Reading:
         got = read_instructions(
             path,
             within=self._project[-1] if of_project else None,
-            known_names=names,
+            instruction_names=names,
             owners=None,
             expected=self._places.expected(path) if of_project else None,
         )
         match got:
-            case Refused(why=why):
+            case UnusableInstructions(why=why):
                 self.problems.append(
-                    Problem(message=why.removeprefix(f"{path} "), path=path, level="error")
+                    LoadProblem(message=why.removeprefix(f"{path} "), path=path, level="error")
                 )
                 return None
             case Instructions(text=text, real=real):
                 if real in self._reals:
                     return None
                 self._reals.add(real)
-        before = known.get(path)
+        before = cache.get(path)
         made = before[1] if before is not None and before[0] == text else read(text, path)
-        known[path] = (text, made)
+        cache[path] = (text, made)
         self.texts[path] = text
         self.problems.extend(made.problems)
         return made
@@ -244,4 +246,4 @@ class _Reading:
         used = found.setdefault(name, one)  # pyright: ignore[reportArgumentType] - each caller brings what its dict holds
         if used is not one:
             why = f"there is another {kind} named {name!r}, which is used: {used.path}"
-            self.problems.append(Problem(message=why, path=one.path))
+            self.problems.append(LoadProblem(message=why, path=one.path))

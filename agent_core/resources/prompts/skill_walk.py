@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from agent_core.resources.load_result import Problem
+from agent_core.resources.load_result import LoadProblem
 from agent_core.resources.prompts.skills import SKILL_FILE
 from agent_core.workspace.files.ignore_rules import Rules, read_rules
 
@@ -19,10 +19,10 @@ MOST_FOLDERS: Final = 2_000
 DEEPEST: Final = 12
 
 
-class Walk(Struct, kw_only=True):
+class SkillFileWalk(Struct, kw_only=True):
     """One walk through some places; a folder that two links lead to is looked into once."""
 
-    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    problems: list[LoadProblem] = msgspec.field(default_factory=list[LoadProblem])
     _seen: set[tuple[int, int]] = msgspec.field(default_factory=set[tuple[int, int]])
 
     def skill_files(self, place: Path) -> Iterator[Path]:
@@ -47,7 +47,7 @@ class Walk(Struct, kw_only=True):
         except OSError as error:
             if depth or not isinstance(error, FileNotFoundError | NotADirectoryError):
                 why = f"it cannot be listed ({error.strerror}); skills in it are left out"
-                self.problems.append(Problem(message=why, path=folder, level="error"))
+                self.problems.append(LoadProblem(message=why, path=folder, level="error"))
             return
         rules = (*rules, *_rules_of(folder, {entry.name for entry in inside}))
         shown = (entry for entry in inside if not entry.name.startswith("."))
@@ -72,7 +72,7 @@ class Walk(Struct, kw_only=True):
             return False
         if len(self._seen) == MOST_FOLDERS:
             why = f"more than {MOST_FOLDERS} folders are looked through for skills; the rest is left out"
-            self.problems.append(Problem(message=why, path=top, level="error"))
+            self.problems.append(LoadProblem(message=why, path=top, level="error"))
         self._seen.add(identity)
         return len(self._seen) <= MOST_FOLDERS
 

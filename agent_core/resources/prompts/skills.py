@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import for_model, one_line
-from agent_core.resources.load_result import Problem
+from agent_core.resources.load_result import LoadProblem
 from agent_core.resources.prompts.frontmatter import split_frontmatter
 
 SKILL_FILE: Final = "SKILL.md"
@@ -50,33 +50,38 @@ class ReadSkill(Value, frozen=True, kw_only=True):
     """Result of reading a file; without a skill, `problems` has the reason if the file should have been one."""
 
     skill: Skill | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
 
 
 def read_skill(text: str, path: Path) -> ReadSkill:
     """Read a skill's file: `SKILL.md`, or any other Markdown file that describes itself as one."""
-    front = split_frontmatter(text)
+    frontmatter = split_frontmatter(text)
     is_named = path.name == SKILL_FILE
-    if front.problem:
-        return _none(path, f"{front.problem}; the skill is left out", front.problem_line, is_named)
-    name = one_line(front.text("name")) or (path.parent.name if is_named else path.stem)
-    description = " ".join(front.text("description").split())
+    if frontmatter.problem:
+        return _none(
+            path,
+            f"{frontmatter.problem}; the skill is left out",
+            frontmatter.problem_line,
+            is_named,
+        )
+    name = one_line(frontmatter.text("name")) or (path.parent.name if is_named else path.stem)
+    description = " ".join(frontmatter.text("description").split())
     if not description:
         return _none(path, "it has no description; the skill is left out", 1, is_named)
     skill = Skill(
         name=name,
         description=description,
         path=path,
-        license=front.text("license"),
-        compatibility=front.text("compatibility"),
-        allowed_tools=front.words("allowed-tools"),
-        is_hidden=front.is_on("disable-model-invocation"),
+        license=frontmatter.text("license"),
+        compatibility=frontmatter.text("compatibility"),
+        allowed_tools=frontmatter.string_list("allowed-tools"),
+        is_hidden=frontmatter.is_on("disable-model-invocation"),
     )
     return _checked(skill)
 
 
 def _none(path: Path, message: str, line: int | None, is_named: bool) -> ReadSkill:  # noqa: FBT001 - a fact, not a choice
-    problem = Problem(message=message, path=path, line=line, level="error")
+    problem = LoadProblem(message=message, path=path, line=line, level="error")
     # A README beside skills is no skill, and nothing is wrong with it.
     return ReadSkill(skill=None, problems=(problem,) if is_named else ())
 
@@ -92,16 +97,16 @@ def _checked(skill: Skill) -> ReadSkill:
     if len(skill.description) > MOST_DESCRIPTION:
         wrong.append(f"its description is cut after {MOST_DESCRIPTION} characters")
         skill = replace(skill, description=f"{skill.description[: MOST_DESCRIPTION - 1]}…")
-    problems = tuple(Problem(message=one, path=skill.path, line=1) for one in wrong)
+    problems = tuple(LoadProblem(message=one, path=skill.path, line=1) for one in wrong)
     return ReadSkill(skill=skill, problems=problems)
 
 
 def skills_section(skills: Sequence[Skill], *, tools: Sequence[str]) -> str:
     """Write what the system prompt says of skills; empty when there is nothing to say, or no tool to read them with."""
-    told = [skill for skill in skills if not skill.is_hidden]
-    if not told or not READERS.intersection(tools):
+    visible = [skill for skill in skills if not skill.is_hidden]
+    if not visible or not READERS.intersection(tools):
         return ""
-    listed = "\n".join(_listed(skill) for skill in told)
+    listed = "\n".join(_listed(skill) for skill in visible)
     return f"{LEAD}\n\n<available_skills>\n{listed}\n</available_skills>"
 
 
@@ -117,7 +122,7 @@ def _listed(skill: Skill) -> str:
     )
 
 
-def skill_words(skill: Skill, text: str, arguments: str) -> str:
+def expand_skill(skill: Skill, text: str, arguments: str) -> str:
     """Write a skill out as the words of a prompt.
 
     Args:

@@ -40,7 +40,7 @@ def split_arguments(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-class Filled(Value, frozen=True, kw_only=True):
+class FilledTemplate(Value, frozen=True, kw_only=True):
     """A template with its arguments in their places."""
 
     text: str
@@ -48,7 +48,7 @@ class Filled(Value, frozen=True, kw_only=True):
     """Whether there was a place for any."""
 
 
-def fill_in(template: str, arguments: Sequence[str]) -> Filled:
+def fill_in(template: str, arguments: Sequence[str]) -> FilledTemplate:
     """Substitute arguments into a template. Placeholders within arguments are not expanded.
 
     `$1` is the first, `$@` and `$ARGUMENTS` all of them, `${@:2}` those from the second on, `${@:2:1}` one of these;
@@ -66,10 +66,10 @@ class _Filling:
         self._closes = _closing_braces(template)
         self._has_places = False
 
-    def filled(self) -> Filled:
+    def filled(self) -> FilledTemplate:
         """Fill it in."""
         text = self._between(0, len(self._template))
-        return Filled(text=text, has_places=self._has_places)
+        return FilledTemplate(text=text, has_places=self._has_places)
 
     def _between(self, start: int, end: int) -> str:
         parts: list[str] = []

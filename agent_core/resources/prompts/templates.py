@@ -5,12 +5,12 @@ from typing import Final
 
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import one_line
-from agent_core.resources.load_result import Problem
+from agent_core.resources.load_result import LoadProblem
 from agent_core.resources.prompts.frontmatter import split_frontmatter
 from agent_core.resources.prompts.template_arguments import fill_in, split_arguments
 
 SUFFIX: Final = ".md"
-MOST_TOLD: Final = 60
+DESCRIPTION_CHARS: Final = 60
 
 
 class Template(Value, frozen=True, kw_only=True):
@@ -26,32 +26,32 @@ class ReadTemplate(Value, frozen=True, kw_only=True):
     """Result of reading a file."""
 
     template: Template | None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LoadProblem, ...] = ()
 
 
 def read_template(text: str, path: Path) -> ReadTemplate:
     """Read a template's file."""
-    front = split_frontmatter(text)
+    frontmatter = split_frontmatter(text)
     name = path.name.removesuffix(SUFFIX)
     if not name or len(name.split()) != 1 or not name.isprintable():
         message = f"nobody can write /{name!r:.80}: a name has no blanks; the template is left out"
         return ReadTemplate(
-            template=None, problems=(Problem(message=message, path=path, level="error"),)
+            template=None, problems=(LoadProblem(message=message, path=path, level="error"),)
         )
-    problems: tuple[Problem, ...] = ()
-    if front.problem:
-        message = f"{front.problem}; the template is used without what stands there"
-        problems = (Problem(message=message, path=path, line=front.problem_line),)
+    problems: tuple[LoadProblem, ...] = ()
+    if frontmatter.problem:
+        message = f"{frontmatter.problem}; the template is used without what stands there"
+        problems = (LoadProblem(message=message, path=path, line=frontmatter.problem_line),)
     template = Template(
         name=name,
-        description=one_line(front.text("description")) or _first_line(front.body),
-        argument_hint=one_line(front.text("argument-hint")),
+        description=one_line(frontmatter.text("description")) or _first_line(frontmatter.body),
+        argument_hint=one_line(frontmatter.text("argument-hint")),
         path=path,
     )
     return ReadTemplate(template=template, problems=problems)
 
 
-def template_words(text: str, arguments: str) -> str:
+def expand_template(text: str, arguments: str) -> str:
     """Write a template out as the words of a prompt.
 
     The arguments are never lost: without a placeholder in the template, they are appended.
@@ -69,5 +69,5 @@ def template_words(text: str, arguments: str) -> str:
 
 def _first_line(body: str) -> str:
     line = next((line.strip() for line in body.splitlines() if line.strip()), "")
-    told = one_line(line)
-    return told if len(told) <= MOST_TOLD else f"{told[:MOST_TOLD]}..."
+    text = one_line(line)
+    return text if len(text) <= DESCRIPTION_CHARS else f"{text[:DESCRIPTION_CHARS]}..."

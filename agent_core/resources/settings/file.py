@@ -39,8 +39,8 @@ def change_settings_now(path: Path, changes: JsonObject) -> None:
             column=place.column if place else None,
         ) from error
     except (OSError, UnicodeError) as error:
-        words = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        message = f"{path} cannot be changed ({words}); nothing was changed"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        message = f"{path} cannot be changed ({reason}); nothing was changed"
         raise ConfigError(message, path=path) from error
 
 

@@ -15,9 +15,9 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import encode, is_object
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean
 from agent_core.kernel.values import Value
-from agent_core.resources.json_text import JsonTextError, Place, find_key, read_object
+from agent_core.resources.json_text import JsonTextError, JsonTextPosition, find_key, read_object
 from agent_core.resources.settings.guards import GUARDED, judge
-from agent_core.resources.settings.values import SettingsValues, known_keys
+from agent_core.resources.settings.values import SettingsValues, setting_keys
 
 LayerName = Literal["user", "project", "editor", "session", "request"]
 """From the weakest to the strongest; below all of them are the defaults."""
@@ -182,12 +182,12 @@ class _Merging:
             values = _without(values, keys)
         return values
 
-    def _report_unknown(self, layer: Layer, keys: Keys, place: Place | None) -> None:
+    def _report_unknown(self, layer: Layer, keys: Keys, place: JsonTextPosition | None) -> None:
         *above, name = keys
         if name.startswith(NOTES):
             return
         prefix = "".join(f"{key}." for key in above)
-        hint = did_you_mean(name, known_keys(above), above=prefix)
+        hint = did_you_mean(name, setting_keys(above), above=prefix)
         refuses = keys[0] in CLOSED
         effect = (
             f'no session begins with an unknown key in "{keys[0]}"'
@@ -198,7 +198,7 @@ class _Merging:
         self._report(layer, message, place, refuses=refuses)
 
     def _report(
-        self, layer: Layer, message: str, place: Place | None, *, refuses: bool = False
+        self, layer: Layer, message: str, place: JsonTextPosition | None, *, refuses: bool = False
     ) -> None:
         self._problems.append(
             SettingsProblem(
@@ -229,7 +229,7 @@ def _text_of(path: Path, expected: str | None) -> str:
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         column = error.start - (before.rfind(b"\n") + 1) + 1
-        place = Place(line=before.count(b"\n") + 1, column=column)
+        place = JsonTextPosition(line=before.count(b"\n") + 1, column=column)
         raise JsonTextError("is not UTF-8 text", place) from error
 
 

@@ -10,15 +10,15 @@ from agent_core.events import PermissionMode, QueueMode, ThinkingLevel
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, decode, encode
 
-Count = Annotated[int, Field(ge=0)]
-Seconds = Annotated[float, Field(ge=0)]
+CountSetting = Annotated[int, Field(ge=0)]
+SecondsSetting = Annotated[float, Field(ge=0)]
 Wait = Annotated[float, Field(gt=0)]
 Paths = tuple[str, ...]
 VariableName = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$")]
 FullPath = Annotated[str, Field(pattern=r"^(/|~$|~/)")]
 
 
-class Group(BaseModel):
+class SettingsGroup(BaseModel):
     """An object of settings: strict about types and names."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
@@ -29,17 +29,19 @@ class Group(BaseModel):
     )
 
 
-class PermissionSettings(Group):
+class PermissionSettings(SettingsGroup):
     """Permissions of tools, and questions to the user."""
 
     mode: PermissionMode = Field(default="ask", description="How much runs without a question.")
     fallback: Literal["ask", "deny", "rules"] = Field(
         default="ask", description="What answers when nobody can be asked."
     )
-    timeout_s: Seconds = Field(default=300, description="How long a question waits, in seconds.")
+    timeout_s: SecondsSetting = Field(
+        default=300, description="How long a question waits, in seconds."
+    )
 
 
-class ContainmentSettings(Group):
+class ContainmentSettings(SettingsGroup):
     """Access of commands beyond the needs of tool chains; only in the user's own settings."""
 
     pass_variables: tuple[VariableName, ...] = Field(
@@ -52,46 +54,58 @@ class ContainmentSettings(Group):
     )
 
 
-class RetrySettings(Group):
+class RetrySettings(SettingsGroup):
     """Trying a failed model call again."""
 
     enabled: bool = Field(default=True, description="Try again after a failure that may pass.")
-    max_retries: Count = Field(default=3, description="Tries after the first, per prompt.")
-    base_delay_ms: Count = Field(default=2000, description="First wait; doubles with each try.")
-    max_delay_ms: Count = Field(default=60000, description="Longest wait; beyond it the run ends.")
+    max_retries: CountSetting = Field(default=3, description="Tries after the first, per prompt.")
+    base_delay_ms: CountSetting = Field(
+        default=2000, description="First wait; doubles with each try."
+    )
+    max_delay_ms: CountSetting = Field(
+        default=60000, description="Longest wait; beyond it the run ends."
+    )
 
 
-class ModelCompactionSettings(Group):
+class ModelCompactionSettings(SettingsGroup):
     """Overrides for one model; null: as for all models."""
 
-    reserve_tokens: Count | None = Field(default=None, description="Room kept free for the answer.")
-    keep_recent_tokens: Count | None = Field(
+    reserve_tokens: CountSetting | None = Field(
+        default=None, description="Room kept free for the answer."
+    )
+    keep_recent_tokens: CountSetting | None = Field(
         default=None, description="How much is kept word for word."
     )
 
 
-class CompactionSettings(Group):
+class CompactionSettings(SettingsGroup):
     """Summing up a conversation that outgrows the context window."""
 
     enabled: bool = Field(default=True, description="Compact when the context fills up.")
-    reserve_tokens: Count = Field(default=16384, description="Room kept free for the answer.")
-    keep_recent_tokens: Count = Field(default=20000, description="How much is kept word for word.")
+    reserve_tokens: CountSetting = Field(
+        default=16384, description="Room kept free for the answer."
+    )
+    keep_recent_tokens: CountSetting = Field(
+        default=20000, description="How much is kept word for word."
+    )
     model_overrides: Mapping[str, ModelCompactionSettings] = Field(
         default_factory=dict[str, ModelCompactionSettings],
         description="Other figures for single models, by provider/model.",
     )
 
 
-class BranchSummarySettings(Group):
+class BranchSummarySettings(SettingsGroup):
     """Summing up a branch of the conversation that is left."""
 
-    reserve_tokens: Count = Field(default=16384, description="Room kept free beside the branch.")
+    reserve_tokens: CountSetting = Field(
+        default=16384, description="Room kept free beside the branch."
+    )
     skip_prompt: bool = Field(
         default=False, description="Leave branches without offering to sum them up."
     )
 
 
-class BashSettings(Group):
+class BashSettings(SettingsGroup):
     """The bash tool."""
 
     timeout_s: Wait = Field(
@@ -101,7 +115,7 @@ class BashSettings(Group):
     shell_path: str | None = Field(default=None, description="The bash to use.")
 
 
-class ImageSettings(Group):
+class ImageSettings(SettingsGroup):
     """Pictures in prompts and tool results."""
 
     auto_resize: bool = Field(default=True, description="Shrink what the provider would refuse.")
@@ -112,31 +126,31 @@ class ImageSettings(Group):
     )
 
 
-class StreamSettings(Group):
+class StreamSettings(SettingsGroup):
     """How long a silent provider is waited for."""
 
     first_byte_timeout_s: Wait = Field(default=300, description="Until the first byte, in seconds.")
     idle_timeout_s: Wait = Field(default=30, description="Between two chunks, in seconds.")
 
 
-class SteerSettings(Group):
+class SteerSettings(SettingsGroup):
     """Handling of running processes when the user sends a message."""
 
-    grace_s: Seconds | None = Field(
+    grace_s: SecondsSetting | None = Field(
         default=2, description="Seconds a process may go on; 0: none, null: to its end."
     )
 
 
-class BudgetSettings(Group):
+class BudgetSettings(SettingsGroup):
     """Limits of one run; null: none."""
 
-    usd: Seconds | None = Field(default=None, description="US dollars.")
-    tokens: Count | None = Field(default=None, description="Tokens of all kinds.")
-    turns: Count | None = Field(default=None, description="Answers of the model.")
-    minutes: Seconds | None = Field(default=None, description="Minutes of wall time.")
+    usd: SecondsSetting | None = Field(default=None, description="US dollars.")
+    tokens: CountSetting | None = Field(default=None, description="Tokens of all kinds.")
+    turns: CountSetting | None = Field(default=None, description="Answers of the model.")
+    minutes: SecondsSetting | None = Field(default=None, description="Minutes of wall time.")
 
 
-class HookSettings(Group):
+class HookSettings(SettingsGroup):
     """Code of others that looks in on what happens."""
 
     timeout_s: Wait = Field(
@@ -147,7 +161,7 @@ class HookSettings(Group):
     )
 
 
-class McpSettings(Group):
+class McpSettings(SettingsGroup):
     """Servers of the Model Context Protocol."""
 
     start_timeout_s: Wait = Field(
@@ -158,7 +172,7 @@ class McpSettings(Group):
     )
 
 
-class SettingsValues(Group):
+class SettingsValues(SettingsGroup):
     """Everything in settings.json that this version understands."""
 
     default_provider: str | None = Field(default=None, description="Provider of the default model.")
@@ -237,7 +251,7 @@ class SettingsValues(Group):
         return as_object(decode(self.model_dump_json(by_alias=True)))
 
 
-def known_keys(above: Sequence[str]) -> Sequence[str]:
+def setting_keys(above: Sequence[str]) -> Sequence[str]:
     """Return the keys that an object of settings can have.
 
     Args:

@@ -15,7 +15,7 @@ from agent_core.resources.json_text import JsonTextError, read_object
 VERSION: Final = 1
 
 
-class WordFile:
+class DecisionFile:
     """A JSON file with one object of entries by name. Other content of the file is kept."""
 
     def __init__(self, path: Path, *, section: str, else_: str) -> None:
@@ -65,8 +65,8 @@ class WordFile:
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeError) as error:
-            words = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise self._unreadable(words or str(error)) from error
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise self._unreadable(reason or str(error)) from error
         try:
             document = read_object(text)
         except JsonTextError as error:

@@ -33,11 +33,11 @@ Marks = tuple[tuple[str, int, int, int, int], ...]
 """Of each file: path, inode, size, time of its last change in ns, and 1 when a link leads there."""
 
 
-class TooMuch(Exception):
+class EvidenceTooLarge(Exception):
     """There is more than anybody would look through; it cannot be trusted."""
 
 
-class Seen(Value, frozen=True, kw_only=True):
+class FileEvidence(Value, frozen=True, kw_only=True):
     """One thing that was found."""
 
     hash: str
@@ -59,10 +59,10 @@ def is_instructions(name: str) -> bool:
     return path.name in NAMES or path.parts in {(".tiller", one) for one in SYSTEM_NAMES}
 
 
-class Evidence(Value, frozen=True, kw_only=True):
+class TrustEvidence(Value, frozen=True, kw_only=True):
     """Everything that was found, by its path relative to the workspace."""
 
-    files: Mapping[str, Seen] = msgspec.field(default_factory=dict[str, Seen])
+    files: Mapping[str, FileEvidence] = msgspec.field(default_factory=dict[str, FileEvidence])
     contents: Mapping[Path, str] = msgspec.field(default_factory=dict[Path, str])
     """The same by absolute path: SHA-256 of the bytes."""
     above: Above = msgspec.field(default_factory=lambda: NO_ABOVE)
@@ -80,7 +80,7 @@ class Evidence(Value, frozen=True, kw_only=True):
         return self.contents.get(path, "")
 
 
-def gather(root: Path, *, above: Above = NO_ABOVE) -> Evidence:
+def gather(root: Path, *, above: Above = NO_ABOVE) -> TrustEvidence:
     """Read every file that configures Tiller in a trusted workspace.
 
     That is `.tiller/`, `.mcp.json`, from the workspace up to the top of its repository `.agents/skills/` and the
@@ -96,7 +96,7 @@ def gather(root: Path, *, above: Above = NO_ABOVE) -> Evidence:
         TooMuch: More than 2,000 files or 16 MiB.
         OSError: A file cannot be read, so it is unknown whether it changed.
     """
-    found: dict[str, Seen] = {}
+    found: dict[str, FileEvidence] = {}
     contents: dict[Path, str] = {}
     unchanged: set[Path] = set()
     project = project_folders(root)[-1]
@@ -104,7 +104,7 @@ def gather(root: Path, *, above: Above = NO_ABOVE) -> Evidence:
     for path in _candidates(root, above):
         if len(found) >= MOST_FILES:
             message = f"more than {MOST_FILES} files could configure Tiller here"
-            raise TooMuch(message)
+            raise EvidenceTooLarge(message)
         name = os.path.relpath(path, root)
         shown = PROGRAM_BYTES if is_program(name) else SHOWN_BYTES
         inside = path.parent if path.parent in above else project
@@ -114,7 +114,7 @@ def gather(root: Path, *, above: Above = NO_ABOVE) -> Evidence:
         contents[path] = seen.content
         if path.parent in above and seen.hash == above[path.parent].get(path.name):
             unchanged.add(path)
-    return Evidence(
+    return TrustEvidence(
         files=found, contents=contents, above=above, unchanged_above=frozenset(unchanged)
     )
 
@@ -130,7 +130,7 @@ def marks(root: Path, *, above: Collection[Path] = ()) -> Marks:
     for path in _candidates(root, above):
         if len(made) >= MOST_FILES:
             message = f"more than {MOST_FILES} files could configure Tiller here"
-            raise TooMuch(message)
+            raise EvidenceTooLarge(message)
         facts = path.lstat()
         if stat.S_ISLNK(facts.st_mode):
             try:
@@ -178,19 +178,19 @@ def _below(folder: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def _look(path: Path, room: int, project: Path, *, shown_bytes: int) -> tuple[Seen, int]:
+def _look(path: Path, room: int, project: Path, *, shown_bytes: int) -> tuple[FileEvidence, int]:
     facts = path.lstat()
     if not stat.S_ISLNK(facts.st_mode):
         return _content(path, room, shown_bytes)
     target = path.readlink()
     if not _may_follow(path, project):
-        return Seen(hash=f"link {target} out of the project"), 0
+        return FileEvidence(hash=f"link {target} out of the project"), 0
     try:
         behind, size = _content(path, room, shown_bytes)
     except FileNotFoundError:
-        return Seen(hash=f"link {target} to nothing"), 0
+        return FileEvidence(hash=f"link {target} to nothing"), 0
     linked = f"link {target} {behind.hash}"
-    return Seen(hash=linked, content=behind.content, text=behind.text), size
+    return FileEvidence(hash=linked, content=behind.content, text=behind.text), size
 
 
 def _may_follow(path: Path, project: Path) -> bool:
@@ -203,26 +203,26 @@ def _may_follow(path: Path, project: Path) -> bool:
     return real.is_relative_to(project) or (path.name in NAMES and real.name in NAMES)
 
 
-def _content(path: Path, room: int, shown_bytes: int) -> tuple[Seen, int]:
+def _content(path: Path, room: int, shown_bytes: int) -> tuple[FileEvidence, int]:
     # Not to wait for a writer when it is a pipe.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         handle = os.open(path, flags)
     except OSError as error:
         if stat.S_ISSOCK(path.stat().st_mode):
-            return Seen(hash="no regular file"), 0
+            return FileEvidence(hash="no regular file"), 0
         raise error from error
     # A folder, behind a link, is no file that Python would open.
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        return Seen(hash="no regular file"), 0
+        return FileEvidence(hash="no regular file"), 0
     with os.fdopen(handle, "rb") as file:
         raw = file.read(room + 1)
     if len(raw) > room:
         message = f"more than {MOST_BYTES} bytes could configure Tiller here"
-        raise TooMuch(message)
+        raise EvidenceTooLarge(message)
     content = hashlib.sha256(raw).hexdigest()
-    return Seen(hash=content, content=content, text=_text(raw, shown_bytes)), len(raw)
+    return FileEvidence(hash=content, content=content, text=_text(raw, shown_bytes)), len(raw)
 
 
 def _text(raw: bytes, most_bytes: int) -> str | None:

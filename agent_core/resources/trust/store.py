@@ -9,16 +9,16 @@ import msgspec
 from agent_core.kernel import JsonObject, JsonValue, rfc3339
 from agent_core.kernel.json import is_object
 from agent_core.kernel.values import Value
-from agent_core.resources.trust.decision_file import WordFile, texts_of
-from agent_core.resources.trust.evidence import Evidence
+from agent_core.resources.trust.decision_file import DecisionFile, texts_of
+from agent_core.resources.trust.evidence import TrustEvidence
 
-Said = Literal["trusted", "refused"]
+TrustChoice = Literal["trusted", "refused"]
 
 
-class Word(Value, frozen=True, kw_only=True):
+class StoredTrustDecision(Value, frozen=True, kw_only=True):
     """The user's decision on a workspace, and the files that they saw then."""
 
-    said: Said
+    said: TrustChoice
     at: str
     """RFC 3339."""
     hashes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
@@ -30,17 +30,17 @@ class TrustStore:
     """The words about all workspaces of a user."""
 
     def __init__(self, path: Path) -> None:
-        self._file = WordFile(path, section="folders", else_="no workspace is trusted")
+        self._file = DecisionFile(path, section="folders", else_="no workspace is trusted")
 
-    def word(self, root: Path) -> Word | None:
+    def decision(self, root: Path) -> StoredTrustDecision | None:
         """Return the decision on a workspace; None if there is none.
 
         Raises:
             ConfigError: The file cannot be read, so it is unknown which workspaces are trusted and none is.
         """
-        return self.words().get(str(root))
+        return self.decisions().get(str(root))
 
-    def words(self) -> Mapping[str, Word]:
+    def decisions(self) -> Mapping[str, StoredTrustDecision]:
         """Return everything that was said, by folder; an entry that is not understood counts as nothing.
 
         Raises:
@@ -49,7 +49,7 @@ class TrustStore:
         read = {name: _word(entry) for name, entry in self._file.entries().items()}
         return {name: word for name, word in read.items() if word is not None}
 
-    def say(self, root: Path, said: Said, *, seen: Evidence, at_ms: int) -> None:
+    def record(self, root: Path, said: TrustChoice, *, seen: TrustEvidence, at_ms: int) -> None:
         """Store a decision of the user; it replaces the earlier decision on the workspace.
 
         Raises:
@@ -85,13 +85,13 @@ class TrustStore:
         return found
 
 
-def _word(entry: JsonValue) -> Word | None:
+def _word(entry: JsonValue) -> StoredTrustDecision | None:
     if not is_object(entry):
         return None
     said, at = entry.get("said"), entry.get("at")
     if said not in {"trusted", "refused"}:
         return None
-    return Word(
+    return StoredTrustDecision(
         said="trusted" if said == "trusted" else "refused",
         at=at if isinstance(at, str) else "",
         hashes=texts_of(entry.get("hashes")),

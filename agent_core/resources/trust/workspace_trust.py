@@ -16,18 +16,18 @@ from agent_core.resources.instructions.context_files import NAMES
 from agent_core.resources.instructions.worktree import folders_above
 from agent_core.resources.trust.evidence import (
     Above,
-    Evidence,
+    EvidenceTooLarge,
     Marks,
-    TooMuch,
+    TrustEvidence,
     gather,
     is_instructions,
     is_program,
     marks,
 )
-from agent_core.resources.trust.store import TrustStore, Word
+from agent_core.resources.trust.store import StoredTrustDecision, TrustStore
 
-Default = Literal["ask", "always", "never"]
-State = Literal["trusted", "refused", "undecided", "changed", "unknown"]
+DefaultTrust = Literal["ask", "always", "never"]
+WorkspaceTrustState = Literal["trusted", "refused", "undecided", "changed", "unknown"]
 """`refused`: the user said no. `changed`: they trusted something else. `unknown`: it cannot be told, so it is a no."""
 SHOWN_LINES: Final = 200
 CODE_LINES: Final = 20_000
@@ -38,10 +38,10 @@ FRESH_MS: Final = 2_000
 log = logging.getLogger(__name__)
 
 
-class Verdict(Value, frozen=True, kw_only=True):
+class TrustCheckResult(Value, frozen=True, kw_only=True):
     """Result of a trust check of a workspace."""
 
-    state: State
+    state: WorkspaceTrustState
     instructions: tuple[str, ...] = ()
     """Where nothing was said yet: the files that would go into the system prompt, also those above the workspace."""
     others: tuple[str, ...] = ()
@@ -70,19 +70,21 @@ class Verdict(Value, frozen=True, kw_only=True):
 class WorkspaceTrust:
     """The trust in one workspace. Until the first look there is none."""
 
-    def __init__(self, root: Path, *, store: TrustStore, default: Default, clock: Clock) -> None:
+    def __init__(
+        self, root: Path, *, store: TrustStore, default: DefaultTrust, clock: Clock
+    ) -> None:
         self._root = root
         self._store = store
-        self._default: Default = default
+        self._default: DefaultTrust = default
         self._clock = clock
-        self._here: Verdict | None = None
+        self._here: TrustCheckResult | None = None
         """Decision for this process alone."""
-        self._seen: Evidence | None = None
+        self._seen: TrustEvidence | None = None
         self._marks: Marks | None = None
-        self._asked: Evidence | None = None
-        self._held: Evidence | None = None
+        self._asked: TrustEvidence | None = None
+        self._held: TrustEvidence | None = None
         """Evidence at the time when the workspace was found to be trusted."""
-        self.verdict = Verdict(state="undecided")
+        self.verdict = TrustCheckResult(state="undecided")
 
     @property
     def root(self) -> Path:
@@ -94,11 +96,13 @@ class WorkspaceTrust:
         """Whether it was trusted at the last look."""
         return self.verdict.is_trusted
 
-    async def look(self) -> Verdict:
+    async def check(self) -> TrustCheckResult:
         """Check the files and the decision again. Never raises: an unknown result counts as not trusted."""
-        return await anyio.to_thread.run_sync(self.look_now)
+        return await anyio.to_thread.run_sync(self.check_now)
 
-    async def say(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
+    async def record(
+        self, said: Literal["trusted", "refused"], *, lasting: bool
+    ) -> TrustCheckResult:
         """Record the user's decision about the content that the last look saw, and look again.
 
         Args:
@@ -108,8 +112,8 @@ class WorkspaceTrust:
         Raises:
             ConfigError: The decision could not be stored; nothing changed.
         """
-        say = partial(self.say_now, said, lasting=lasting)
-        return await anyio.to_thread.run_sync(say)
+        record = partial(self.record_now, said, lasting=lasting)
+        return await anyio.to_thread.run_sync(record)
 
     @property
     def above(self) -> frozenset[Path]:
@@ -131,51 +135,51 @@ class WorkspaceTrust:
             return ""
         return held.content(path)
 
-    def look_now(self) -> Verdict:
+    def check_now(self) -> TrustCheckResult:
         """Do as `look` does, blocking."""
         verdict = self._look()
         self._held = self._seen if verdict.is_trusted else None
         self.verdict = verdict
         return verdict
 
-    def say_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> Verdict:
+    def record_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> TrustCheckResult:
         """Do as `say` does, blocking."""
         # What came after the user looked is not what they said yes to.
         seen = self._seen if self._seen is not None else self._gathered()
         self._asked = seen
         if lasting:
-            self._store.say(self._root, said, seen=seen, at_ms=self._clock.now_ms())
+            self._store.record(self._root, said, seen=seen, at_ms=self._clock.now_ms())
             self._here = None
         else:
-            self._here = Verdict(state=said)
-        return self.look_now()
+            self._here = TrustCheckResult(state=said)
+        return self.check_now()
 
-    def _look(self) -> Verdict:
+    def _look(self) -> TrustCheckResult:
         try:
             seen = self._gathered()
             if self._here is not None:
                 return self._of_here(self._here, seen)
             if self._trusts_any():
-                return Verdict(state="trusted")
-            word = self._store.word(self._root)
+                return TrustCheckResult(state="trusted")
+            word = self._store.decision(self._root)
             return _unsaid(seen, self._default) if word is None else judged(word, seen)
-        except (TooMuch, OSError, ConfigError) as error:
-            return Verdict(state="unknown", problem=_why(error))
+        except (EvidenceTooLarge, OSError, ConfigError) as error:
+            return TrustCheckResult(state="unknown", problem=_why(error))
         except Exception as error:
             # Fail closed: whatever is wrong with the check, its answer is no.
             log.exception("the trust of %s could not be checked", self._root)
             problem = f"the check itself failed ({type(error).__name__})"
-            return Verdict(state="unknown", problem=problem)
+            return TrustCheckResult(state="unknown", problem=problem)
 
-    def _of_here(self, here: Verdict, seen: Evidence) -> Verdict:
+    def _of_here(self, here: TrustCheckResult, seen: TrustEvidence) -> TrustCheckResult:
         asked = self._asked
         if here.state != "trusted" or asked is None or asked.hashes == seen.hashes:
             return here
         texts = {name: one.text for name, one in asked.files.items() if one.text is not None}
-        word = Word(said="trusted", at="", hashes=asked.hashes, texts=texts)
+        word = StoredTrustDecision(said="trusted", at="", hashes=asked.hashes, texts=texts)
         return judged(word, seen)
 
-    def _gathered(self) -> Evidence:
+    def _gathered(self) -> TrustEvidence:
         """Read everything when something has changed, else give what was read."""
         above = self._trusted_above()
         now = marks(self._root, above=above)
@@ -196,11 +200,11 @@ class WorkspaceTrust:
         if not folders:
             return {}
         try:
-            words = self._store.words()
+            decisions = self._store.decisions()
         except ConfigError:
             # What was said cannot be read: nothing above counts. Where the word of the workspace is needed, its look fails.
             return {}
-        said = {folder: words.get(str(folder)) for folder in folders}
+        said = {folder: decisions.get(str(folder)) for folder in folders}
         return {
             folder: word.hashes for folder, word in said.items() if word and word.said == "trusted"
         }
@@ -215,14 +219,14 @@ class WorkspaceTrust:
         return newest_ns // 1_000_000 > self._clock.now_ms() - FRESH_MS
 
 
-def _unsaid(seen: Evidence, default: Default) -> Verdict:
+def _unsaid(seen: TrustEvidence, default: DefaultTrust) -> TrustCheckResult:
     """Return the verdict without a decision of the user; it shows code that would run in full."""
     if default == "never":
-        return Verdict(state="refused")
+        return TrustCheckResult(state="refused")
     names = sorted(seen.files)
     programs = tuple(name for name in names if is_program(name))
-    nothing = Word(said="trusted", at="")
-    return Verdict(
+    nothing = StoredTrustDecision(said="trusted", at="")
+    return TrustCheckResult(
         state="undecided",
         instructions=tuple(name for name in names if is_instructions(name)),
         others=tuple(name for name in names if not is_instructions(name)),
@@ -231,19 +235,19 @@ def _unsaid(seen: Evidence, default: Default) -> Verdict:
     )
 
 
-def judged(word: Word, seen: Evidence) -> Verdict:
+def judged(word: StoredTrustDecision, seen: TrustEvidence) -> TrustCheckResult:
     """Compare what was trusted with what is there: pure."""
     if word.said == "refused":
-        return Verdict(state="refused")
+        return TrustCheckResult(state="refused")
     before, now = word.hashes, seen.hashes
     if before == now:
-        return Verdict(state="trusted")
+        return TrustCheckResult(state="trusted")
     changed = tuple(
         sorted(name for name in before.keys() & now.keys() if before[name] != now[name])
     )
     added = tuple(sorted(now.keys() - before.keys()))
     removed = tuple(sorted(before.keys() - now.keys()))
-    return Verdict(
+    return TrustCheckResult(
         state="changed",
         added=added,
         removed=removed,
@@ -253,7 +257,7 @@ def judged(word: Word, seen: Evidence) -> Verdict:
     )
 
 
-def _difference(word: Word, seen: Evidence, names: tuple[str, ...]) -> str:
+def _difference(word: StoredTrustDecision, seen: TrustEvidence, names: tuple[str, ...]) -> str:
     code: list[str] = []
     rest: list[str] = []
     for name in names:
@@ -264,7 +268,7 @@ def _difference(word: Word, seen: Evidence, names: tuple[str, ...]) -> str:
     return "\n".join((*code, *rest))
 
 
-def _of_file(name: str, word: Word, seen: Evidence) -> Iterator[str]:
+def _of_file(name: str, word: StoredTrustDecision, seen: TrustEvidence) -> Iterator[str]:
     before = word.texts.get(name) if name in word.hashes else ""
     one = seen.files.get(name)
     after = "" if one is None else one.text

@@ -9,12 +9,20 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.changes import Change, Op
-from agent_core.changes.ports.change_detector import Effect, Effects, Lookout
+from agent_core.changes.ports.change_detector import ChangeDetector, DetectedChange, DetectedChanges
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.kernel.values import Value
 from agent_core.session.changes.record import ChangeRecord
-from agent_core.workspace import NO_NEEDS, FileBytes, Files, Killed, Process, ProcessEnd, Processes
+from agent_core.workspace import (
+    NO_NEEDS,
+    FileBytes,
+    Files,
+    KillReport,
+    Process,
+    ProcessEnd,
+    Processes,
+)
 from agent_core.workspace.permissions.call_permission import Needs
 
 LOOK_S = 2.5
@@ -29,10 +37,10 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-class EffectKeeper(Value, frozen=True, kw_only=True):
+class ChangeDetectionRecorder(Value, frozen=True, kw_only=True):
     """Writes down what one tool call's commands did."""
 
-    lookout: Lookout
+    detector: ChangeDetector
     record: ChangeRecord
     files: Files
     run: RunId
@@ -40,25 +48,27 @@ class EffectKeeper(Value, frozen=True, kw_only=True):
     new_id: Callable[[], str]
     now_ms: Callable[[], int]
 
-    async def take(self) -> Effects:
+    async def take(self) -> DetectedChanges:
         """Look, and write down what is different."""
-        effects = Effects(unseen=NOT_SEEN)
+        effects = DetectedChanges(incomplete=NOT_SEEN)
         with anyio.move_on_after(LOOK_S):
-            effects = await fenced(self.lookout.after, effects)
-        if effects.unseen:
-            self.record.note_unseen(self.run, f"{effects.unseen} Undo does not bring that back.")
+            effects = await run_or_default(self.detector.diff, effects)
+        if effects.incomplete:
+            self.record.note_incomplete(
+                self.run, f"{effects.incomplete} Undo does not bring that back."
+            )
         edit, until = self.new_id(), anyio.current_time() + WRITE_S
         for one in effects.lost:
             await self.record.record(replace(await self._change(one, edit), ignored=True))
         for at, one in enumerate(effects.files):
             if anyio.current_time() > until:
                 left = f"{len(effects.files) - at} more files were changed and are not listed."
-                self.record.note_unseen(self.run, f"{left} Undo does not bring that back.")
-                return Effects(files=effects.files[:at], unseen=left)
+                self.record.note_incomplete(self.run, f"{left} Undo does not bring that back.")
+                return DetectedChanges(files=effects.files[:at], incomplete=left)
             await self.record.record(await self._change(one, edit))
         return effects
 
-    async def _change(self, effect: Effect, edit: str) -> Change:
+    async def _change(self, effect: DetectedChange, edit: str) -> Change:
         op: Op = (
             "modify" if effect.before and effect.after else ("add" if effect.after else "delete")
         )
@@ -75,7 +85,7 @@ class EffectKeeper(Value, frozen=True, kw_only=True):
             before=effect.before,
             after=effect.after,
             at_ms=self.now_ms(),
-            doubtful=await self._is_open(effect.path),
+            maybe_user_edit=await self._is_open(effect.path),
         )
 
     async def _is_open(self, path: Path) -> bool:
@@ -87,7 +97,7 @@ class EffectKeeper(Value, frozen=True, kw_only=True):
         return not isinstance(found, FileBytes) and found.source == "buffer"
 
 
-async def fenced(look: Callable[[], Awaitable[T]], otherwise: T) -> T:
+async def run_or_default(look: Callable[[], Awaitable[T]], otherwise: T) -> T:
     """Look; when that fails, the command and its session go on all the same."""
     try:
         return await look()
@@ -99,7 +109,7 @@ async def fenced(look: Callable[[], Awaitable[T]], otherwise: T) -> T:
 class WatchedProcesses:
     """Processes of a workspace; their file changes are recorded when they have ended."""
 
-    def __init__(self, processes: Processes, keeper: EffectKeeper) -> None:
+    def __init__(self, processes: Processes, keeper: ChangeDetectionRecorder) -> None:
         self._processes = processes
         self._keeper = keeper
 
@@ -113,7 +123,7 @@ class WatchedProcesses:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> Process:
         """Look, then start."""
-        await fenced(self._keeper.lookout.before, None)
+        await run_or_default(self._keeper.detector.snapshot, None)
         process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
         return _Watched(process, self._keeper)
 
@@ -123,10 +133,10 @@ class WatchedProcesses:
 
 
 class _Watched:
-    def __init__(self, process: Process, keeper: EffectKeeper) -> None:
+    def __init__(self, process: Process, keeper: ChangeDetectionRecorder) -> None:
         self._process = process
         self._keeper = keeper
-        self._effects: Effects | None = None
+        self._effects: DetectedChanges | None = None
 
     @property
     def pid(self) -> int:
@@ -138,10 +148,10 @@ class _Watched:
     async def wait(self) -> ProcessEnd:
         return await self._process.wait()
 
-    async def end(self, *, grace_s: float) -> Killed:
+    async def end(self, *, grace_s: float) -> KillReport:
         killed = await self._process.end(grace_s=grace_s)
         if self._effects is None:
-            self._effects = Effects()
+            self._effects = DetectedChanges()
             self._effects = await self._keeper.take()
         changed = tuple(one.path for one in self._effects.files)
-        return replace(killed, changed=changed, unseen=self._effects.unseen)
+        return replace(killed, changed=changed, unseen=self._effects.incomplete)

@@ -6,17 +6,23 @@ from pathlib import Path
 
 from anyio import Lock, to_thread
 
-from agent_core.changes import Change, ChangeLog, Contents, FileVersion
+from agent_core.changes import BlobStore, Change, ChangeLog, FileVersion
 from agent_core.changes.codec import encode_change
-from agent_core.changes.decisions import Verdict, encode_verdict
-from agent_core.changes.history.file_histories import Stories
-from agent_core.changes.history.hunk_tracker import FileNow, Texts
+from agent_core.changes.decisions import HunkDecision, encode_decision
+from agent_core.changes.history.file_histories import FileHistories
+from agent_core.changes.history.hunk_tracker import FileReview, Texts
 from agent_core.changes.line_counts import LineCounts, encode_counts
 from agent_core.events import ChangeCounts, ChangesUpdated, Event
 from agent_core.kernel import JsonObject, RunId
 from agent_core.kernel.json import as_object
-from agent_core.session.changes.checkpoints.messages import lost_words
-from agent_core.session.history.entries import CHANGE, REVIEW, Draft, change_entry, review_entry
+from agent_core.session.changes.checkpoints.messages import unrecoverable_note
+from agent_core.session.history.entries import (
+    CHANGE,
+    REVIEW,
+    EntryFactory,
+    change_entry,
+    review_entry,
+)
 from agent_core.session.history.recorder import Recorder
 from agent_core.transcript.entries import AnyEntry, CustomEntry
 
@@ -32,9 +38,9 @@ class ChangeRecord:
     def __init__(
         self,
         recorder: Recorder,
-        contents: Contents,
+        contents: BlobStore,
         *,
-        say: Callable[[Event], object],
+        publish: Callable[[Event], object],
         current_run: Callable[[], RunId | None],
     ) -> None:
         """Read the changes in the session's file; contents are read when they are needed.
@@ -42,45 +48,45 @@ class ChangeRecord:
         Args:
             recorder: Writes entries.
             contents: The store of older file contents.
-            say: Publishes an event.
+            publish: Publishes an event.
             current_run: Returns the active run: published events belong to that run only.
         """
         self.contents = contents
         self.before_change: Callable[[RunId | None], Awaitable[None]] = _nothing
         """Awaited before each change is kept, with its run."""
         self._recorder = recorder
-        self._say = say
+        self._publish = publish
         self._current_run = current_run
-        self._stories = Stories(contents)
-        self._stories.load(changes_told(recorder.transcript.entries))
+        self._histories = FileHistories(contents)
+        self._histories.load(recorded_changes(recorder.transcript.entries))
         self._turn = Lock()
-        self._unseen: list[tuple[RunId, str]] = []
+        self._incomplete_notes: list[tuple[RunId, str]] = []
         """Each sentence once, with the first run that it was said of."""
 
     @property
     def log(self) -> ChangeLog:
         """Every change, in its order."""
-        return self._stories.log
+        return self._histories.log
 
     @property
     def counts(self) -> ChangeCounts:
         """Counts of all changes of the session that wait for the user's decision."""
         total = LineCounts()
-        for story in self._stories.all:
+        for story in self._histories.all:
             total = total.plus(story.counted)
         return _counts(total)
 
-    async def finish(self, step: Callable[[], Awaitable[None]]) -> None:
+    async def shielded(self, step: Callable[[], Awaitable[None]]) -> None:
         """Run a step to completion even if the caller is cancelled: it records changes that have happened."""
-        await self._recorder.steps.finish(step)
+        await self._recorder.background.shielded(step)
 
     async def record(
         self,
         change: Change,
         texts: Texts | None = None,
         *,
-        verdict: Verdict | None = None,
-        tell: Callable[[], object] = lambda: None,
+        verdict: HunkDecision | None = None,
+        publish: Callable[[], object] = lambda: None,
     ) -> None:
         """Store a change that has happened, even if the caller is cancelled.
 
@@ -88,24 +94,26 @@ class ChangeRecord:
             change: Verified.
             texts: The texts of the file; None: they are read from the stored contents.
             verdict: The user's rejection that caused the change; None: there was none.
-            tell: Publishes the events that are due between the entry and the counts.
+            publish: Publishes the events that are due between the entry and the counts.
         """
         if change.ignored:
-            await self.finish(partial(self._record_ignored, change))
+            await self.shielded(partial(self._record_ignored, change))
             return
-        known = texts or await self._stories.texts(change)
-        await self.finish(partial(self._record, change, known, verdict, tell))
+        file_texts = texts or await self._histories.texts(change)
+        await self.shielded(partial(self._record, change, file_texts, verdict, publish))
 
-    async def judge(self, verdict: Verdict) -> None:
+    async def judge(self, verdict: HunkDecision) -> None:
         """Keep a verdict that needs no change of the file."""
-        await self.finish(partial(self._judge, verdict))
+        await self.shielded(partial(self._judge, verdict))
 
-    async def files(self) -> tuple[FileNow, ...]:
+    async def files(self) -> tuple[FileReview, ...]:
         """Return all files that were changed, as the last change left them."""
         async with self._turn:
-            return tuple([(await self._stories.followed(story)).now for story in self._stories.all])
+            return tuple(
+                [(await self._histories.replay(story)).now for story in self._histories.all]
+            )
 
-    async def at(self, path: Path, text: str | None, *, is_there: bool) -> FileNow | None:
+    async def at(self, path: Path, text: str | None, *, is_there: bool) -> FileReview | None:
         """Return the changes of a file for its present text; update the pending counts, publish them if they differ.
 
         Args:
@@ -117,14 +125,14 @@ class ChangeRecord:
             None: The session never changed it.
         """
         async with self._turn:
-            story = self._stories.of(path)
+            story = self._histories.of(path)
             if story is None:
                 return None
-            following = await self._stories.followed(story)
+            following = await self._histories.replay(story)
             now = await to_thread.run_sync(partial(following.at, text, is_there=is_there))
             before, story.counted = story.counted, now.pending()
         if story.counted != before:
-            self.tell(None)
+            self.publish_counts(None)
         return now
 
     def last(self, path: Path) -> FileVersion | None:
@@ -144,48 +152,54 @@ class ChangeRecord:
             root: Names are relative to it.
         """
         own = [one for one in self.log.all if run is None or one.run == run]
-        unseen = [text for told, text in self._unseen if run is None or told == run]
-        words = [lost_words(own, root), *dict.fromkeys(unseen)]
-        return " ".join(one for one in words if one) or None
+        unseen = [
+            text for noted_run, text in self._incomplete_notes if run is None or noted_run == run
+        ]
+        notes = [unrecoverable_note(own, root), *dict.fromkeys(unseen)]
+        return " ".join(one for one in notes if one) or None
 
-    def note_unseen(self, run: RunId, text: str) -> None:
+    def note_incomplete(self, run: RunId, text: str) -> None:
         """Remember what could not be seen of a command of a run, until the process ends."""
-        if all(text != known for _, known in self._unseen):
-            self._unseen.append((run, text))
+        if all(text != noted for _, noted in self._incomplete_notes):
+            self._incomplete_notes.append((run, text))
 
     async def counts_of(self, run: RunId) -> ChangeCounts:
         """Count what a run changed and still stands."""
         numbers = {at for at, one in enumerate(self.log.all) if one.run == run}
         total = LineCounts()
         async with self._turn:
-            for story in self._stories.all:
+            for story in self._histories.all:
                 if not numbers.isdisjoint(one for one in story.items if isinstance(one, int)):
-                    total = total.plus((await self._stories.followed(story)).now.of_run(run))
+                    total = total.plus((await self._histories.replay(story)).now.of_run(run))
         return _counts(total)
 
     def settle(self) -> None:
         """Hold less, now that a run is over."""
-        self._stories.trim(IDLE_CHARS)
+        self._histories.trim(IDLE_CHARS)
 
     # ------------------------------------------------------------------ keeping
 
     async def _record(
-        self, change: Change, texts: Texts, verdict: Verdict | None, tell: Callable[[], object]
+        self,
+        change: Change,
+        texts: Texts,
+        verdict: HunkDecision | None,
+        publish: Callable[[], object],
     ) -> None:
         async with self._turn:
             await self.before_change(change.run)
-            drafts: list[Draft] = []
-            if verdict is not None and self._stories.judge(verdict) is not None:
-                drafts.append(review_entry(encode_verdict(verdict)))
-            story = self._stories.add(change)
-            following = await self._stories.followed(story, {len(self.log) - 1: texts})
+            drafts: list[EntryFactory] = []
+            if verdict is not None and self._histories.judge(verdict) is not None:
+                drafts.append(review_entry(encode_decision(verdict)))
+            story = self._histories.add(change)
+            following = await self._histories.replay(story, {len(self.log) - 1: texts})
             story.counted = following.now.pending()
             counts = encode_counts(story.counted)
             drafts.append(change_entry({**encode_change(change), "counts": counts}))
             _ = await self._recorder.keep(*drafts)
-            self._stories.trim(HELD_CHARS, but=story)
-        _ = tell()
-        self.tell(change.run)
+            self._histories.trim(HELD_CHARS, but=story)
+        _ = publish()
+        self.publish_counts(change.run)
 
     async def _record_ignored(self, change: Change) -> None:
         """Keep a deletion of what git ignores: it can be named, and there is nothing to review."""
@@ -194,20 +208,20 @@ class ChangeRecord:
             self.log.add(change)
             _ = await self._recorder.keep(change_entry(encode_change(change)))
 
-    async def _judge(self, verdict: Verdict) -> None:
+    async def _judge(self, verdict: HunkDecision) -> None:
         async with self._turn:
-            story = self._stories.judge(verdict)
+            story = self._histories.judge(verdict)
             if story is None:
                 return
-            story.counted = (await self._stories.followed(story)).now.pending()
-            data = {**encode_verdict(verdict), "counts": encode_counts(story.counted)}
+            story.counted = (await self._histories.replay(story)).now.pending()
+            data = {**encode_decision(verdict), "counts": encode_counts(story.counted)}
             _ = await self._recorder.keep(review_entry(data))
-        self.tell(None)
+        self.publish_counts(None)
 
-    def tell(self, run: RunId | None) -> None:
+    def publish_counts(self, run: RunId | None) -> None:
         """Publish the counts of changes that wait for review."""
         counts = self.counts
-        _ = self._say(
+        _ = self._publish(
             ChangesUpdated(
                 # Nothing of a run follows its end.
                 run=run if run == self._current_run() else None,
@@ -219,7 +233,7 @@ class ChangeRecord:
         )
 
 
-def changes_told(entries: Iterable[AnyEntry]) -> Iterator[tuple[bool, JsonObject]]:
+def recorded_changes(entries: Iterable[AnyEntry]) -> Iterator[tuple[bool, JsonObject]]:
     """Find what a session's file says of changes and verdicts, on whatever branch."""
     for entry in entries:
         if isinstance(entry, CustomEntry) and entry.custom_type in {CHANGE, REVIEW}:

@@ -8,8 +8,8 @@ import msgspec
 from anyio import to_thread
 from msgspec.structs import replace
 
-from agent_core.changes import Change, Doer, FileVersion
-from agent_core.changes.decisions import Verdict
+from agent_core.changes import Change, ChangeSource, FileVersion
+from agent_core.changes.decisions import HunkDecision
 from agent_core.changes.history.hunk_tracker import Texts
 from agent_core.changes.versions import keep
 from agent_core.events import (
@@ -35,28 +35,28 @@ from agent_core.workspace import (
     FileBytes,
     Files,
     FileText,
-    Heard,
-    Write,
-    Written,
+    FileWrite,
+    OnResult,
+    WriteResult,
 )
 from agent_core.workspace.files.edit_origin import EditOrigin, changing
-from agent_core.workspace.files.proxy import ReadsPass
+from agent_core.workspace.files.proxy import FilesProxy
 from agent_core.workspace.files.text import sha256_of
 
 
-class Author(Value, frozen=True, kw_only=True):
+class ChangeOrigin(Value, frozen=True, kw_only=True):
     """Author of file changes."""
 
     edit: str
     """All that one call changes is one edit."""
     run: RunId | None = None
     call: ToolCallId | None = None
-    by: Doer = "tool"
-    verdicts: Mapping[Path, Verdict] = msgspec.field(default_factory=dict[Path, Verdict])
+    by: ChangeSource = "tool"
+    verdicts: Mapping[Path, HunkDecision] = msgspec.field(default_factory=dict[Path, HunkDecision])
     """The user's rejections that caused the changes, by the path of the file afterwards; empty without rejections."""
 
 
-class RecordedFiles(ReadsPass):
+class RecordedFiles(FilesProxy):
     """The files of a workspace as one tool call sees them: reads pass, changes are kept, told and counted."""
 
     def __init__(
@@ -64,17 +64,17 @@ class RecordedFiles(ReadsPass):
         files: Files,
         record: ChangeRecord,
         *,
-        author: Author,
-        emit: Callable[[Event], object],
+        author: ChangeOrigin,
+        publish: Callable[[Event], object],
         now_ms: Callable[[], int],
     ) -> None:
         super().__init__(files)
         self._record = record
         self._author = author
-        self._emit = emit
+        self._publish = publish
         self._now_ms = now_ms
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         """Write, then keep and tell what became of it before the tool goes on."""
         try:
             with self._changing():
@@ -83,21 +83,21 @@ class RecordedFiles(ReadsPass):
             self._refused(path, error)
             raise
         # Whoever is cancelled from here on has changed the file all the same.
-        await self._record.finish(lambda: self._written(written, text, base))
+        await self._record.shielded(lambda: self._written(written, text, base))
         return written
 
-    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+    async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write several; keep and tell what became of each before it is heard."""
 
-        async def kept(one: Write, outcome: Written | WorkspaceError) -> None:
+        async def kept(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
             if isinstance(outcome, WorkspaceError):
                 self._refused(one.path, outcome)
             else:
-                await self._record.finish(lambda: self._written(outcome, one.text, one.base))
-            await heard(one, outcome)
+                await self._record.shielded(lambda: self._written(outcome, one.text, one.base))
+            await on_result(one, outcome)
 
         with self._changing():
-            await self._files.write_all(writes, heard=kept)
+            await self._files.write_all(writes, on_result=kept)
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete, then keep and tell that."""
@@ -107,7 +107,7 @@ class RecordedFiles(ReadsPass):
         except WorkspaceError as error:
             self._refused(path, error)
             raise
-        await self._record.finish(lambda: self._deleted(path, base))
+        await self._record.shielded(lambda: self._deleted(path, base))
 
     async def move(self, source: Path, target: Path) -> None:
         """Move, then keep and tell that."""
@@ -118,12 +118,12 @@ class RecordedFiles(ReadsPass):
         except WorkspaceError as error:
             self._refused(source, error)
             raise
-        await self._record.finish(lambda: self._moved(source, target, found))
+        await self._record.shielded(lambda: self._moved(source, target, found))
 
     async def found_again(self, path: Path) -> None:
         """Keep and tell that a file is there again which somebody else has just put there, byte for byte."""
         found = await self._files.read(path)
-        await self._record.finish(lambda: self._is_back(path, found))
+        await self._record.shielded(lambda: self._is_back(path, found))
 
     def _changing(self) -> AbstractContextManager[None]:
         author = self._author
@@ -138,7 +138,7 @@ class RecordedFiles(ReadsPass):
 
     # ------------------------------------------------------------------ what has happened
 
-    async def _written(self, written: Written, text: str, base: FileText | None) -> None:
+    async def _written(self, written: WriteResult, text: str, base: FileText | None) -> None:
         made = written.edited if written.edited is not None else text
         there = written.text if written.text is not None else text
         after = FileText(
@@ -165,8 +165,8 @@ class RecordedFiles(ReadsPass):
             )
         )
         if before is not None and before.text == made and not written.created:
-            _ = self._emit(applied)
-            self._record.tell(self._author.run)
+            _ = self._publish(applied)
+            self._record.publish_counts(self._author.run)
             return
         await self._keep(
             self._change(
@@ -181,16 +181,16 @@ class RecordedFiles(ReadsPass):
     async def _deleted(self, path: Path, base: FileText | FileBytes) -> None:
         change = self._change(path, before=await self._kept(base), after=None)
         text = base.text if isinstance(base, FileText) else None
-        told = self._applied(DocumentChange(path=path, status="applied", saved=True))
-        await self._keep(change, Texts(before=text, after=""), told)
+        applied = self._applied(DocumentChange(path=path, status="applied", saved=True))
+        await self._keep(change, Texts(before=text, after=""), applied)
 
     async def _is_back(self, path: Path, found: FileText | FileBytes) -> None:
         change = self._change(path, before=None, after=await keep(found, self._record.contents))
         text = found.text if isinstance(found, FileText) else None
-        told = self._applied(
+        applied = self._applied(
             DocumentChange(path=path, status="applied", saved=True, sha256=found.sha256)
         )
-        await self._keep(change, Texts(before="", after=text), told)
+        await self._keep(change, Texts(before="", after=text), applied)
 
     async def _moved(self, source: Path, target: Path, found: FileText | FileBytes | None) -> None:
         version = FileVersion(sha256="", content=None, size=0, is_text=False)
@@ -198,19 +198,19 @@ class RecordedFiles(ReadsPass):
             version = await keep(found, self._record.contents)
         text = found.text if isinstance(found, FileText) else None
         change = self._change(target, before=version, after=version)
-        told = self._applied(
+        applied = self._applied(
             DocumentChange(path=target, status="applied", saved=True, sha256=version.sha256 or None)
         )
         await self._keep(
-            replace(change, op="move", source=source), Texts(before=text, after=text), told
+            replace(change, op="move", source=source), Texts(before=text, after=text), applied
         )
 
     async def _kept(self, found: FileText | FileBytes) -> FileVersion:
         """Keep what a file held, unless that was done when the session changed it last."""
-        known = self._record.last(found.path)
-        if known is not None and known.sha256 == found.sha256 and known.content is not None:
+        last = self._record.last(found.path)
+        if last is not None and last.sha256 == found.sha256 and last.content is not None:
             is_dirty = isinstance(found, FileText) and found.dirty
-            return replace(known, saved=not is_dirty)
+            return replace(last, saved=not is_dirty)
         return await keep(found, self._record.contents)
 
     async def _keep(self, change: Change, texts: Texts, applied: Event) -> None:
@@ -218,7 +218,7 @@ class RecordedFiles(ReadsPass):
             change,
             texts,
             verdict=self._author.verdicts.get(change.path),
-            tell=lambda: self._emit(applied),
+            publish=lambda: self._publish(applied),
         )
 
     def _change(
@@ -259,7 +259,7 @@ class RecordedFiles(ReadsPass):
             case _:
                 kind, change = EditRejected, DocumentChange(path=path, status="failed", why=why)
         author = self._author
-        _ = self._emit(
+        _ = self._publish(
             kind(run=author.run, edit=author.edit, call=author.call, documents=(change,))
         )
 

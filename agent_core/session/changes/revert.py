@@ -6,36 +6,36 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
-from agent_core.changes import Contents, FileVersion
-from agent_core.changes.decisions import Verdict
-from agent_core.changes.history.hunk_tracker import FileNow
-from agent_core.changes.history.hunks import taken_back
-from agent_core.changes.ports.byte_files import RawFiles
+from agent_core.changes import BlobStore, FileVersion
+from agent_core.changes.decisions import HunkDecision
+from agent_core.changes.history.hunk_tracker import FileReview
+from agent_core.changes.history.hunks import revert_hunks
+from agent_core.changes.ports.byte_files import ByteFiles
 from agent_core.kernel.errors import StaleText, WorkspaceError
 from agent_core.kernel.shield import uncancelled
-from agent_core.session.changes.recorded_files import Author, RecordedFiles
-from agent_core.workspace import FileBytes, FileText, Write, Written
+from agent_core.session.changes.recorded_files import ChangeOrigin, RecordedFiles
+from agent_core.workspace import FileBytes, FileText, FileWrite, WriteResult
 from agent_core.workspace.files.text import encode_text
 
 TRIES: Final = 3
 """How often it is tried again when somebody changes the file meanwhile."""
 
-Look = Callable[[Path], Awaitable[FileText | FileBytes | None]]
-Rejection: TypeAlias = tuple[FileNow, Verdict]
+FileLookup = Callable[[Path], Awaitable[FileText | FileBytes | None]]
+Rejection: TypeAlias = tuple[FileReview, HunkDecision]
 """The present file, and the rejection to revert in it."""
 
 
-class TakingBack:
+class Reverter:
     """Writes files without rejected changes. Text that the user has typed stays."""
 
     def __init__(
         self,
-        files: Callable[[Author], RecordedFiles],
+        files: Callable[[ChangeOrigin], RecordedFiles],
         *,
-        at: Callable[[Path, str | None], Awaitable[FileNow | None]],
+        at: Callable[[Path, str | None], Awaitable[FileReview | None]],
         new_id: Callable[[], str],
-        raw: Callable[[], RawFiles | None],
-        contents: Contents,
+        raw: Callable[[], ByteFiles | None],
+        contents: BlobStore,
     ) -> None:
         """Create the writer.
 
@@ -52,42 +52,46 @@ class TakingBack:
         self._at = at
         self._new_id = new_id
 
-    async def take_all(self, rejections: Sequence[Rejection], look: Look) -> Sequence[str | None]:
+    async def revert_all(
+        self, rejections: Sequence[Rejection], look: FileLookup
+    ) -> Sequence[str | None]:
         """Revert hunks of several files, each once: open documents in one edit if possible, others as `take` does."""
         edit = self._new_id()
-        writes: dict[Path, Write] = {}
+        writes: dict[Path, FileWrite] = {}
         for now, verdict in rejections:
             if (write := await self._open_text(now, verdict, look)) is not None:
                 writes[now.path] = write
         ends: dict[Path, WorkspaceError | None] = {}
 
-        async def heard(one: Write, outcome: Written | WorkspaceError) -> None:
+        async def heard(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
             ends[one.path] = outcome if isinstance(outcome, WorkspaceError) else None
 
         if len(writes) > 1:
             verdicts = {now.path: replace(verdict, edit=edit) for now, verdict in rejections}
-            files = self._files(Author(edit=edit, by="reject", verdicts=verdicts))
-            await files.write_all(tuple(writes.values()), heard=heard)
+            files = self._files(ChangeOrigin(edit=edit, by="reject", verdicts=verdicts))
+            await files.write_all(tuple(writes.values()), on_result=heard)
         troubles: list[str | None] = []
         for now, verdict in rejections:
             end = ends.get(now.path)
             if now.path not in ends or isinstance(end, StaleText):
-                troubles.append(await self.take(now, verdict, look))
+                troubles.append(await self.revert(now, verdict, look))
             else:
                 troubles.append(None if end is None else str(end))
         return troubles
 
-    async def _open_text(self, now: FileNow, verdict: Verdict, look: Look) -> Write | None:
+    async def _open_text(
+        self, now: FileReview, verdict: HunkDecision, look: FileLookup
+    ) -> FileWrite | None:
         """Return the write that takes hunks out of an open document; None: it is none, or that is not all."""
         found = await look(now.path)
         if not isinstance(found, FileText) or found.source != "buffer" or found.text != now.text:
             return None
         if verdict.whole or not verdict.hunks:
             return None
-        text, _ = taken_back(found.text, now.hunks, verdict.hunks)
-        return Write(path=now.path, text=text, base=found)
+        text, _ = revert_hunks(found.text, now.hunks, verdict.hunks)
+        return FileWrite(path=now.path, text=text, base=found)
 
-    async def take(self, now: FileNow, verdict: Verdict, look: Look) -> str | None:
+    async def revert(self, now: FileReview, verdict: HunkDecision, look: FileLookup) -> str | None:
         """Revert hunks of a file, or its creation, move or deletion; return why that could not be done, or None."""
         verdict = replace(verdict, edit=self._new_id())
         trouble: str | None = None
@@ -108,12 +112,12 @@ class TakingBack:
         return trouble
 
     async def _taken(
-        self, now: FileNow, verdict: Verdict, found: FileText | FileBytes | None
+        self, now: FileReview, verdict: HunkDecision, found: FileText | FileBytes | None
     ) -> str | None:
         assert verdict.edit is not None  # noqa: S101 - given in `take`
         names = {now.path, now.origin or now.path}
         verdicts = dict.fromkeys(names, verdict)
-        files = self._files(Author(edit=verdict.edit, by="reject", verdicts=verdicts))
+        files = self._files(ChangeOrigin(edit=verdict.edit, by="reject", verdicts=verdicts))
         if found is None:
             return await self._brought_back(now, verdict, files)
         if isinstance(found, FileText) and now.text is not None and found.text != now.text:
@@ -124,7 +128,7 @@ class TakingBack:
                 await files.move(now.path, now.origin)
                 return None
             return f"{now.path} is no text that could be taken back piece by piece"
-        text, _ = taken_back(now.text, now.hunks, verdict.hunks)
+        text, _ = revert_hunks(now.text, now.hunks, verdict.hunks)
         if verdict.whole and now.op == "add" and not text:
             await files.delete(now.path, base=found)
             return None
@@ -135,7 +139,7 @@ class TakingBack:
         return None
 
     async def _brought_back(
-        self, now: FileNow, verdict: Verdict, files: RecordedFiles
+        self, now: FileReview, verdict: HunkDecision, files: RecordedFiles
     ) -> str | None:
         """Write a file again that the agent deleted."""
         first = now.first
@@ -145,12 +149,12 @@ class TakingBack:
             return await self._put_back(now, first, verdict, files)
         if now.text is None:
             return f"{now.path} is not there any more, and what it held was not kept"
-        text, _ = taken_back(now.text, now.hunks, verdict.hunks)
+        text, _ = revert_hunks(now.text, now.hunks, verdict.hunks)
         _ = await files.write(now.origin or now.path, text, base=None)
         return None
 
     async def _put_back(
-        self, now: FileNow, first: FileVersion, verdict: Verdict, files: RecordedFiles
+        self, now: FileReview, first: FileVersion, verdict: HunkDecision, files: RecordedFiles
     ) -> str | None:
         """Write a file again whose bytes are not those of its text in UTF-8."""
         raw, path = self._raw(), now.origin or now.path
@@ -158,12 +162,12 @@ class TakingBack:
         if raw is None or data is None:
             return f"{now.path} is not there any more, and what it held was not kept"
         if first.is_text and now.text is not None:
-            text, _ = taken_back(now.text, now.hunks, verdict.hunks)
+            text, _ = revert_hunks(now.text, now.hunks, verdict.hunks)
             data = encode_text(text, encoding=first.encoding, bom=first.bom)
         await uncancelled(_put_and_tell(raw, path, data, files))
         return None
 
 
-async def _put_and_tell(raw: RawFiles, path: Path, data: bytes, files: RecordedFiles) -> None:
+async def _put_and_tell(raw: ByteFiles, path: Path, data: bytes, files: RecordedFiles) -> None:
     await raw.put_bytes(path, data, base=None)
     await files.found_again(path)

@@ -9,29 +9,29 @@ import msgspec
 from anyio import Lock
 from msgspec import Struct
 
-from agent_core.changes.decisions import Action, Judge, Queued, Verdict
-from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.decisions import HunkAction, HunkDecider, HunkDecision, QueuedRejection
+from agent_core.changes.history.hunk_tracker import FileReview
 from agent_core.changes.history.hunks import Hunk
 from agent_core.events import DocumentChange, EditRejected, Event
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import UsageError, WorkspaceError
 from agent_core.kernel.values import Value
 from agent_core.session.changes.record import ChangeRecord
-from agent_core.session.changes.revert import TakingBack
+from agent_core.session.changes.revert import Reverter
 from agent_core.session.changes.review_queue import QueuedRejections
 from agent_core.workspace import FileBytes, Files, FileText
 
 MOST_NOTE_BYTES: Final = 16_384
 MOST_WISHES: Final = 1_000
 
-Status: TypeAlias = Literal["done", "conflict", "gone"]
+ReviewStatus: TypeAlias = Literal["done", "conflict", "gone"]
 """`conflict`: another client decided, or the text was changed. `gone`: the hunk does not exist any more."""
 
 
-class Wish(Value, frozen=True, kw_only=True):
+class ReviewRequest(Value, frozen=True, kw_only=True):
     """Requested decision of the user on a hunk, a whole file, or a change set; exactly one of the three is set."""
 
-    action: Action
+    action: HunkAction
     hunk: str | None = None
     file: Path | None = None
     change_set: str | None = None
@@ -42,58 +42,58 @@ class Wish(Value, frozen=True, kw_only=True):
         return self.hunk or self.change_set or str(self.file)
 
 
-class Outcome(Value, frozen=True, kw_only=True):
+class ReviewResult(Value, frozen=True, kw_only=True):
     """Result of a wish."""
 
-    wish: Wish
-    status: Status
+    request: ReviewRequest
+    status: ReviewStatus
     why: str | None = None
 
 
-class Rejected(Value, frozen=True, kw_only=True):
+class RejectedChange(Value, frozen=True, kw_only=True):
     """Something that was taken back."""
 
-    file: FileNow
+    file: FileReview
     """As it was before."""
     hunks: tuple[Hunk, ...]
     whole: bool
 
 
-Sets: TypeAlias = Callable[[str], Callable[[FileNow], FileNow | None] | None]
-Waits: TypeAlias = Callable[[Path], Callable[[], Awaitable[object]] | None]
+ChangeSetLookup: TypeAlias = Callable[[str], Callable[[FileReview], FileReview | None] | None]
+WaitLookup: TypeAlias = Callable[[Path], Callable[[], Awaitable[object]] | None]
 
 
-class _Round(Struct, kw_only=True):
+class _Batch(Struct, kw_only=True):
     """Wishes of one request, and their results so far."""
 
-    wishes: Sequence[Wish]
+    wishes: Sequence[ReviewRequest]
     note: str | None
-    outcomes: dict[int, Outcome] = msgspec.field(default_factory=dict)
-    rejected: list[Rejected] = msgspec.field(default_factory=list)
+    outcomes: dict[int, ReviewResult] = msgspec.field(default_factory=dict)
+    rejected: list[RejectedChange] = msgspec.field(default_factory=list)
 
-    def answer(self, numbers: Iterable[int], status: Status, why: str | None) -> None:
+    def answer(self, numbers: Iterable[int], status: ReviewStatus, why: str | None) -> None:
         """Note what became of wishes; of several hunks the worst counts."""
         for at in numbers:
-            known = self.outcomes.get(at)
-            if known is None or _WORSE[status] > _WORSE[known.status]:
-                self.outcomes[at] = Outcome(wish=self.wishes[at], status=status, why=why)
+            previous = self.outcomes.get(at)
+            if previous is None or _WORSE[status] > _WORSE[previous.status]:
+                self.outcomes[at] = ReviewResult(request=self.wishes[at], status=status, why=why)
 
-    def worst(self, job: "_Job") -> Status:
+    def worst(self, job: "_FileTask") -> ReviewStatus:
         """Return what became of a file, all in all."""
         numbers = {at for own in job.hunks.values() for at in own} | set(job.whole)
         found = {self.outcomes[at].status for at in numbers if at in self.outcomes}
         return "conflict" if "conflict" in found else "done" if found == {"done"} else "gone"
 
-    def give_up(self, job: "_Job", status: Status, why: str) -> None:
+    def give_up(self, job: "_FileTask", status: ReviewStatus, why: str) -> None:
         """Answer what was not answered yet."""
         numbers = {at for own in job.hunks.values() for at in own} | set(job.whole)
         self.answer(numbers - self.outcomes.keys(), status, why)
 
 
-_WORSE: Final[Mapping[Status, int]] = {"done": 0, "gone": 1, "conflict": 2}
+_WORSE: Final[Mapping[ReviewStatus, int]] = {"done": 0, "gone": 1, "conflict": 2}
 
 
-class _Job(Struct, kw_only=True):
+class _FileTask(Struct, kw_only=True):
     """Work on one file."""
 
     path: Path
@@ -103,17 +103,17 @@ class _Job(Struct, kw_only=True):
     """Numbers of the wishes that are about the whole file."""
 
 
-class _Due(Struct, kw_only=True):
+class _Resolved(Struct, kw_only=True):
     """A file of which something is to be judged, as it is at that moment."""
 
-    job: _Job
-    now: FileNow
-    verdict: Verdict | None
+    job: _FileTask
+    now: FileReview
+    verdict: HunkDecision | None
     """None: nothing of it is left to be judged."""
     trouble: str | None = None
     """Why it could not be done."""
 
-    def answer(self, action: Action, round_: _Round) -> None:
+    def answer(self, action: HunkAction, round_: _Batch) -> None:
         """Report what became of the wishes."""
         ids, whole = (self.verdict.hunks, self.verdict.whole) if self.verdict else ((), False)
         states = {one.id: one.state for one in self.now.hunks}
@@ -128,7 +128,7 @@ class _Due(Struct, kw_only=True):
             round_.answer(self.job.whole, status, self.trouble)
 
 
-class Review:
+class ChangeReviewer:
     """Reviewer of changes: carries out people's decisions, one after the other."""
 
     def __init__(
@@ -136,36 +136,36 @@ class Review:
         record: ChangeRecord,
         files: Callable[[], Files],
         *,
-        back: TakingBack,
+        reverter: Reverter,
         queue: QueuedRejections,
         clock: Clock,
-        say: Callable[[Event], object],
+        publish: Callable[[Event], object],
         checkpoint: Callable[[], Awaitable[object]],
-        tell_model: Callable[[Sequence[Rejected], str | None], Awaitable[None]],
+        tell_model: Callable[[Sequence[RejectedChange], str | None], Awaitable[None]],
     ) -> None:
         """Begin.
 
         Args:
             record: Keeps what is decided.
             files: Those of the workspace, as they are now.
-            back: Takes hunks back.
+            reverter: Takes hunks back.
             queue: Keeps what must wait.
             clock: For the time of verdicts.
-            say: Tells events.
+            publish: Tells events.
             checkpoint: Makes the checkpoint that takes a rejection back; awaited before something is taken out.
             tell_model: Lays words for the model aside.
         """
         self._record = record
         self._files = files
-        self._back = back
+        self._reverter = reverter
         self._clock = clock
-        self._say = say
+        self._publish = publish
         self._checkpoint = checkpoint
         self._tell_model = tell_model
         self._turn = Lock()
         self._queue = queue
 
-    async def now(self, path: Path) -> FileNow | None:
+    async def now(self, path: Path) -> FileReview | None:
         """Return a changed file as it is at this moment, in its editor or on the disk; None: the session never changed it."""
         found = await self.look(path)
         text = found.text if isinstance(found, FileText) else None
@@ -179,19 +179,19 @@ class Review:
             # Nothing there, a folder, or the system says no: in any case nothing of the file's text is.
             return None
 
-    async def all(self) -> tuple[FileNow, ...]:
+    async def all(self) -> tuple[FileReview, ...]:
         """Return all changed files as they are at this moment."""
         found = [await self.now(file.path) for file in await self._record.files()]
         return tuple(one for one in found if one is not None)
 
     async def decide(
         self,
-        wishes: Sequence[Wish],
+        wishes: Sequence[ReviewRequest],
         *,
         note: str | None,
-        sets: Sets,
-        waits: Waits,
-    ) -> tuple[Outcome, ...]:
+        sets: ChangeSetLookup,
+        waits: WaitLookup,
+    ) -> tuple[ReviewResult, ...]:
         """Do what people want, as far as it can be done.
 
         Args:
@@ -200,10 +200,10 @@ class Review:
             sets: Gives, for the id of a change set, what of a file belongs to it; None: there is no such set.
             waits: Gives what to wait for before something is taken out of a file; None: nothing.
         """
-        round_ = _Round(wishes=wishes, note=note)
-        later: list[tuple[Callable[[], Awaitable[object]], _Job]] = []
+        round_ = _Batch(wishes=wishes, note=note)
+        later: list[tuple[Callable[[], Awaitable[object]], _FileTask]] = []
         for action, jobs in groupby(await self._jobs(round_, sets), _action_of):
-            at_once: list[_Job] = []
+            at_once: list[_FileTask] = []
             for _, job in jobs:
                 wait = waits(job.path) if action == "reject" else None
                 if wait is None:
@@ -220,39 +220,41 @@ class Review:
             await self._tell_model(round_.rejected, note)
         return tuple(round_.outcomes[at] for at in range(len(wishes)))
 
-    async def accept(self, path: Path, ids: Iterable[str], *, whole: bool, by: Judge) -> None:
+    async def accept(self, path: Path, ids: Iterable[str], *, whole: bool, by: HunkDecider) -> None:
         """Write down that hunks of a file are accepted."""
         await self._record.judge(self._verdict(path, "accept", tuple(ids), whole=whole, by=by))
 
-    async def take_up(self) -> Sequence[tuple[Queued, Outcome]]:
+    async def take_up(self) -> Sequence[tuple[QueuedRejection, ReviewResult]]:
         """Do the rejections that waited for the end of a run when a process died; says what became of each."""
-        ends: list[tuple[Queued, Outcome]] = []
+        ends: list[tuple[QueuedRejection, ReviewResult]] = []
         for queued in self._queue.take_left():
-            wish = Wish(action="reject", file=queued.path)
-            round_ = _Round(wishes=(wish,), note=queued.note)
+            wish = ReviewRequest(action="reject", file=queued.path)
+            round_ = _Batch(wishes=(wish,), note=queued.note)
             hunks = {one: [0] for one in queued.hunks}
-            job = _Job(path=queued.path, hunks=hunks, whole=[0] * queued.whole)
+            job = _FileTask(path=queued.path, hunks=hunks, whole=[0] * queued.whole)
             await self._do("reject", [job], round_)
             if round_.rejected:
                 await self._tell_model(round_.rejected, queued.note)
-            outcome = round_.outcomes.get(0, Outcome(wish=wish, status="gone"))
+            outcome = round_.outcomes.get(0, ReviewResult(request=wish, status="gone"))
             await self._queue.settle(queued, outcome.status)
             ends.append((queued, outcome))
         return ends
 
     # ------------------------------------------------------------------ which hunks are meant
 
-    async def _jobs(self, round_: _Round, sets: Sets) -> list[tuple[Action, _Job]]:
+    async def _jobs(
+        self, round_: _Batch, sets: ChangeSetLookup
+    ) -> list[tuple[HunkAction, _FileTask]]:
         """Return the work to do, by action and file; answer a target that is unknown at once."""
         files = await self._record.files()
-        jobs: dict[tuple[Action, Path], _Job] = {}
+        jobs: dict[tuple[HunkAction, Path], _FileTask] = {}
         for at, wish in enumerate(round_.wishes):
             choose = sets(wish.change_set) if wish.change_set is not None else None
             found = [
                 (file, ids) for file in files if (ids := _chosen(wish, file, choose)) is not None
             ]
             for file, ids in found:
-                job = jobs.setdefault((wish.action, file.path), _Job(path=file.path))
+                job = jobs.setdefault((wish.action, file.path), _FileTask(path=file.path))
                 for one in ids:
                     job.hunks.setdefault(one, []).append(at)
                 if wish.hunk is None:
@@ -265,7 +267,7 @@ class Review:
     # ------------------------------------------------------------------ doing it
 
     async def _do_later(
-        self, later: Sequence[tuple[Callable[[], Awaitable[object]], _Job]], round_: _Round
+        self, later: Sequence[tuple[Callable[[], Awaitable[object]], _FileTask]], round_: _Batch
     ) -> None:
         """Do what must wait; written down before, for whoever asked may be gone by then, and so may this process."""
         queued = [
@@ -277,7 +279,7 @@ class Review:
             await self._do("reject", [job], round_)
             await self._queue.settle(one, round_.worst(job))
 
-    async def _do(self, action: Action, jobs: Sequence[_Job], round_: _Round) -> None:
+    async def _do(self, action: HunkAction, jobs: Sequence[_FileTask], round_: _Batch) -> None:
         async with self._turn:
             due = [one for job in jobs if (one := await self._due(action, job, round_)) is not None]
             if action == "reject":
@@ -289,7 +291,7 @@ class Review:
         for one in due:
             one.answer(action, round_)
 
-    async def _due(self, action: Action, job: _Job, round_: _Round) -> _Due | None:
+    async def _due(self, action: HunkAction, job: _FileTask, round_: _Batch) -> _Resolved | None:
         """Return what a file is at this moment, and what of it is to be judged."""
         now = await self.now(job.path)
         if now is None:
@@ -298,34 +300,34 @@ class Review:
         ids = tuple(one.id for one in now.hunks if one.id in job.hunks and one.is_pending)
         whole = _whole(now, ids, is_named=bool(job.whole))
         if not ids and not whole:
-            return _Due(job=job, now=now, verdict=None)
+            return _Resolved(job=job, now=now, verdict=None)
         verdict = self._verdict(job.path, action, ids, whole=whole, note=round_.note)
-        return _Due(job=job, now=now, verdict=verdict)
+        return _Resolved(job=job, now=now, verdict=verdict)
 
-    async def _reject(self, due: Sequence[_Due], round_: _Round) -> None:
+    async def _reject(self, due: Sequence[_Resolved], round_: _Batch) -> None:
         rejections = [(one.now, one.verdict) for one in due if one.verdict is not None]
         if not rejections:
             return
         _ = await self._checkpoint()
-        troubles = await self._back.take_all(rejections, self.look)
+        troubles = await self._reverter.revert_all(rejections, self.look)
         for one, (now, verdict), trouble in zip(due, rejections, troubles, strict=True):
             one.trouble = trouble
             if trouble is None:
                 hunks = tuple(hunk for hunk in now.hunks if hunk.id in verdict.hunks)
-                round_.rejected.append(Rejected(file=now, hunks=hunks, whole=verdict.whole))
-                self._say_rejected(now, hunks)
+                round_.rejected.append(RejectedChange(file=now, hunks=hunks, whole=verdict.whole))
+                self._publish_rejected(now, hunks)
 
     def _verdict(
         self,
         path: Path,
-        action: Action,
+        action: HunkAction,
         hunks: tuple[str, ...],
         *,
         whole: bool,
-        by: Judge = "user",
+        by: HunkDecider = "user",
         note: str | None = None,
-    ) -> Verdict:
-        return Verdict(
+    ) -> HunkDecision:
+        return HunkDecision(
             path=path,
             action=action,
             hunks=hunks,
@@ -335,7 +337,7 @@ class Review:
             at_ms=self._clock.now_ms(),
         )
 
-    def _say_rejected(self, file: FileNow, hunks: Sequence[Hunk]) -> None:
+    def _publish_rejected(self, file: FileReview, hunks: Sequence[Hunk]) -> None:
         """Publish, for each edit, which of its hunks were rejected."""
         edits: dict[str, list[Hunk]] = {}
         for one in hunks:
@@ -350,10 +352,12 @@ class Review:
                 why="the user rejected it",
             )
             call = own[0].maker.call if own else file.maker and file.maker.call
-            _ = self._say(EditRejected(run=None, edit=edit, call=call or None, documents=(change,)))
+            _ = self._publish(
+                EditRejected(run=None, edit=edit, call=call or None, documents=(change,))
+            )
 
 
-def check_wishes(wishes: Sequence[Wish], note: str | None) -> None:
+def check_requests(wishes: Sequence[ReviewRequest], note: str | None) -> None:
     """Check that decisions fit the limits.
 
     Raises:
@@ -367,12 +371,12 @@ def check_wishes(wishes: Sequence[Wish], note: str | None) -> None:
         raise UsageError(message)
 
 
-def _action_of(job: tuple[Action, _Job]) -> Action:
+def _action_of(job: tuple[HunkAction, _FileTask]) -> HunkAction:
     return job[0]
 
 
 def _chosen(
-    wish: Wish, file: FileNow, choose: Callable[[FileNow], FileNow | None] | None
+    wish: ReviewRequest, file: FileReview, choose: Callable[[FileReview], FileReview | None] | None
 ) -> Sequence[str] | None:
     """Return the hunks of a file that a wish is about; None: it is about another."""
     if wish.hunk is not None:
@@ -383,7 +387,7 @@ def _chosen(
     return None if part is None else [one.id for one in part.hunks if one.is_pending]
 
 
-def _whole(now: FileNow, ids: Sequence[str], *, is_named: bool) -> bool:
+def _whole(now: FileReview, ids: Sequence[str], *, is_named: bool) -> bool:
     """Return whether the file itself is meant: by name, or because it came or went with these hunks and nothing else."""
     is_left = any(one.id not in ids and one.state != "rejected" for one in now.hunks)
     if now.whole != "pending" or is_left:
@@ -391,7 +395,9 @@ def _whole(now: FileNow, ids: Sequence[str], *, is_named: bool) -> bool:
     return is_named or (bool(ids) and now.op in {"add", "delete"})
 
 
-def _status(action: Action, state: str | None, *, done: bool, trouble: str | None) -> Status:
+def _status(
+    action: HunkAction, state: str | None, *, done: bool, trouble: str | None
+) -> ReviewStatus:
     if done:
         return "done" if trouble is None else "conflict"
     if state in {None, "orphaned"}:

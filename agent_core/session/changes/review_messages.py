@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunk_tracker import FileReview
 from agent_core.changes.history.hunks import Hunk
 from agent_core.changes.values import Op
-from agent_core.session.changes.review import Rejected
+from agent_core.session.changes.review import RejectedChange
 from agent_core.workspace.diff.minimal_edits import line_number0
 
 CUSTOM_TYPE: Final = "tiller.review"
@@ -15,28 +15,28 @@ SHOWN_CHARS: Final = 2_000
 SHOWN_HUNKS: Final = 20
 
 
-def review_words(rejected: Sequence[Rejected], note: str | None) -> str:
+def rejection_message(rejected: Sequence[RejectedChange], note: str | None) -> str:
     """Return what was rejected, and what the user said to it."""
     if not rejected:
         return f"The user looked at your changes and notes: {note}"
-    told: list[str] = [
+    lines: list[str] = [
         "The user rejected some of your changes. They were taken out of the files again; do not make them again unasked."
     ]
     left = SHOWN_CHARS
     places = [(one, hunk) for one in rejected for hunk in one.hunks or (None,)]
     for one, hunk in places[:SHOWN_HUNKS]:
-        words = _place(one, hunk)
+        location = _place(one, hunk)
         shown = "" if hunk is None or left <= 0 else _rows(hunk, left)
         left -= len(shown)
-        told.append(f"{words}{shown}")
+        lines.append(f"{location}{shown}")
     if len(places) > SHOWN_HUNKS:
-        told.append(f"- and {len(places) - SHOWN_HUNKS} more")
+        lines.append(f"- and {len(places) - SHOWN_HUNKS} more")
     if note:
-        told.append(f"The user's note: {note}")
-    return "\n".join(told)
+        lines.append(f"The user's note: {note}")
+    return "\n".join(lines)
 
 
-def _place(one: Rejected, hunk: Hunk | None) -> str:
+def _place(one: RejectedChange, hunk: Hunk | None) -> str:
     file = one.file
     if one.whole:
         return f"- {file.path}: {_WHOLE[file.op]}"
@@ -45,7 +45,7 @@ def _place(one: Rejected, hunk: Hunk | None) -> str:
     return f"- {file.path}, line {_line(file, hunk)}"
 
 
-def _line(file: FileNow, hunk: Hunk) -> int:
+def _line(file: FileReview, hunk: Hunk) -> int:
     return line_number0(file.text or "", hunk.start) + 1
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from agent_core.changes.decisions import Queued, encode_queued, encode_settled, queued_in
+from agent_core.changes.decisions import QueuedRejection, encode_queued, encode_settled, queued_in
 from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
 from agent_core.session.history.entries import REVIEW, review_entry
@@ -29,16 +29,16 @@ class QueuedRejections:
         said = [one for one in entries if isinstance(one, CustomEntry)]
         self._left = queued_in(as_object(one.data) for one in said if one.custom_type == REVIEW)
 
-    def take_left(self) -> Sequence[Queued]:
+    def take_left(self) -> Sequence[QueuedRejection]:
         """Return the rejections that an earlier process has left, once: the caller does and settles them."""
         left, self._left = self._left, {}
         return tuple(left.values())
 
     async def put(
         self, path: Path, hunks: Iterable[str], *, whole: bool, note: str | None
-    ) -> Queued:
+    ) -> QueuedRejection:
         """Keep one before it is waited for."""
-        queued = Queued(
+        queued = QueuedRejection(
             id=self._new_id(),
             path=path,
             hunks=tuple(hunks),
@@ -49,6 +49,6 @@ class QueuedRejections:
         _ = await self._recorder.keep(review_entry(encode_queued(queued)))
         return queued
 
-    async def settle(self, queued: Queued, status: str) -> None:
+    async def settle(self, queued: QueuedRejection, status: str) -> None:
         """Keep what became of one; it waits no more."""
         _ = await self._recorder.keep(review_entry(encode_settled(queued, status)))

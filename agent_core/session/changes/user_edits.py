@@ -4,23 +4,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from agent_core.changes import Doer
+from agent_core.changes import ChangeSource
 from agent_core.events import DocumentChange, EditApplied, EditSaved, EditUndone, Event
 from agent_core.kernel import RunId
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Text
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.workspace.files.edit_origin import EditOrigin
 
 CUSTOM_TYPE: Final = "tiller.edit"
 
-Fate: TypeAlias = Literal["undone", "redone", "saved"]
+UserEditKind: TypeAlias = Literal["undone", "redone", "saved"]
 
 
 class UserEdit(Value, frozen=True, kw_only=True):
     """User's action on one edit in one document."""
 
-    fate: Fate
+    fate: UserEditKind
     path: Path
     """Absolute and resolved."""
     origin: EditOrigin
@@ -34,7 +34,7 @@ class UserEdit(Value, frozen=True, kw_only=True):
 class UserEdits:
     """Handler of the users' own edits that editors report."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._parts = parts
 
     async def take(self, edit: UserEdit) -> None:
@@ -43,31 +43,33 @@ class UserEdits:
         Raises:
             StorageError: The message for the model could not be stored; the event was published.
         """
-        by = self._parts.changes.log.doer_of(edit.origin.edit)
-        self._parts.voice.say(_event(edit, by, run=self._run_of(edit)))
-        words = _words(edit, by)
-        if words is None:
+        by = self._parts.changes.log.source_of(edit.origin.edit)
+        self._parts.publisher.publish(_event(edit, by, run=self._run_of(edit)))
+        text = _model_text(edit, by)
+        if text is None:
             return
         # Its hunks wait no more, or wait again.
         _ = await self._parts.review.now(edit.path)
         message = CustomMessage(
             custom_type=CUSTOM_TYPE,
-            content=(Text(text=words),),
+            content=(Text(text=text),),
             # The event has told people already.
             display=False,
             details={"edit": edit.origin.edit, "path": str(edit.path), "fate": edit.fate},
             at_ms=self._parts.clock.now_ms(),
         )
-        await self._parts.aside.accept(message, until="prompt")
+        await self._parts.deferred.accept(message, flush_at="prompt")
 
     def _run_of(self, edit: UserEdit) -> RunId | None:
         """Return the run of an edit while it goes on: nothing of a run follows its end."""
         return (
-            edit.origin.run if edit.origin.run == self._parts.voice.picture.activity.run else None
+            edit.origin.run
+            if edit.origin.run == self._parts.publisher.picture.activity.run
+            else None
         )
 
 
-def _event(edit: UserEdit, by: Doer, *, run: RunId | None) -> Event:
+def _event(edit: UserEdit, by: ChangeSource, *, run: RunId | None) -> Event:
     kinds = {"undone": EditUndone, "redone": EditApplied, "saved": EditSaved}
     change = DocumentChange(
         path=edit.path,
@@ -82,13 +84,13 @@ def _event(edit: UserEdit, by: Doer, *, run: RunId | None) -> Event:
     )
 
 
-def _words(edit: UserEdit, by: Doer) -> str | None:
-    words = _WORDS.get((by, edit.fate))
-    return None if words is None else words.format(path=edit.path)
+def _model_text(edit: UserEdit, by: ChangeSource) -> str | None:
+    template = _MODEL_TEXTS.get((by, edit.fate))
+    return None if template is None else template.format(path=edit.path)
 
 
 _REDONE: Final = "the user did it again in the editor"
-_WHY: Final[Mapping[tuple[Doer, Fate], str]] = {
+_WHY: Final[Mapping[tuple[ChangeSource, UserEditKind], str]] = {
     ("tool", "redone"): _REDONE,
     ("process", "redone"): _REDONE,
     ("reject", "undone"): "the rejection was undone in the editor",
@@ -100,7 +102,7 @@ _EDIT_UNDONE: Final = "The user undid your edit of {path} in the editor: its cha
 _EDIT_REDONE: Final = (
     "The user brought your edit of {path} back, which they had undone: its changes are in the text."
 )
-_WORDS: Final[Mapping[tuple[Doer, Fate], str]] = {
+_MODEL_TEXTS: Final[Mapping[tuple[ChangeSource, UserEditKind], str]] = {
     ("tool", "undone"): _EDIT_UNDONE,
     ("tool", "redone"): _EDIT_REDONE,
     ("process", "undone"): _EDIT_UNDONE,

@@ -7,18 +7,18 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.changes import ChangeLog
-from agent_core.changes.change_set import ChangeSet, Extent, change_set
+from agent_core.changes.change_set import ChangeRange, ChangeSet, change_set
 from agent_core.changes.commit_check import committed
-from agent_core.changes.decisions import Queued
+from agent_core.changes.decisions import QueuedRejection
 from agent_core.changes.diff.patch import file_patch, git_patch
-from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunk_tracker import FileReview
 from agent_core.events import ChangeCounts, Notice
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import CheckpointUnknown
-from agent_core.session.changes.proposals import Applied, apply_again
-from agent_core.session.changes.review import Outcome, Wish, check_wishes
-from agent_core.session.context import Parts
-from agent_core.session.runs.slot import Runs
+from agent_core.session.changes.proposals import ApplyResult, apply_again
+from agent_core.session.changes.review import ReviewRequest, ReviewResult, check_requests
+from agent_core.session.context import SessionContext
+from agent_core.session.runs.slot import ActivitySlot
 from agent_core.workspace import FileText
 from agent_core.workspace.files.text import encode_text
 
@@ -26,7 +26,7 @@ from agent_core.workspace.files.text import encode_text
 class ChangesView:
     """View of the changes of a session, and of the user's decisions about them."""
 
-    def __init__(self, parts: Parts, runs: Runs) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
         self._parts = parts
         self._runs = runs
 
@@ -59,7 +59,7 @@ class ChangesView:
         extent = self._extent(run=run, since=None)
         return change_set(extent, await self._files(extent), self.log.all)
 
-    async def at(self, path: Path, text: str | None = None) -> FileNow | None:
+    async def at(self, path: Path, text: str | None = None) -> FileReview | None:
         """Return one changed file in its present state; None: the session never changed it.
 
         The pending counts are updated, and published when they differ.
@@ -73,8 +73,8 @@ class ChangesView:
         return await self._parts.changes.at(path, text, is_there=True)
 
     async def resolve(
-        self, wishes: Sequence[Wish], *, note: str | None = None
-    ) -> tuple[Outcome, ...]:
+        self, wishes: Sequence[ReviewRequest], *, note: str | None = None
+    ) -> tuple[ReviewResult, ...]:
         """Accept or reject changes; rejections of changes of the active run are done at its end.
 
         The model receives rejections and the note at its next run. Cancellation of the caller does not stop the work.
@@ -82,21 +82,23 @@ class ChangesView:
         Raises:
             UsageError: The note is too long, or there are too many wishes; nothing changed.
         """
-        check_wishes(wishes, note)
+        check_requests(wishes, note)
         decide = partial(
             self._parts.review.decide, wishes, note=note, sets=self._set, waits=self._waits
         )
-        return await self._parts.recorder.steps.begin(decide)
+        return await self._parts.recorder.background.run(decide)
 
     async def take_up(self) -> None:
         """Do the rejections that waited for the end of a run when a process died, and say what became of them.
 
         To be called once those are there who have files of the workspace open.
         """
-        for queued, outcome in await self._parts.recorder.steps.begin(self._parts.review.take_up):
-            self._parts.voice.say(_taken_up(queued, outcome))
+        for queued, outcome in await self._parts.recorder.background.run(
+            self._parts.review.take_up
+        ):
+            self._parts.publisher.publish(_taken_up(queued, outcome))
 
-    async def apply(self, path: Path, *, before: str, after: str) -> Applied:
+    async def apply(self, path: Path, *, before: str, after: str) -> ApplyResult:
         """Apply an edit that could not be applied when the agent made it: it is merged into the present file.
 
         Cancellation of the caller does not stop the work.
@@ -110,7 +112,7 @@ class ChangesView:
             WorkspaceError: The file cannot be written; it is as it was.
         """
         applying = partial(apply_again, self._parts, path, before=before, after=after)
-        return await self._parts.recorder.steps.begin(applying)
+        return await self._parts.recorder.background.run(applying)
 
     async def patch(self, *, run: RunId | None = None, since: str | None = None) -> str:
         """Return a patch for git of what was changed and still stands.
@@ -128,21 +130,21 @@ class ChangesView:
         """Name what commands of this session changed and no restore brings back, in a sentence; None: there is nothing."""
         return self._parts.changes.lost(None, self._parts.place.workspace.root)
 
-    def _extent(self, *, run: RunId | None, since: str | None) -> Extent:
+    def _extent(self, *, run: RunId | None, since: str | None) -> ChangeRange:
         checkpoints = self._parts.checkpoints
         if since is not None:
             found = checkpoints.get(since)
-            return Extent(id=since, base=since, first=found.changes, run=run)
+            return ChangeRange(id=since, base=since, first=found.changes, run=run)
         if run is None:
             session = str(self._parts.session)
             base = checkpoints.all[0].id if checkpoints.all else session
-            return Extent(id=session, base=base)
+            return ChangeRange(id=session, base=base)
         base = next((one.id for one in checkpoints.all if one.run == run), str(run))
-        return Extent(id=str(run), base=base, run=run)
+        return ChangeRange(id=str(run), base=base, run=run)
 
-    async def _files(self, extent: Extent) -> tuple[FileNow, ...]:
+    async def _files(self, extent: ChangeRange) -> tuple[FileReview, ...]:
         """Return the files of an extent as they are now; those that it does not touch are not looked at."""
-        found: list[FileNow] = []
+        found: list[FileReview] = []
         for file in await self._parts.changes.files():
             if any(extent.has(run, index) for run, index in file.runs):
                 now = await self._parts.review.now(file.path)
@@ -151,9 +153,9 @@ class ChangesView:
 
     # ------------------------------------------------------------------ resolving
 
-    def _set(self, name: str) -> Callable[[FileNow], FileNow | None] | None:
+    def _set(self, name: str) -> Callable[[FileReview], FileReview | None] | None:
         """Return what of a file belongs to a change set, by its id: of a run, a checkpoint or the session."""
-        extent: Extent | None = None
+        extent: ChangeRange | None = None
         if name == self._parts.session:
             extent = self._extent(run=None, since=None)
         elif any(one.run == name for one in self.log.all):
@@ -175,7 +177,7 @@ class ChangesView:
 
     # ------------------------------------------------------------------ git
 
-    async def _see_commits(self, files: Sequence[FileNow]) -> None:
+    async def _see_commits(self, files: Sequence[FileReview]) -> None:
         """Accept what was committed as it is now."""
         parts = self._parts
         waiting = {
@@ -202,18 +204,18 @@ class ChangesView:
             ids = [one.id for one in waiting[path].hunks if one.is_pending]
             await parts.review.accept(path, ids, whole=True, by="git")
 
-    def _first_ms(self, file: FileNow) -> int:
+    def _first_ms(self, file: FileReview) -> int:
         log = self.log.all
         indices = [one.maker.index for one in file.hunks if one.is_pending]
         return log[max(indices) if indices else file.runs[-1][1]].at_ms
 
 
-def _part(extent: Extent, log: ChangeLog, file: FileNow) -> FileNow | None:
+def _part(extent: ChangeRange, log: ChangeLog, file: FileReview) -> FileReview | None:
     found = change_set(extent, (file,), log.all).files
     return found[0] if found else None
 
 
-def _taken_up(queued: Queued, outcome: Outcome) -> Notice:
+def _taken_up(queued: QueuedRejection, outcome: ReviewResult) -> Notice:
     said = f"You rejected changes of {queued.path.name} during a run, and the process ended before the run did."
     if outcome.status == "done":
         return Notice(level="info", text=f"{said} They are taken back now.")

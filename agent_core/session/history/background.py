@@ -26,7 +26,7 @@ class _Outcome(Struct, Generic[T]):
     is_awaited: bool = True
 
 
-class Steps:
+class Background:
     """Runner of short steps in the session's own task group.
 
     A request that is cancelled, or whose connection is lost, ends its task at once, whatever shields that task; a step
@@ -37,7 +37,7 @@ class Steps:
         self.group: TaskGroup | None = None
         """The session's; None: before it is open, when steps are taken in the caller's task."""
 
-    async def finish(
+    async def shielded(
         self,
         step: Callable[[], Awaitable[T]],
         *,
@@ -72,7 +72,7 @@ class Steps:
         then()
         return outcome.given[0]
 
-    async def begin(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something that may take long, and go on with it when the caller is cancelled; it ends with the session.
 
         Raises:

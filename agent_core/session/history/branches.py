@@ -10,7 +10,7 @@ from agent_core.compaction.branch_summary import (
     branch_prompt,
     branch_summary,
 )
-from agent_core.compaction.compactor import Scribe
+from agent_core.compaction.compactor import Summariser
 from agent_core.events import (
     EntryLabelled,
     LeafMoved,
@@ -27,31 +27,31 @@ from agent_core.kernel.shield import uncancelled
 from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage, text_of
 from agent_core.providers.messages.thinking_level import LEVELS
-from agent_core.session.context import Parts
-from agent_core.session.history.compaction_events import AskedAgain, counted
+from agent_core.session.context import SessionContext
+from agent_core.session.history.compaction_events import SummaryRetry, tracked_spending
 from agent_core.session.history.entries import (
     LEAF,
-    Draft,
+    EntryFactory,
     branch_summary_entry,
     label_before_entry,
     label_entry,
     leaf_entry,
     name_entry,
 )
-from agent_core.session.history.fork import labels_of, offspring_entries
+from agent_core.session.history.fork import fork_entries, labels_of
 from agent_core.session.history.tree_hooks import (
-    Move,
     SummaryWish,
-    asked_to_move,
+    TreeMove,
+    ask_navigation_hooks,
+    branch_left,
     check_fork,
-    left_behind,
-    tell_fork,
-    tell_move,
+    notify_fork,
+    notify_move,
 )
 from agent_core.session.history.tree_nodes import kind_of, role_of, shown_from
-from agent_core.session.model_hooks import Chosen
-from agent_core.session.runs.recovered_state import restore, tools_of
-from agent_core.session.runs.slot import Activity, Runs
+from agent_core.session.model_hooks import SelectedModel
+from agent_core.session.runs.recovered_state import recover_state, tools_of
+from agent_core.session.runs.slot import Activity, ActivitySlot
 from agent_core.storage.session_start import begins_session
 from agent_core.transcript import Transcript, build_context
 from agent_core.transcript.entries import (
@@ -90,7 +90,9 @@ class Navigated(Value, frozen=True, kw_only=True):
 class Branches:
     """Moves the leaf while nothing else goes on, and copies branches."""
 
-    def __init__(self, parts: Parts, runs: Runs, *, go_on: Callable[[], None]) -> None:
+    def __init__(
+        self, parts: SessionContext, runs: ActivitySlot, *, go_on: Callable[[], None]
+    ) -> None:
         self._parts = parts
         self._runs = runs
         self._go_on = go_on
@@ -101,7 +103,7 @@ class Branches:
         transcript = self._parts.recorder.transcript
         return shown_from(transcript, transcript.leaf)
 
-    def known(self, entry: EntryId) -> AnyEntry:
+    def get_entry(self, entry: EntryId) -> AnyEntry:
         """Return an entry.
 
         Raises:
@@ -116,7 +118,7 @@ class Branches:
     async def fork(self, target: EntryId, *, title: str | None = None) -> Forked:
         """Make a session of everything before a message of the user."""
         self.check_idle("forked")
-        entry = self.known(target)
+        entry = self.get_entry(target)
         if role_of(entry) != "user":
             message = (
                 f"a session is forked at a message of the user, and entry {target!r} is "
@@ -127,7 +129,7 @@ class Branches:
         self.check_idle("forked")
         parent = self._parent_of(entry)
         path = () if parent is None else self._parts.recorder.transcript.path(parent)
-        return await self._offspring(path, text=await self._text_of(entry) or "", title=title)
+        return await self._write_fork(path, text=await self._text_of(entry) or "", title=title)
 
     async def clone(self, *, title: str | None = None) -> Forked:
         """Make a session of the present branch."""
@@ -138,13 +140,13 @@ class Branches:
             raise ForkRefused(message)
         await check_fork(self._parts.hooks, None)
         self.check_idle("cloned")
-        return await self._offspring(self._parts.recorder.path(), text="", title=title)
+        return await self._write_fork(self._parts.recorder.path(), text="", title=title)
 
     async def navigate(
         self, target: EntryId, *, wish: SummaryWish | None, label: str | None
     ) -> Navigated:
         """Go on from another entry; the session is held until that is done."""
-        entry = self.known(target)
+        entry = self.get_entry(target)
         self.check_idle("moved to another branch")
         if target in {self._parts.recorder.transcript.leaf, self.leaf}:
             return self._stayed()
@@ -154,30 +156,30 @@ class Branches:
         ended: list[Navigated] = []
 
         async def work() -> None:
-            move = await asked_to_move(
-                self._parts, Move(target=target, wish=wish, label=label), left=self.leaf
+            move = await ask_navigation_hooks(
+                self._parts, TreeMove(target=target, wish=wish, label=label), left=self.leaf
             )
             if move is None:
                 return
-            before, left = Chosen.of(self._parts.models), self.leaf
+            before, left = SelectedModel.of(self._parts.models), self.leaf
             text = await self._text_of(entry)
             place = target if text is None else self._parent_of(entry)
             summary = move.given or await self._summary(activity, entry, move.wish)
-            if not activity.fenced:
+            if not activity.abandoned:
                 step = self._arrive(place, summary=summary, target=target, label=move.label)
                 await uncancelled(step)
-                words = None if summary is None else summary.summary
-                ended.append(Navigated(leaf=self.leaf, editor_text=text, summary=words))
-                told = TreeNavigated(
+                summary_text = None if summary is None else summary.summary
+                ended.append(Navigated(leaf=self.leaf, editor_text=text, summary=summary_text))
+                navigated = TreeNavigated(
                     new_leaf=self.leaf,
                     old_leaf=left,
-                    summary=words,
+                    summary=summary_text,
                     from_hook=move.given is not None,
                 )
-                await tell_move(self._parts, told, before)
+                await notify_move(self._parts, navigated, before)
 
         try:
-            await self._runs.carry(activity, work, self._go_on)
+            await self._runs.execute(activity, work, self._go_on)
         except BaseException:
             # Words that were prompted meanwhile are said also when the move came to nothing.
             self._go_on()
@@ -204,17 +206,17 @@ class Branches:
     ) -> BranchSummary | None:
         """Summarise the branch that is left; None: no summary was requested, or there is nothing to summarise."""
         parts = self._parts
-        prepared = None if wish is None else left_behind(parts, target.id)
+        prepared = None if wish is None else branch_left(parts, target.id)
         if wish is None or prepared is None:
             return None
         model = parts.models.required()
-        parts.voice.say_state("compacting")
+        parts.publisher.set_state("compacting")
         try:
-            async with counted(parts, "branchSummary") as spending:
-                scribe = Scribe(
+            async with tracked_spending(parts, "branchSummary") as spending:
+                scribe = Summariser(
                     model,
                     thinking=parts.models.thinking if model.facts.reasoning else "off",
-                    patience=AskedAgain(parts, activity),
+                    patience=SummaryRetry(parts, activity),
                     spending=spending,
                 )
                 notes = await scribe.notes(
@@ -224,8 +226,8 @@ class Branches:
                     ),
                 )
         finally:
-            if not activity.fenced:
-                parts.voice.say_state("idle")
+            if not activity.abandoned:
+                parts.publisher.set_state("idle")
         return branch_summary(notes, prepared, usage=spending.usage)
 
     async def _arrive(
@@ -252,21 +254,21 @@ class Branches:
             await recorder.move(left)
             raise
         if not stays:
-            self._tell(shown, summary)
+            self._publish_move(shown, summary)
         if label is not None:
             entry = target if summary is None else written
-            _ = self._parts.voice.say(EntryLabelled(entry=entry, label=label))
+            _ = self._parts.publisher.publish(EntryLabelled(entry=entry, label=label))
 
-    def _tell(self, left: EntryId | None, summary: BranchSummary | None) -> None:
+    def _publish_move(self, left: EntryId | None, summary: BranchSummary | None) -> None:
         parts = self._parts
         if summary is not None and summary.usage is not None:
             parts.tally.spent(summary.usage)
         parts.seen.clear()
-        _ = parts.voice.say(LeafMoved(leaf=self.leaf, from_=left))
+        _ = parts.publisher.publish(LeafMoved(leaf=self.leaf, from_=left))
         self._take_up_choice()
-        parts.tally.moved(restore(parts.recorder.path()).context_used)
+        parts.tally.moved(recover_state(parts.recorder.path()).context_used)
         usage = parts.tally.of_session(parts.models.context_window)
-        _ = parts.voice.say(SessionUsage(usage=usage))
+        _ = parts.publisher.publish(SessionUsage(usage=usage))
 
     def _take_up_choice(self) -> None:
         """Restore the model, thinking level and tools of the branch, as far as they are available."""
@@ -275,25 +277,29 @@ class Branches:
         context = build_context(parts.recorder.path())
         if context.model not in {None, models.ref} and not models.take_up(context.model or ""):
             text = f"this branch was with {context.model}, which cannot be used now; {models.ref} goes on"
-            _ = parts.voice.say(Notice(level="warning", text=text))
-        models.thinking = _known_level(context.thinking) or models.thinking
+            _ = parts.publisher.publish(Notice(level="warning", text=text))
+        models.thinking = _supported_level(context.thinking) or models.thinking
         missing = parts.toolbox.take_up(tools_of(parts.recorder.path()))
         if missing:
             text = f"this branch was with tools that are not there now: {', '.join(missing)}"
-            _ = parts.voice.say(Notice(level="warning", text=text))
+            _ = parts.publisher.publish(Notice(level="warning", text=text))
         if before != (models.ref, models.thinking):
-            told = ModelChanged(model=models.ref or "", thinking=models.thinking, source="restore")
-            _ = parts.voice.say(told)
+            changed = ModelChanged(
+                model=models.ref or "", thinking=models.thinking, source="restore"
+            )
+            _ = parts.publisher.publish(changed)
         if (*before, tools) != (models.ref, models.thinking, parts.toolbox.active_names):
-            _ = parts.voice.say(SessionConfigured(config=parts.config()))
+            _ = parts.publisher.publish(SessionConfigured(config=parts.config()))
 
-    async def _offspring(self, path: Sequence[AnyEntry], *, text: str, title: str | None) -> Forked:
+    async def _write_fork(
+        self, path: Sequence[AnyEntry], *, text: str, title: str | None
+    ) -> Forked:
         parts = self._parts
         whole = await parts.recorder.load(path)
         labels = labels_of(parts.recorder.transcript.entries)
-        entries = await to_thread.run_sync(partial(offspring_entries, whole, labels=labels))
+        entries = await to_thread.run_sync(partial(fork_entries, whole, labels=labels))
         if not begins_session(entries):
-            await tell_fork(parts.hooks, None, None)
+            await notify_fork(parts.hooks, None, None)
             return Forked(session=None, text=text, location=None)
         header = Header(
             id=SessionId(parts.new_id()),
@@ -303,8 +309,8 @@ class Branches:
         )
         if title is not None:
             entries = (*entries, _named(entries, title, at_ms=header.at_ms))
-        location = await parts.offspring(header, entries)
-        await tell_fork(parts.hooks, header.id, location)
+        location = await parts.fork_writer(header, entries)
+        await notify_fork(parts.hooks, header.id, location)
         return Forked(session=header.id, text=text, location=location)
 
     async def _text_of(self, entry: AnyEntry) -> str | None:
@@ -347,12 +353,12 @@ def _named(entries: Sequence[AnyEntry], title: str, *, at_ms: int) -> AnyEntry:
     return name_entry(" ".join(title.split()))(entry, entries[-1].id, at_ms)
 
 
-def _known_level(level: str | None) -> ThinkingLevel | None:
+def _supported_level(level: str | None) -> ThinkingLevel | None:
     """A session of a later version may have a level that this one has not."""
     return next((one for one in LEVELS if one == level), None)
 
 
-def _arrival(summary: BranchSummary | None, left: EntryId | None) -> Draft:
+def _arrival(summary: BranchSummary | None, left: EntryId | None) -> EntryFactory:
     return leaf_entry(left) if summary is None else branch_summary_entry(summary, left=left)
 
 

@@ -19,8 +19,12 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage
-from agent_core.session.context import Parts
-from agent_core.session.history.compaction_events import AskedAgain, Ending, counted
+from agent_core.session.context import SessionContext
+from agent_core.session.history.compaction_events import (
+    CompactionEndPublisher,
+    SummaryRetry,
+    tracked_spending,
+)
 from agent_core.session.history.entries import compaction_entry, replaced_entry
 from agent_core.session.runs.hooks import AFTER_CANCEL_S
 from agent_core.session.runs.slot import Activity
@@ -32,7 +36,7 @@ LEAST_FREED_SHARE = 4
 """After an overflow at least one part in this many of the context is cut: the estimate was too low."""
 
 
-class Done(Value, frozen=True, kw_only=True):
+class CompactionResult(Value, frozen=True, kw_only=True):
     """Result of a compaction."""
 
     made_room: bool
@@ -43,7 +47,7 @@ class Done(Value, frozen=True, kw_only=True):
 class Compaction:
     """Compacts a session; a second one at the same time does nothing."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self.overhead_tokens = 0
         """Tokens of the system prompt and the tools, beside the conversation, as of the last run."""
         self._parts = parts
@@ -53,7 +57,7 @@ class Compaction:
     @property
     def goes_on(self) -> bool:
         """Return whether one goes on; one that was fenced off does not count."""
-        return self._active is not None and not self._active.fenced
+        return self._active is not None and not self._active.abandoned
 
     def gave_up_in(self, activity: Activity) -> bool:
         """Return whether this run asked for room and did not get it: it would be refused again each turn."""
@@ -112,26 +116,26 @@ class Compaction:
         will_retry: bool = False,
         keep_recent_tokens: int | None = None,
         pinned: EntryId | None = None,
-    ) -> Done:
+    ) -> CompactionResult:
         """Compact now. A failure is told as an event and given back, never raised; cancellation goes up.
 
         When the summary does not fit the model either, or cannot be had and the run cannot go on without room,
         long tool output is cut instead.
         """
         if self.goes_on:
-            return Done(made_room=False, why=GOING_ON)
+            return CompactionResult(made_room=False, why=GOING_ON)
         preparation = self.prepare(keep_recent_tokens, pinned=pinned)
         if isinstance(preparation, NothingToCompact) and (
             reason != "overflow" or not self._outputs_to_cut(reason)
         ):
-            return Done(made_room=False, why=preparation.why)
+            return CompactionResult(made_room=False, why=preparation.why)
         parts = self._parts
-        before = parts.voice.state
+        before = parts.publisher.state
         self._active = activity
-        parts.voice.say_state("compacting")
-        parts.voice.say_of(activity, CompactionStarted(run=activity.run, reason=reason))
-        ending = Ending(
-            voice=parts.voice,
+        parts.publisher.set_state("compacting")
+        parts.publisher.publish_for(activity, CompactionStarted(run=activity.run, reason=reason))
+        ending = CompactionEndPublisher(
+            publisher=parts.publisher,
             activity=activity,
             reason=reason,
             tokens_before=self._tokens(),
@@ -144,20 +148,23 @@ class Compaction:
         except anyio.get_cancelled_exc_class():
             ending.aborted()
             with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
-                await self._tell_failed(reason, "it was cancelled", aborted=True)
+                await self._notify_failed(reason, "it was cancelled", aborted=True)
             raise
         finally:
             if self._active is activity:
                 self._active = None
-            if not activity.fenced:
-                parts.voice.say_state(before if before != "compacting" else "idle")
+            if not activity.abandoned:
+                parts.publisher.set_state(before if before != "compacting" else "idle")
 
     async def _with_summary(
-        self, ending: Ending, preparation: CompactionPreparation, instructions: str | None
-    ) -> Done:
+        self,
+        ending: CompactionEndPublisher,
+        preparation: CompactionPreparation,
+        instructions: str | None,
+    ) -> CompactionResult:
         parts = self._parts
         try:
-            async with counted(parts, "compaction") as spending:
+            async with tracked_spending(parts, "compaction") as spending:
                 result = await parts.compactor.compact(
                     preparation,
                     model=parts.models.required(),
@@ -165,7 +172,7 @@ class Compaction:
                     instructions=instructions,
                     hooks=parts.hooks,
                     thinking=parts.models.thinking,
-                    patience=AskedAgain(parts, ending.activity),
+                    patience=SummaryRetry(parts, ending.activity),
                     spending=spending,
                 )
         except ProviderError as error:
@@ -173,19 +180,19 @@ class Compaction:
                 return await self._without_summary(ending, error, str(error))
             ending.failed(error)
             self._failed_in = ending.activity
-            await self._tell_failed(ending.reason, str(error), aborted=False)
-            return Done(made_room=False, why=str(error))
+            await self._notify_failed(ending.reason, str(error), aborted=False)
+            return CompactionResult(made_room=False, why=str(error))
         if isinstance(result, Cancelled):
             why = "a hook cancelled the compaction"
             ending.aborted()
             self._failed_in = ending.activity
-            await self._tell_failed(ending.reason, why, aborted=True)
-            return Done(made_room=False, why=why)
+            await self._notify_failed(ending.reason, why, aborted=True)
+            return CompactionResult(made_room=False, why=why)
         entry = await self._keep(result)
         if ending.reason == "overflow" and self._is_still_full():
             _ = await self._cut_outputs(ending.reason)
         ending.compacted(result.summary, tokens_after=self._tokens())
-        self._say_usage(ending.activity)
+        self._publish_usage(ending.activity)
         _ = await parts.hooks.ask(
             CompactionKept(
                 reason=ending.reason,
@@ -194,20 +201,22 @@ class Compaction:
                 from_hook=result.from_hook,
             )
         )
-        return Done(made_room=True)
+        return CompactionResult(made_room=True)
 
-    async def _without_summary(self, ending: Ending, error: ProviderError | None, why: str) -> Done:
+    async def _without_summary(
+        self, ending: CompactionEndPublisher, error: ProviderError | None, why: str
+    ) -> CompactionResult:
         """Cut tool output where a summary cannot be had: the last resort, and tried once."""
         count = await self._cut_outputs(ending.reason)
         if not count:
             ending.failed(error, why)
             self._failed_in = ending.activity
-            await self._tell_failed(ending.reason, why, aborted=False)
-            return Done(made_room=False, why=why)
+            await self._notify_failed(ending.reason, why, aborted=False)
+            return CompactionResult(made_room=False, why=why)
         ending.cut(error, why, outputs=count, tokens_after=self._tokens())
-        self._say_usage(ending.activity)
-        await self._tell_failed(ending.reason, why, aborted=False)
-        return Done(made_room=True)
+        self._publish_usage(ending.activity)
+        await self._notify_failed(ending.reason, why, aborted=False)
+        return CompactionResult(made_room=True)
 
     async def _keep(self, result: Compacted) -> EntryId:
         parts = self._parts
@@ -217,7 +226,7 @@ class Compaction:
         parts.tally.edited()
         return entry
 
-    async def _tell_failed(self, reason: CompactionReason, why: str, *, aborted: bool) -> None:
+    async def _notify_failed(self, reason: CompactionReason, why: str, *, aborted: bool) -> None:
         _ = await self._parts.hooks.ask(CompactionFailed(reason=reason, error=why, aborted=aborted))
 
     async def _cut_outputs(self, reason: CompactionReason) -> int:
@@ -251,10 +260,10 @@ class Compaction:
     def _tokens(self) -> int:
         return context_tokens(self._parts.recorder.path(), overhead=self.overhead_tokens)
 
-    def _say_usage(self, activity: Activity) -> None:
+    def _publish_usage(self, activity: Activity) -> None:
         parts = self._parts
         usage = parts.tally.of_session(parts.models.context_window)
-        parts.voice.say_of(activity, SessionUsage(usage=usage))
+        parts.publisher.publish_for(activity, SessionUsage(usage=usage))
 
 
 def _answered_since_compaction(path: tuple[AnyEntry, ...]) -> bool:

@@ -5,21 +5,21 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from agent_core.compaction import Spending
+from agent_core.compaction import SummaryUsage
 from agent_core.events import CompactionEnded, CompactionReason, Failure, Notice, SessionUsage
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
-from agent_core.session.context import Parts, Voice, failure_of
+from agent_core.session.context import EventPublisher, SessionContext, failure_of
 from agent_core.session.history.entries import usage_entry
-from agent_core.session.runs.continuation import RetryAfter, after_failure, draw_jitter
 from agent_core.session.runs.hooks import AFTER_CANCEL_S
+from agent_core.session.runs.retry_policy import RetryAfter, after_failure, draw_jitter
 from agent_core.session.runs.slot import Activity
 
 
-class Ending(Value, frozen=True, kw_only=True):
+class CompactionEndPublisher(Value, frozen=True, kw_only=True):
     """Publisher of the end of one compaction: completed, aborted, failed, or replaced by cut tool output."""
 
-    voice: Voice
+    publisher: EventPublisher
     activity: Activity
     reason: CompactionReason
     tokens_before: int
@@ -28,29 +28,29 @@ class Ending(Value, frozen=True, kw_only=True):
 
     def compacted(self, summary: str, *, tokens_after: int) -> None:
         """Report that there is a summary."""
-        self._say(summary=summary, tokens_after=tokens_after, will_retry=self.will_retry)
+        self._publish(summary=summary, tokens_after=tokens_after, will_retry=self.will_retry)
 
     def aborted(self) -> None:
         """Report that somebody did not want it."""
-        self._say(aborted=True)
+        self._publish(aborted=True)
 
     def failed(self, error: ProviderError | None, why: str = "") -> None:
         """Report that there is no more room than before."""
-        self._say(error=_failure(error, why))
+        self._publish(error=_failure(error, why))
 
     def cut(
         self, error: ProviderError | None, why: str, *, outputs: int, tokens_after: int
     ) -> None:
         """Report that tool output was cut because there is no summary."""
         failure = _failure(error, why)
-        self._say(error=failure, tokens_after=tokens_after, will_retry=self.will_retry)
+        self._publish(error=failure, tokens_after=tokens_after, will_retry=self.will_retry)
         text = (
             f"there is no summary of the conversation ({failure.message}); to make room, the output of "
             f"{outputs} tool {'call' if outputs == 1 else 'calls'} was cut to its beginning instead"
         )
-        self.voice.say_of(self.activity, Notice(level="warning", text=text))
+        self.publisher.publish_for(self.activity, Notice(level="warning", text=text))
 
-    def _say(
+    def _publish(
         self,
         *,
         summary: str | None = None,
@@ -59,7 +59,7 @@ class Ending(Value, frozen=True, kw_only=True):
         will_retry: bool = False,
         error: Failure | None = None,
     ) -> None:
-        self.voice.say_of(
+        self.publisher.publish_for(
             self.activity,
             CompactionEnded(
                 run=self.activity.run,
@@ -74,10 +74,10 @@ class Ending(Value, frozen=True, kw_only=True):
         )
 
 
-class AskedAgain:
+class SummaryRetry:
     """Has a summary asked for again after failures that may pass, as the retry settings say."""
 
-    def __init__(self, parts: Parts, activity: Activity) -> None:
+    def __init__(self, parts: SessionContext, activity: Activity) -> None:
         self._parts = parts
         self._activity = activity
 
@@ -91,20 +91,20 @@ class AskedAgain:
             f"the summary failed ({error}); try {step.attempt} of {parts.options.retry.max_retries} "
             f"follows in {step.delay_s:.1f} s"
         )
-        parts.voice.say_of(self._activity, Notice(level="info", text=text))
+        parts.publisher.publish_for(self._activity, Notice(level="info", text=text))
         await parts.clock.sleep(step.delay_s)
         return True
 
 
 @asynccontextmanager
-async def counted(parts: Parts, kind: str) -> AsyncGenerator[Spending]:
+async def tracked_spending(parts: SessionContext, kind: str) -> AsyncGenerator[SummaryUsage]:
     """Record the usage of a summary that fails or is cancelled; the entry of a stored summary has its own usage.
 
     Args:
         parts: The parts of the session.
         kind: The purpose of the summary, as in the session file.
     """
-    spending = Spending()
+    spending = SummaryUsage()
     model = parts.models.required().facts
     try:
         yield spending
@@ -114,8 +114,8 @@ async def counted(parts: Parts, kind: str) -> AsyncGenerator[Spending]:
             with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
                 _ = await parts.recorder.keep(usage_entry(kind, model=model, usage=usage))
             parts.tally.spent(usage)
-            told = SessionUsage(usage=parts.tally.of_session(parts.models.context_window))
-            _ = parts.voice.say(told)
+            usage_event = SessionUsage(usage=parts.tally.of_session(parts.models.context_window))
+            _ = parts.publisher.publish(usage_event)
         raise
 
 

@@ -6,9 +6,9 @@ from agent_core.compaction import NothingToCompact
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import SessionBusy
 from agent_core.kernel.values import Value
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.compaction import GOING_ON, Compaction
-from agent_core.session.runs.slot import Runs
+from agent_core.session.runs.slot import ActivitySlot
 
 OVERTAKEN = "something else began meanwhile; compact again when it is over"
 
@@ -24,8 +24,8 @@ class CompactReceipt(Value, frozen=True, kw_only=True):
 
 
 async def request_compaction(
-    parts: Parts,
-    runs: Runs,
+    parts: SessionContext,
+    runs: ActivitySlot,
     compaction: Compaction,
     *,
     instructions: str | None,
@@ -42,7 +42,7 @@ async def request_compaction(
         _ = await end_run()
     _ = parts.models.required()
     preparation = compaction.prepare(keep_recent_tokens)
-    seq = parts.voice.feed.seq
+    seq = parts.publisher.feed.seq
     if isinstance(preparation, NothingToCompact):
         return CompactReceipt(
             compaction=None, seq=seq, why=preparation.why, cancelled_run=cancelled

@@ -9,7 +9,7 @@ from agent_core.compaction import Compacted
 from agent_core.compaction.branch_summary import BranchSummary
 from agent_core.events import QueueItem
 from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId
-from agent_core.loop import Words
+from agent_core.loop import UserInput
 from agent_core.messages import (
     BashMessage,
     CustomMessage,
@@ -20,7 +20,7 @@ from agent_core.messages import (
 )
 from agent_core.messages.block_codec import encode_blocks
 from agent_core.messages.codec import encode_message
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -42,7 +42,7 @@ QUEUE = "tiller.queue"
 LEAF = "tiller.leaf"  # decision 0015
 ROOT = "root"
 """Stands for the leaf that was left when there was none."""
-ASIDE = "tiller.aside"
+DEFERRED = "tiller.aside"
 PERMISSION = "tiller.permission"
 QUESTION = "tiller.question"
 TOOLS = "tiller.tools"
@@ -56,23 +56,25 @@ INTERRUPTED_BY_USER = (
 DAEMON_RESTART: Literal["daemonRestart"] = "daemonRestart"
 """Why a run was interrupted: the process that carried it is gone."""
 
-Draft = Callable[[EntryId, EntryId | None, int], AnyEntry]
+EntryFactory = Callable[[EntryId, EntryId | None, int], AnyEntry]
 """Makes an entry from its id, its parent and its time in Unix milliseconds."""
 
 
-def message_entry(stored: StoredMessage) -> Draft:
+def message_entry(stored: StoredMessage) -> EntryFactory:
     """Write a message."""
     return lambda entry, parent, at_ms: MessageEntry(
         id=entry, parent=parent, at_ms=at_ms, message=stored
     )
 
 
-def prompt_entries(words: Words, run: RunId) -> tuple[Draft, ...]:
+def prompt_entries(user_input: UserInput, run: RunId) -> tuple[EntryFactory, ...]:
     """Write the words that a run begins with; the message is the first entry."""
-    return (_spoken(words), _run_state(run, "started", words.message_id))
+    return (_input_entry(user_input), _run_state(run, "started", user_input.message_id))
 
 
-def queued_entry(item: QueueItem, message_id: MessageId | None, run: RunId | None = None) -> Draft:
+def queued_entry(
+    item: QueueItem, message_id: MessageId | None, run: RunId | None = None
+) -> EntryFactory:
     """Write words that wait, and the run that they joined."""
     data: dict[str, JsonValue] = {
         "op": "put",
@@ -95,7 +97,7 @@ def queued_entry(item: QueueItem, message_id: MessageId | None, run: RunId | Non
     return _custom(QUEUE, data)
 
 
-def unqueued_entries(items: Sequence[QueueItem], why: str) -> tuple[Draft, ...]:
+def unqueued_entries(items: Sequence[QueueItem], why: str) -> tuple[EntryFactory, ...]:
     """Write that waiting words were given back or dropped."""
     return tuple(
         _custom(QUEUE, {"op": "take", "queueId": one.queue_id, "why": why}) for one in items
@@ -104,7 +106,7 @@ def unqueued_entries(items: Sequence[QueueItem], why: str) -> tuple[Draft, ...]:
 
 def edited_queue_entry(
     items: Sequence[QueueItem], *, replaced: Collection[QueueId], removed: Sequence[QueueId]
-) -> Draft:
+) -> EntryFactory:
     """Write how words wait after a client changed the queue: in this order, some of them in other words."""
     queue: list[JsonValue] = []
     for item in items:
@@ -115,39 +117,42 @@ def edited_queue_entry(
     return _custom(QUEUE, {"op": "edit", "queue": queue, "removed": list(removed)})
 
 
-def said_entries(words: Words, run: RunId | None = None) -> tuple[Draft, ...]:
+def input_entries(user_input: UserInput, run: RunId | None = None) -> tuple[EntryFactory, ...]:
     """Write words that enter the conversation, and strike them from the queue; the message comes first."""
-    if words.queue_id is None:
-        return (_spoken(words),)
-    taken: dict[str, JsonValue] = {"op": "take", "queueId": words.queue_id, "why": "delivered"}
+    if user_input.queue_id is None:
+        return (_input_entry(user_input),)
+    taken: dict[str, JsonValue] = {"op": "take", "queueId": user_input.queue_id, "why": "delivered"}
     if run is not None:
         taken["run"] = run
-    return (_spoken(words), _custom(QUEUE, taken))
+    return (_input_entry(user_input), _custom(QUEUE, taken))
 
 
-def laid_entry(laid_id: str, until: str, message: BashMessage | CustomMessage) -> Draft:
+def deferred_entry(
+    deferred_id: str, flush_at: str, message: BashMessage | CustomMessage
+) -> EntryFactory:
     """Write what enters the conversation later."""
     return _custom(
-        ASIDE, {"op": "put", "id": laid_id, "until": until, "message": encode_message(message)}
+        DEFERRED,
+        {"op": "put", "id": deferred_id, "until": flush_at, "message": encode_message(message)},
     )
 
 
-def taken_up_entry(laid_id: str) -> Draft:
+def flushed_entry(deferred_id: str) -> EntryFactory:
     """Write that what was laid aside is in the conversation now."""
-    return _custom(ASIDE, {"op": "take", "id": laid_id})
+    return _custom(DEFERRED, {"op": "take", "id": deferred_id})
 
 
-def run_started_entry(run: RunId) -> Draft:
+def run_started_entry(run: RunId) -> EntryFactory:
     """Write that a run begins with words that had waited."""
     return _run_state(run, "started", None)
 
 
-def run_retried_entry(run: RunId, *, of: RunId) -> Draft:
+def run_retried_entry(run: RunId, *, of: RunId) -> EntryFactory:
     """Write that a run goes on with what another left undone."""
     return _custom(RUN, {"run": run, "status": "started", "retryOf": of})
 
 
-def run_ended_entry(run: RunId, status: str) -> Draft:
+def run_ended_entry(run: RunId, status: str) -> EntryFactory:
     """Write how a run ended."""
     return _run_state(run, status, None)
 
@@ -165,27 +170,27 @@ def interruption_entry(entry: EntryId, parent: EntryId | None, at_ms: int) -> An
     )
 
 
-def run_interrupted_entry(run: RunId) -> Draft:
+def run_interrupted_entry(run: RunId) -> EntryFactory:
     """Write that a run ended because its process did."""
     return _custom(
         RUN, {"run": run, "status": "interrupted", "cause": DAEMON_RESTART, "resumable": True}
     )
 
 
-def added_entry(words: CustomMessage) -> Draft:
+def added_entry(message: CustomMessage) -> EntryFactory:
     """Write words that a hook or a program added."""
     return lambda entry, parent, at_ms: CustomMessageEntry(
         id=entry,
         parent=parent,
         at_ms=at_ms,
-        custom_type=words.custom_type,
-        content=words.content,
-        display=words.display,
-        details=words.details,
+        custom_type=message.custom_type,
+        content=message.content,
+        display=message.display,
+        details=message.details,
     )
 
 
-def replaced_entry(target: EntryId, content: tuple[UserContent, ...] | None) -> Draft:
+def replaced_entry(target: EntryId, content: tuple[UserContent, ...] | None) -> EntryFactory:
     """Write that the model sees other words in an entry's place, or none."""
     replacement: JsonValue = None if content is None else {"content": encode_blocks(content)}
     return lambda entry, parent, at_ms: ContextEditEntry(
@@ -193,26 +198,26 @@ def replaced_entry(target: EntryId, content: tuple[UserContent, ...] | None) -> 
     )
 
 
-def model_entry(provider: str, model: str) -> Draft:
+def model_entry(provider: str, model: str) -> EntryFactory:
     """Write the choice of a model."""
     return lambda entry, parent, at_ms: ModelChange(
         id=entry, parent=parent, at_ms=at_ms, provider=provider, model=model
     )
 
 
-def thinking_entry(level: str) -> Draft:
+def thinking_entry(level: str) -> EntryFactory:
     """Write the choice of a thinking level."""
     return lambda entry, parent, at_ms: ThinkingChange(
         id=entry, parent=parent, at_ms=at_ms, level=level
     )
 
 
-def tools_entry(names: Sequence[str]) -> Draft:
+def tools_entry(names: Sequence[str]) -> EntryFactory:
     """Write the choice of the active tools."""
     return _custom(TOOLS, {"tools": list(names)})
 
 
-def compaction_entry(result: Compacted) -> Draft:
+def compaction_entry(result: Compacted) -> EntryFactory:
     """Write a summary in the place of older entries."""
     return lambda entry, parent, at_ms: CompactionEntry(
         id=entry,
@@ -227,7 +232,7 @@ def compaction_entry(result: Compacted) -> Draft:
     )
 
 
-def usage_entry(kind: str, *, model: ModelFacts, usage: Usage) -> Draft:
+def usage_entry(kind: str, *, model: ModelInfo, usage: Usage) -> EntryFactory:
     """Write what was used beside the conversation."""
     return lambda entry, parent, at_ms: UsageEntry(
         id=entry,
@@ -240,10 +245,10 @@ def usage_entry(kind: str, *, model: ModelFacts, usage: Usage) -> Draft:
     )
 
 
-def _spoken(words: Words) -> Draft:
-    if words.custom is None:
-        return _user(words.content)
-    mark, content = words.custom, words.content
+def _input_entry(user_input: UserInput) -> EntryFactory:
+    if user_input.custom is None:
+        return _user(user_input.content)
+    mark, content = user_input.custom, user_input.content
     return lambda entry, parent, at_ms: CustomMessageEntry(
         id=entry,
         parent=parent,
@@ -255,28 +260,28 @@ def _spoken(words: Words) -> Draft:
     )
 
 
-def label_entry(target: EntryId, label: str | None) -> Draft:
+def label_entry(target: EntryId, label: str | None) -> EntryFactory:
     """Write a label on an entry, or that it has none any more."""
     return lambda entry, parent, at_ms: LabelEntry(
         id=entry, parent=parent, at_ms=at_ms, target=target, label=label
     )
 
 
-def label_before_entry(label: str) -> Draft:
+def label_before_entry(label: str) -> EntryFactory:
     """Write a label on the entry that is written just before."""
     return lambda entry, parent, at_ms: LabelEntry(
         id=entry, parent=parent, at_ms=at_ms, target=parent or entry, label=label
     )
 
 
-def name_entry(title: str | None) -> Draft:
+def name_entry(title: str | None) -> EntryFactory:
     """Write the session's title, or that it has none any more."""
     return lambda entry, parent, at_ms: SessionNameEntry(
         id=entry, parent=parent, at_ms=at_ms, name=title or ""
     )
 
 
-def branch_summary_entry(summary: BranchSummary, *, left: EntryId | None) -> Draft:
+def branch_summary_entry(summary: BranchSummary, *, left: EntryId | None) -> EntryFactory:
     """Write what happened on a branch, from its leaf, where the conversation goes on without it."""
     return lambda entry, parent, at_ms: BranchSummaryEntry(
         id=entry,
@@ -289,14 +294,14 @@ def branch_summary_entry(summary: BranchSummary, *, left: EntryId | None) -> Dra
     )
 
 
-def permission_asked_entry(request: Mapping[str, JsonValue]) -> Draft:
+def permission_asked_entry(request: Mapping[str, JsonValue]) -> EntryFactory:
     """Write that a person is asked."""
     return _custom(PERMISSION, {"op": "asked", "request": request})
 
 
 def permission_answered_entry(
     request: str, option: str | None, *, by: str, rule: JsonValue
-) -> Draft:
+) -> EntryFactory:
     """Write what a question came to."""
     data: dict[str, JsonValue] = {"op": "answered", "request": request, "option": option, "by": by}
     if rule is not None:
@@ -304,32 +309,32 @@ def permission_answered_entry(
     return _custom(PERMISSION, data)
 
 
-def question_asked_entry(question: Mapping[str, JsonValue]) -> Draft:
+def question_asked_entry(question: Mapping[str, JsonValue]) -> EntryFactory:
     """Write that a person is asked what is meant."""
     return _custom(QUESTION, {"op": "asked", "request": question})
 
 
-def question_answered_entry(request: str, answers: JsonValue, *, by: str) -> Draft:
+def question_answered_entry(request: str, answers: JsonValue, *, by: str) -> EntryFactory:
     """Write what such a question came to."""
     return _custom(QUESTION, {"op": "answered", "request": request, "answers": answers, "by": by})
 
 
-def checkpoint_entry(one: Checkpoint) -> Draft:
+def checkpoint_entry(one: Checkpoint) -> EntryFactory:
     """Write that files and conversation can be taken back to here."""
     return _custom(CHECKPOINT, encode_checkpoint(one))
 
 
-def change_entry(change: Mapping[str, JsonValue]) -> Draft:
+def change_entry(change: Mapping[str, JsonValue]) -> EntryFactory:
     """Write a change of a file."""
     return _custom(CHANGE, change)
 
 
-def review_entry(verdict: Mapping[str, JsonValue]) -> Draft:
+def review_entry(verdict: Mapping[str, JsonValue]) -> EntryFactory:
     """Write a verdict on hunks."""
     return _custom(REVIEW, verdict)
 
 
-def leaf_entry(left: EntryId | None) -> Draft:
+def leaf_entry(left: EntryId | None) -> EntryFactory:
     """Write that the conversation goes on from here and not from the leaf that was left.
 
     Every reader takes the last entry for the leaf, so the place outlives the process in all of them.
@@ -337,7 +342,7 @@ def leaf_entry(left: EntryId | None) -> Draft:
     return _custom(LEAF, {"from": left})
 
 
-def _user(content: tuple[UserContent, ...]) -> Draft:
+def _user(content: tuple[UserContent, ...]) -> EntryFactory:
     return lambda entry, parent, at_ms: MessageEntry(
         id=entry,
         parent=parent,
@@ -346,18 +351,18 @@ def _user(content: tuple[UserContent, ...]) -> Draft:
     )
 
 
-def data_entry(custom_type: str, data: JsonValue) -> Draft:
+def data_entry(custom_type: str, data: JsonValue) -> EntryFactory:
     """Keep what a program wants kept; no model sees it."""
     return lambda entry, parent, at_ms: CustomEntry(
         id=entry, parent=parent, at_ms=at_ms, custom_type=custom_type, data=data
     )
 
 
-def _custom(kind: str, data: Mapping[str, JsonValue]) -> Draft:
+def _custom(kind: str, data: Mapping[str, JsonValue]) -> EntryFactory:
     return data_entry(kind, data)
 
 
-def _run_state(run: RunId, status: str, message_id: MessageId | None) -> Draft:
+def _run_state(run: RunId, status: str, message_id: MessageId | None) -> EntryFactory:
     data: dict[str, JsonValue] = {"run": run, "status": status}
     if message_id is not None:
         data["messageId"] = message_id

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from agent_core.kernel import EntryId, new_entry_id
 from agent_core.kernel.json import as_object
-from agent_core.session.history.entries import ASIDE, CHANGE, CHECKPOINT, QUEUE, REVIEW, RUN
+from agent_core.session.history.entries import CHANGE, CHECKPOINT, DEFERRED, QUEUE, REVIEW, RUN
 from agent_core.transcript.entries import (
     AnyEntry,
     CompactionEntry,
@@ -15,11 +15,11 @@ from agent_core.transcript.entries import (
     LabelEntry,
 )
 
-Offspring = Callable[[Header, Sequence[AnyEntry]], Awaitable[str | None]]
+ForkWriter = Callable[[Header, Sequence[AnyEntry]], Awaitable[str | None]]
 """Keeps a new session with these entries and lets go of it; gives its file, None in memory."""
 
 
-def offspring_entries(
+def fork_entries(
     path: Sequence[AnyEntry], *, labels: Mapping[EntryId, LabelEntry]
 ) -> tuple[AnyEntry, ...]:
     """Return the entries of a new session that holds a path of this one.
@@ -66,7 +66,7 @@ def _kept(path: Sequence[AnyEntry]) -> Iterable[AnyEntry]:
                 continue
             case CustomEntry(custom_type=kind) if kind in {
                 QUEUE,
-                ASIDE,
+                DEFERRED,
                 CHANGE,
                 REVIEW,
                 CHECKPOINT,

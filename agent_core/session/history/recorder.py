@@ -12,8 +12,8 @@ from agent_core.kernel.errors import StorageError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.shield import uncancelled
 from agent_core.messages import Message
-from agent_core.session.history.background import Steps
-from agent_core.session.history.entries import Draft
+from agent_core.session.history.background import Background
+from agent_core.session.history.entries import EntryFactory
 from agent_core.session.redaction import long_texts, redacted
 from agent_core.storage import SessionLog
 from agent_core.transcript import Transcript
@@ -27,7 +27,7 @@ TRY_AGAIN_S = 5.0
 """How long after a failure the disk is tried again when nothing new is to be written."""
 
 
-class DiskNews(Protocol):
+class RecorderListener(Protocol):
     """Hears of the disk."""
 
     def failed(self, error: StorageError, /) -> None:
@@ -56,11 +56,11 @@ class Recorder:
         transcript: Transcript,
         *,
         clock: Clock,
-        news: DiskNews,
+        news: RecorderListener,
         durability: Durability = "run",
         redactor: Redactor | None = None,
     ) -> None:
-        self.steps = Steps()
+        self.background = Background()
         """In which everything is written, so that nobody who leaves takes half of it along."""
         self._redactor = redactor or Redactor()
         self._log = log
@@ -95,20 +95,20 @@ class Recorder:
         """Return the entries of the current branch."""
         return self._transcript.path()
 
-    async def accept(self, *drafts: Draft) -> EntryId:
+    async def accept(self, *drafts: EntryFactory) -> EntryId:
         """Write something that is about to be acknowledged; gives the id of its first entry.
 
         Raises:
             StorageError: It is not in the file, and nothing of it is kept.
         """
-        return (await self.steps.finish(lambda: self._append(drafts, keep=False)))[0].id
+        return (await self.background.shielded(lambda: self._append(drafts, keep=False)))[0].id
 
-    async def keep(self, *drafts: Draft) -> EntryId:
+    async def keep(self, *drafts: EntryFactory) -> EntryId:
         """Write something that has happened; gives the id of its first entry.
 
         When the disk fails that is told, the entries stay in memory, and they are written with the next ones.
         """
-        return (await self.steps.finish(lambda: self._append(drafts, keep=True)))[0].id
+        return (await self.background.shielded(lambda: self._append(drafts, keep=True)))[0].id
 
     async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
         """Return entries with their bodies; those that are in the file alone are read back.
@@ -175,7 +175,7 @@ class Recorder:
             self._closed = True
             await self._log.close()
 
-    async def _append(self, drafts: Sequence[Draft], *, keep: bool) -> tuple[AnyEntry, ...]:
+    async def _append(self, drafts: Sequence[EntryFactory], *, keep: bool) -> tuple[AnyEntry, ...]:
         async with self._lock:
             entries = await self._clean(self._number(drafts))
             try:
@@ -213,7 +213,7 @@ class Recorder:
         await self._redactor.prepare(long_texts(entries))
         return redacted(entries, self._redactor)
 
-    def _number(self, drafts: Sequence[Draft]) -> tuple[AnyEntry, ...]:
+    def _number(self, drafts: Sequence[EntryFactory]) -> tuple[AnyEntry, ...]:
         at_ms = self._clock.now_ms()
         parent = self._transcript.leaf
         entries: list[AnyEntry] = []

@@ -23,8 +23,8 @@ from agent_core.hooks import (
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import ForkRefused
 from agent_core.kernel.values import Value
-from agent_core.session.context import Parts
-from agent_core.session.model_hooks import Chosen, tell_choice
+from agent_core.session.context import SessionContext
+from agent_core.session.model_hooks import SelectedModel, notify_model_change
 
 
 class SummaryWish(Value, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class SummaryWish(Value, frozen=True, kw_only=True):
     """The instructions stand in the place of the usual ones."""
 
 
-class Move(Value, frozen=True, kw_only=True):
+class TreeMove(Value, frozen=True, kw_only=True):
     """A move in the tree as somebody wants it, and then as hooks do."""
 
     target: EntryId
@@ -46,7 +46,7 @@ class Move(Value, frozen=True, kw_only=True):
     """A hook's summary of the branch that is left."""
 
 
-def left_behind(parts: Parts, target: EntryId) -> BranchPreparation | None:
+def branch_left(parts: SessionContext, target: EntryId) -> BranchPreparation | None:
     """Return the entries between the leaf and the common ancestor, as a summary needs them; None: they say nothing."""
     path = parts.recorder.path()
     return prepare_branch(
@@ -57,7 +57,9 @@ def left_behind(parts: Parts, target: EntryId) -> BranchPreparation | None:
     )
 
 
-async def asked_to_move(parts: Parts, move: Move, *, left: EntryId | None) -> Move | None:
+async def ask_navigation_hooks(
+    parts: SessionContext, move: TreeMove, *, left: EntryId | None
+) -> TreeMove | None:
     """Return a move as hooks want it; None: one of them does not want it.
 
     Args:
@@ -69,7 +71,7 @@ async def asked_to_move(parts: Parts, move: Move, *, left: EntryId | None) -> Mo
         return move
     path = parts.recorder.path()
     shared = shared_length(path, parts.recorder.transcript.path(move.target))
-    prepared = left_behind(parts, move.target)
+    prepared = branch_left(parts, move.target)
     wish = move.wish or SummaryWish()
     asked = TreeNavigating(
         target=move.target,
@@ -94,10 +96,12 @@ async def asked_to_move(parts: Parts, move: Move, *, left: EntryId | None) -> Mo
             return move
 
 
-async def tell_move(parts: Parts, told: TreeNavigated, before: Chosen) -> None:
+async def notify_move(
+    parts: SessionContext, navigated: TreeNavigated, before: SelectedModel
+) -> None:
     """Report that the conversation goes on elsewhere, and what is in force there."""
-    _ = await parts.hooks.ask(told)
-    await tell_choice(parts.hooks, before, Chosen.of(parts.models), source="restore")
+    _ = await parts.hooks.ask(navigated)
+    await notify_model_change(parts.hooks, before, SelectedModel.of(parts.models), source="restore")
 
 
 async def check_fork(hooks: Hooks, entry: EntryId | None) -> None:
@@ -114,12 +118,12 @@ async def check_fork(hooks: Hooks, entry: EntryId | None) -> None:
             pass
 
 
-async def tell_fork(hooks: Hooks, session: SessionId | None, location: str | None) -> None:
+async def notify_fork(hooks: Hooks, session: SessionId | None, location: str | None) -> None:
     """Report that it was made."""
     _ = await hooks.ask(SessionForked(session=session, location=location))
 
 
-def _changed(move: Move, wish: SummaryWish, changed: NavigationChanged) -> Move:
+def _changed(move: TreeMove, wish: SummaryWish, changed: NavigationChanged) -> TreeMove:
     instructions, replaces = changed.instructions, changed.replaces_instructions
     other = SummaryWish(
         instructions=wish.instructions if instructions is None else instructions,

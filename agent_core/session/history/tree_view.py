@@ -4,14 +4,14 @@ from agent_core.events import EntryLabelled, SessionTitle
 from agent_core.hooks import SessionNamed
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import SessionClosed
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.branches import Branches, Forked, Navigated
 from agent_core.session.history.entries import label_entry, name_entry
 from agent_core.session.history.fork import labels_of
 from agent_core.session.history.tree_hooks import SummaryWish
 from agent_core.session.history.tree_nodes import TreeNode, tree_nodes
-from agent_core.session.runs.slot import Runs
-from agent_core.session.runs.starter import Starter
+from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.starter import RunStarter
 from agent_core.transcript.entries import AnyEntry
 
 
@@ -21,7 +21,7 @@ class TreeView:
     A session object stays one session: a fork or clone is opened like any other.
     """
 
-    def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot, starter: RunStarter) -> None:
         self._parts = parts
         self._starter = starter
         self._branches = Branches(parts, runs, go_on=starter.go_on)
@@ -123,12 +123,12 @@ class TreeView:
             StorageError: It cannot be written; the label is as it was.
         """
         self._check_open()
-        _ = self._branches.known(entry)
-        words = _one_line(label)
+        _ = self._branches.get_entry(entry)
+        text = _one_line(label)
         there = labels_of(self._parts.recorder.transcript.entries).get(entry)
-        if words != (None if there is None else there.label):
-            _ = await self._parts.recorder.accept(label_entry(entry, words))
-            _ = self._parts.voice.say(EntryLabelled(entry=entry, label=words))
+        if text != (None if there is None else there.label):
+            _ = await self._parts.recorder.accept(label_entry(entry, text))
+            _ = self._parts.publisher.publish(EntryLabelled(entry=entry, label=text))
 
     async def rename(self, title: str | None) -> None:
         """Name the session; an empty title or None takes the name off.
@@ -137,11 +137,11 @@ class TreeView:
             StorageError: It cannot be written; the title is as it was.
         """
         self._check_open()
-        words = _one_line(title)
-        if words != self.title:
-            _ = await self._parts.recorder.accept(name_entry(words))
-            _ = self._parts.voice.say(SessionTitle(title=words))
-            _ = await self._parts.hooks.ask(SessionNamed(name=words))
+        text = _one_line(title)
+        if text != self.title:
+            _ = await self._parts.recorder.accept(name_entry(text))
+            _ = self._parts.publisher.publish(SessionTitle(title=text))
+            _ = await self._parts.hooks.ask(SessionNamed(name=text))
 
     def _check_open(self) -> None:
         if self._starter.closed:

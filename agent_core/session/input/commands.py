@@ -14,9 +14,15 @@ from agent_core.kernel.errors import UsageError
 from agent_core.kernel.visible_text import readable
 from agent_core.messages import CustomMessage, Text, UserContent
 from agent_core.resources.client_offers import NoOffers, OfferSource
-from agent_core.resources.load_result import Loaded
-from agent_core.resources.slash_commands import Command, CommandSource, Completion, Slashed, slashed
-from agent_core.session.history.background import Steps
+from agent_core.resources.load_result import LoadedResources
+from agent_core.resources.slash_commands import (
+    CommandSource,
+    Completion,
+    SlashCommand,
+    SlashInvocation,
+    slashed,
+)
+from agent_core.session.history.background import Background
 
 EVENT = "command"
 """Event name under which a failure of a command is reported, beside the name of the command."""
@@ -26,10 +32,10 @@ RENDERER = "message_renderer"
 log = logging.getLogger(__name__)
 
 
-class WordSource(Protocol):
+class TemplateSource(Protocol):
     """Knows what can be written out: skills and prompt templates."""
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[SlashCommand]:
         """List them as they were when they were last read."""
         ...
 
@@ -41,19 +47,19 @@ class WordSource(Protocol):
         """Read them anew; gives what is wrong with them, a sentence each."""
         ...
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Read them anew, with all else that people write for agents; says what there is."""
         ...
 
-    async def written_out(self, said: Slashed) -> str | None:
+    async def expand(self, said: SlashInvocation) -> str | None:
         """Return the words that are meant, read anew; None when it knows nothing of that name."""
         ...
 
 
-class NoWords:
+class NoTemplates:
     """Nothing can be written out."""
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[SlashCommand]:
         """List nothing."""
         return ()
 
@@ -65,34 +71,40 @@ class NoWords:
         """Find nothing wrong."""
         return ()
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Find nothing."""
-        return Loaded()
+        return LoadedResources()
 
-    async def written_out(self, said: Slashed) -> str | None:
+    async def expand(self, said: SlashInvocation) -> str | None:
         """Know nothing."""
         _ = said
 
 
-class Commands:
+class SlashCommands:
     """The commands of one session. Those that run code go before those that become words."""
 
-    def __init__(self, words: WordSource, *, steps: Steps, say: Callable[[Event], object]) -> None:
+    def __init__(
+        self,
+        templates: TemplateSource,
+        *,
+        background: Background,
+        publish: Callable[[Event], object],
+    ) -> None:
         self.sources: list[CommandSource] = []
         """Sources of commands; each source adds itself. Of commands with the same name, the first one is used."""
-        self.words = words
+        self.templates = templates
         self.offers: OfferSource = NoOffers()
         """Offers of extensions besides commands."""
         self._running: set[object] = set()
         self._settled = anyio.Event()
-        self._steps = steps
-        self._say = say
+        self._background = background
+        self._publish = publish
 
-    def all(self) -> tuple[Command, ...]:
+    def all(self) -> tuple[SlashCommand, ...]:
         """List what can be written after a slash, each name once."""
         brought = (command for source in self.sources for command in source.commands())
-        found: dict[str, Command] = {}
-        for command in (*brought, *self.words.commands()):
+        found: dict[str, SlashCommand] = {}
+        for command in (*brought, *self.templates.commands()):
             _ = found.setdefault(command.name, command)
         return tuple(found.values())
 
@@ -110,7 +122,7 @@ class Commands:
         """Start the command that words name; no when they name none. It runs beside what goes on."""
         said = _said(content)
         source = None if said is None else self._source_of(said.name)
-        group = self._steps.group
+        group = self._background.group
         if said is None or source is None or group is None:
             return False
         self._begin(group, f"/{said.name}", partial(source.run, said.name, said.arguments))
@@ -123,7 +135,7 @@ class Commands:
             UsageError: It stands for nothing.
         """
         keys = [one.key for one in self.offers.offered().keys]
-        group = self._steps.group
+        group = self._background.group
         if key.lower() not in keys or group is None:
             message = (
                 f"no extension offers the key {key!r}; offered are {', '.join(keys) or 'none'}"
@@ -136,10 +148,10 @@ class Commands:
         while self._running:
             await self._settled.wait()
 
-    async def written_out(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...] | None:
+    async def expand(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...] | None:
         """Return words with the skill or template that they begin with written out; None when they name none."""
         said = _first_said(content)
-        text = None if said is None else await self.words.written_out(said)
+        text = None if said is None else await self.templates.expand(said)
         return None if text is None else (Text(text=text), *content[1:])
 
     async def rendered(self, message: CustomMessage) -> JsonObject | None:
@@ -150,7 +162,7 @@ class Commands:
             name = message.custom_type
             log.exception("the view of %s failed", readable(name))
             text = f"{type(error).__name__}: {error}"
-            _ = self._say(ExtensionError(extension=name, event=RENDERER, error=text))
+            _ = self._publish(ExtensionError(extension=name, event=RENDERER, error=text))
             return None
 
     def _source_of(self, name: str) -> CommandSource | None:
@@ -171,19 +183,19 @@ class Commands:
             # Code of others: that it fails is told, and ends nothing. Where is for the log of whoever wrote it.
             log.warning("%s failed", readable(name), exc_info=True)
             text = f"{type(error).__name__}: {error}"
-            _ = self._say(ExtensionError(extension=name, event=EVENT, error=text))
+            _ = self._publish(ExtensionError(extension=name, event=EVENT, error=text))
         finally:
             self._running.discard(running)
             self._settled.set()
             self._settled = anyio.Event()
 
 
-def may_name_words(content: Sequence[UserContent]) -> bool:
+def may_name_template(content: Sequence[UserContent]) -> bool:
     """Return whether words begin as those do that are written out."""
     return _first_said(content) is not None
 
 
-def _first_said(content: Sequence[UserContent]) -> Slashed | None:
+def _first_said(content: Sequence[UserContent]) -> SlashInvocation | None:
     match content:
         case [Text(text=text), *_]:
             return slashed(text)
@@ -191,7 +203,7 @@ def _first_said(content: Sequence[UserContent]) -> Slashed | None:
             return None
 
 
-def _said(content: Sequence[UserContent]) -> Slashed | None:
+def _said(content: Sequence[UserContent]) -> SlashInvocation | None:
     """A command takes words alone: beside a picture they are said to the model."""
     match content:
         case [Text(text=text)]:

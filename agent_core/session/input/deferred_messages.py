@@ -9,97 +9,97 @@ from agent_core.kernel.values import Value
 from agent_core.messages import BashMessage, CustomMessage
 from agent_core.session.history.entries import (
     added_entry,
-    laid_entry,
+    deferred_entry,
+    flushed_entry,
     message_entry,
-    taken_up_entry,
 )
 from agent_core.session.history.recorder import Recorder
 
-Until = Literal["turn", "run", "prompt"]
+FlushPoint = Literal["turn", "run", "prompt"]
 """How long something lies aside: to the end of a turn, to the end of the run, to the user's next prompt."""
-Say = Callable[[Event], object]
+PublishEvent = Callable[[Event], object]
 
 
-class Laid(Value, frozen=True, kw_only=True):
+class DeferredMessage(Value, frozen=True, kw_only=True):
     """Something that lies aside."""
 
-    laid_id: str
-    until: Until
+    deferred_id: str
+    flush_at: FlushPoint
     message: CustomMessage | BashMessage
 
 
-class Aside:
+class DeferredMessages:
     """Keeps what lies aside: in the file at once, in the conversation when its time has come."""
 
     def __init__(self, recorder: Recorder, *, new_id: Callable[[], str]) -> None:
         self._recorder = recorder
         self._new_id = new_id
-        self._laid: list[Laid] = []
+        self._messages: list[DeferredMessage] = []
 
-    def put(self, laid: Laid) -> None:
+    def put(self, deferred: DeferredMessage) -> None:
         """Add a deferred message that is already in the session file."""
-        self._laid.append(laid)
+        self._messages.append(deferred)
 
-    async def accept(self, message: CustomMessage, *, until: Until) -> None:
+    async def accept(self, message: CustomMessage, *, flush_at: FlushPoint) -> None:
         """Lay words aside.
 
         Raises:
             StorageError: They are not in the file, and nothing of them is kept.
         """
-        laid = Laid(laid_id=self._new_id(), until=until, message=message)
+        deferred = DeferredMessage(deferred_id=self._new_id(), flush_at=flush_at, message=message)
         # Before it is written: its moment may come while the disk works, and would not come again soon.
-        self._laid.append(laid)
+        self._messages.append(deferred)
         try:
-            _ = await self._recorder.accept(laid_entry(laid.laid_id, until, message))
+            _ = await self._recorder.accept(deferred_entry(deferred.deferred_id, flush_at, message))
         except BaseException:
-            self._laid = [one for one in self._laid if one is not laid]
+            self._messages = [one for one in self._messages if one is not deferred]
             raise
 
-    async def keep(self, message: BashMessage, *, until: Until) -> None:
+    async def keep(self, message: BashMessage, *, flush_at: FlushPoint) -> None:
         """Lay something aside that has happened, whatever the disk says."""
-        laid = Laid(laid_id=self._new_id(), until=until, message=message)
-        self._laid.append(laid)
-        _ = await self._recorder.keep(laid_entry(laid.laid_id, until, message))
+        deferred = DeferredMessage(deferred_id=self._new_id(), flush_at=flush_at, message=message)
+        self._messages.append(deferred)
+        _ = await self._recorder.keep(deferred_entry(deferred.deferred_id, flush_at, message))
 
-    async def take_up(self, *untils: Until, run: RunId | None, say: Say) -> None:
+    async def flush(self, *points: FlushPoint, run: RunId | None, publish: PublishEvent) -> None:
         """Move the deferred messages that are due into the conversation, in the order in which they were deferred.
 
         On return none is due any more, including messages that were deferred meanwhile.
         """
-        while laid := next((one for one in self._laid if one.until in untils), None):
-            self._laid.remove(laid)
-            message = laid.message
+        while deferred := next((one for one in self._messages if one.flush_at in points), None):
+            self._messages.remove(deferred)
+            message = deferred.message
             draft = (
                 added_entry(message)
                 if isinstance(message, CustomMessage)
                 else message_entry(message)
             )
-            entry = await self._recorder.keep(draft, taken_up_entry(laid.laid_id))
+            entry = await self._recorder.keep(draft, flushed_entry(deferred.deferred_id))
             if isinstance(message, CustomMessage):
-                tell_added(
+                publish_added(
                     message,
                     run=run,
                     item=ItemId(self._new_id()),
                     entry=entry,
-                    delivery="nextTurn" if laid.until == "prompt" else None,
-                    say=say,
+                    delivery="nextTurn" if deferred.flush_at == "prompt" else None,
+                    publish=publish,
                 )
 
 
-def tell_added(
+def publish_added(
     message: CustomMessage,
     *,
     run: RunId | None,
     item: ItemId,
     entry: EntryId,
     delivery: Delivery | None,
-    say: Say,
+    publish: PublishEvent,
 ) -> None:
     """Report that a program's words are in the conversation now, if people are to see them."""
     if not message.display:
         return
-    _ = say(MessageStarted(run=run, turn=None, item=item, role="custom"))
-    _ = say(
+    _ = publish(MessageStarted(run=run, turn=None, item=item, role="custom"))
+    _ = publish(
         MessageEnded(
             run=run,
             turn=None,

@@ -7,7 +7,7 @@ import anyio
 from agent_core.kernel import MessageId, RunId
 
 
-class KnownMessages:
+class MessageIndex:
     """Registry of the run that each message started or joined; an id is known once the file has its message."""
 
     def __init__(self, runs: Mapping[MessageId, RunId | None] | None = None) -> None:
@@ -18,7 +18,7 @@ class KnownMessages:
         """Return the run of a message; None: its words wait for one that nobody knows yet."""
         return self._runs.get(message_id)
 
-    async def settled(self, message_id: MessageId | None) -> bool:
+    async def is_recorded(self, message_id: MessageId | None) -> bool:
         """Return whether a message is known; while its words are being written, wait for the outcome."""
         if message_id is None:
             return False
@@ -26,17 +26,17 @@ class KnownMessages:
             await arriving.wait()
         return message_id in self._runs
 
-    def arrives(self, message_id: MessageId | None) -> None:
+    def begin(self, message_id: MessageId | None) -> None:
         """Report that words are about to be written; say `arrived` when that is over, however it went."""
         if message_id is not None:
             self._arriving[message_id] = anyio.Event()
 
-    def arrived(self, message_id: MessageId | None) -> None:
+    def end(self, message_id: MessageId | None) -> None:
         """Report that the words are written, after `went`, or could not be."""
         if message_id is not None:
             self._arriving.pop(message_id).set()
 
-    def went(self, message_id: MessageId | None, run: RunId | None) -> None:
+    def record(self, message_id: MessageId | None, run: RunId | None) -> None:
         """Record the run that a message began or joined."""
         if message_id is not None:
             self._runs[message_id] = run

@@ -9,14 +9,14 @@ import anyio
 from agent_core.events import QueueItem, QueueMode
 from agent_core.kernel import MessageId, QueueId
 from agent_core.kernel.errors import QueueFull
-from agent_core.loop import Words
+from agent_core.loop import UserInput
 from agent_core.messages import UserContent
 from agent_core.session.input.queue_edit import QueueEdited, QueueOp, edit_queue
 
 QUEUE_LIMIT = 32
 
 
-class Inbox:  # noqa: PLR0904 - both ends of two queues
+class InputQueue:  # noqa: PLR0904 - both ends of two queues
     """Both queues. The face puts, the loop takes; both on the loop's thread, without waiting."""
 
     def __init__(
@@ -41,30 +41,30 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         self._steering: deque[QueueItem] = deque()
         self._follow_ups: deque[QueueItem] = deque()
         self._message_ids: dict[QueueId, MessageId | None] = {}
-        self._expected = 0
-        self._spoken = anyio.Event()
+        self._reserved = 0
+        self._steering_signal = anyio.Event()
         self.changed_seq = 0
         """The event that told the newest change."""
 
-    def expect(self) -> None:
+    def reserve_slot(self) -> None:
         """Keep a place for words that are being written; say `expected` when that is over.
 
         Raises:
             QueueFull: Too many wait already.
         """
         self.check_room()
-        self._expected += 1
+        self._reserved += 1
 
-    def expected(self) -> None:
+    def release_slot(self) -> None:
         """Release a reserved place: its message was added, or could not be written."""
-        self._expected -= 1
+        self._reserved -= 1
 
     def put(self, item: QueueItem, message_id: MessageId | None) -> None:
         """Add a message to its queue; a `steer` message wakes `steered`."""
         self._message_ids[item.queue_id] = message_id
         if item.delivery == "steer":
             self._steering.append(item)
-            self._spoken.set()
+            self._steering_signal.set()
         else:
             self._follow_ups.append(item)
 
@@ -74,7 +74,7 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         Raises:
             QueueFull: Too many wait already.
         """
-        waiting = len(self._steering) + len(self._follow_ups) + self._expected
+        waiting = len(self._steering) + len(self._follow_ups) + self._reserved
         if waiting >= QUEUE_LIMIT:
             way = (
                 "the queue is paused: send or remove some of them first"
@@ -84,17 +84,17 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
             message = f"{waiting} messages wait already, which is the limit; {way}"
             raise QueueFull(message, passes=not self.paused)
 
-    def take_steering(self) -> tuple[Words, ...]:
+    def take_steering(self) -> tuple[UserInput, ...]:
         """Remove and return the oldest steering message, or all of them, by mode."""
         taken = self._take(self._steering, self.steering_mode)
-        self._hush()
+        self._reset_signal()
         return taken
 
-    def take_follow_ups(self) -> tuple[Words, ...]:
+    def take_follow_ups(self) -> tuple[UserInput, ...]:
         """Remove and return the oldest follow-up, or all of them, by mode."""
         return self._take(self._follow_ups, self.follow_up_mode)
 
-    def take_next(self) -> tuple[Words, ...]:
+    def take_next(self) -> tuple[UserInput, ...]:
         """Remove and return the messages that open a new run: steering before follow-ups."""
         return self.take_steering() if self._steering else self.take_follow_ups()
 
@@ -110,19 +110,21 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         """Return what waits and cannot be sent now."""
         return tuple(one for one in self.items() if not self._may_go(one))
 
-    async def steered(self) -> None:
+    async def wait_for_steering(self) -> None:
         """Wait until steering words wait that can be sent."""
         while not self.has_steering():
-            self._hush()
-            await self._spoken.wait()
+            self._reset_signal()
+            await self._steering_signal.wait()
 
     def is_empty(self) -> bool:
         """Return whether nothing waits or is about to, of the user or of a program."""
-        return not self._steering and not self._follow_ups and not self._expected
+        return not self._steering and not self._follow_ups and not self._reserved
 
     def queue_id_of(self, message_id: MessageId) -> QueueId | None:
         """Return the place in the queue of a client's message; None: it does not wait."""
-        return next((one for one, known in self._message_ids.items() if known == message_id), None)
+        return next(
+            (one for one, waiting_id in self._message_ids.items() if waiting_id == message_id), None
+        )
 
     def waits(self, queue_id: QueueId) -> bool:
         """Return whether words wait still."""
@@ -136,8 +138,8 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
         for queue_id in edited.removed:
             _ = self._message_ids.pop(queue_id, None)
         if self._steering:
-            self._spoken.set()
-        self._hush()
+            self._steering_signal.set()
+        self._reset_signal()
         return edited
 
     def items(self) -> tuple[QueueItem, ...]:
@@ -152,21 +154,21 @@ class Inbox:  # noqa: PLR0904 - both ends of two queues
             queue.clear()
             queue.extend(rest)
         self._message_ids.clear()
-        self._hush()
+        self._reset_signal()
         return items
 
-    def _hush(self) -> None:
+    def _reset_signal(self) -> None:
         """Reset the steering signal for later waiters; a task that waits already keeps the event that will be set."""
-        if not self.has_steering() and self._spoken.is_set():
-            self._spoken = anyio.Event()
+        if not self.has_steering() and self._steering_signal.is_set():
+            self._steering_signal = anyio.Event()
 
-    def _take(self, queue: deque[QueueItem], mode: QueueMode) -> tuple[Words, ...]:
+    def _take(self, queue: deque[QueueItem], mode: QueueMode) -> tuple[UserInput, ...]:
         ready = sum(1 for _ in takewhile(self._may_go, queue))
         count = ready if mode == "all" else min(1, ready)
-        return tuple(self._words(queue.popleft()) for _ in range(count))
+        return tuple(self._to_input(queue.popleft()) for _ in range(count))
 
-    def _words(self, item: QueueItem) -> Words:
-        return Words(
+    def _to_input(self, item: QueueItem) -> UserInput:
+        return UserInput(
             content=item.content,
             delivery=item.delivery,
             message_id=self._message_ids.pop(item.queue_id, None),

@@ -81,7 +81,7 @@ def edit_queue(items: Sequence[QueueItem], ops: Sequence[QueueOp]) -> QueueEdite
                 removed.append(queue_id)
                 replaced.discard(queue_id)
             case Replace(queue_id=queue_id, content=content):
-                check_words(content)
+                check_content(content)
                 waiting.insert(place, replace(item, content=content))
                 replaced.add(queue_id)
             case Move(index=index):
@@ -94,7 +94,7 @@ def edit_queue(items: Sequence[QueueItem], ops: Sequence[QueueOp]) -> QueueEdite
     return QueueEdited(items=tuple(waiting), removed=tuple(removed), replaced=frozenset(replaced))
 
 
-def check_words(content: Sequence[UserContent]) -> None:
+def check_content(content: Sequence[UserContent]) -> None:
     """Check that a message has content.
 
     Raises:

@@ -1,36 +1,36 @@
 """Events of the queue: every change is published, with the number of its event, so that clients can edit the queue."""
 
 from agent_core.events import Notice, QueueChanged
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.model_selection import why_no_images
 
 
-def tell_queue(parts: Parts) -> None:
+def publish_queue(parts: SessionContext) -> None:
     """Publish the queue as it is now."""
     inbox = parts.inbox
-    parts.voice.say(QueueChanged(queue=inbox.items(), paused=inbox.paused))
-    inbox.changed_seq = parts.voice.feed.seq
+    parts.publisher.publish(QueueChanged(queue=inbox.items(), paused=inbox.paused))
+    inbox.changed_seq = parts.publisher.feed.seq
 
 
-def pause_queue(parts: Parts) -> None:
+def pause_queue(parts: SessionContext) -> None:
     """Pause the queue until the next prompt, and publish that; an empty or paused queue stays as it is."""
     inbox = parts.inbox
     if not inbox.is_empty() and not inbox.paused:
         inbox.paused = True
-        tell_queue(parts)
+        publish_queue(parts)
 
 
-def release_queue(parts: Parts) -> None:
+def release_queue(parts: SessionContext) -> None:
     """Resume a paused queue; publish that if messages of the user wait."""
     inbox = parts.inbox
     if not inbox.paused:
         return
     inbox.paused = False
     if inbox.items():
-        tell_queue(parts)
+        publish_queue(parts)
 
 
-def hold_images(parts: Parts) -> None:
+def hold_images(parts: SessionContext) -> None:
     """Pause the queue and say so when images wait in it that the model in force is not sent."""
     held = len(parts.inbox.held_back())
     if not held:
@@ -42,4 +42,4 @@ def hold_images(parts: Parts) -> None:
         f"Remove the images, or {remedy}; then send the queue."
     )
     pause_queue(parts)
-    _ = parts.voice.say(Notice(level="warning", text=text))
+    _ = parts.publisher.publish(Notice(level="warning", text=text))

@@ -5,18 +5,18 @@ from functools import partial
 
 from agent_core.events import QueueItem
 from agent_core.kernel.errors import QueueStale
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.entries import edited_queue_entry
 from agent_core.session.input.queue_edit import QueueEdited, QueueOp, Replace, SendNow
-from agent_core.session.input.queue_events import tell_queue
+from agent_core.session.input.queue_events import publish_queue
 from agent_core.session.model_selection import check_images
-from agent_core.session.runs.starter import Starter
+from agent_core.session.runs.starter import RunStarter
 
 
 class QueueView:
     """View of the queued messages, and their edits while a run takes messages from the queue."""
 
-    def __init__(self, parts: Parts, starter: Starter) -> None:
+    def __init__(self, parts: SessionContext, starter: RunStarter) -> None:
         self._parts = parts
         self._starter = starter
 
@@ -61,11 +61,13 @@ class QueueView:
         edited = inbox.edit(ops)
         if any(isinstance(op, SendNow) for op in ops):
             inbox.paused = False
-        await parts.recorder.steps.finish(partial(self._keep, edited), then=self._starter.go_on)
+        await parts.recorder.background.shielded(
+            partial(self._keep, edited), then=self._starter.go_on
+        )
         return inbox.items()
 
     async def _keep(self, edited: QueueEdited) -> None:
         parts = self._parts
         entry = edited_queue_entry(edited.items, replaced=edited.replaced, removed=edited.removed)
         _ = await parts.recorder.keep(entry)
-        tell_queue(parts)
+        publish_queue(parts)

@@ -3,29 +3,29 @@
 from agent_core.kernel import EntryId, JsonObject
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import CustomMessage
-from agent_core.resources.client_offers import Offered
-from agent_core.resources.load_result import Loaded
-from agent_core.resources.slash_commands import Command, Completion
-from agent_core.session.context import Parts
+from agent_core.resources.client_offers import ClientOffers
+from agent_core.resources.load_result import LoadedResources
+from agent_core.resources.slash_commands import Completion, SlashCommand
+from agent_core.session.context import SessionContext
 from agent_core.transcript.entries import CustomMessageEntry
 
 
 class ResourceView:
     """Slash commands, and the resources that they come from."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._parts = parts
 
-    def commands(self) -> tuple[Command, ...]:
+    def commands(self) -> tuple[SlashCommand, ...]:
         """List the commands of extensions, the skills and the prompt templates, each name once.
 
         Skills and templates are those that were there when they were last read: for a run, or by `refresh`.
         """
         return self._parts.commands.all()
 
-    async def refresh(self) -> tuple[Command, ...]:
+    async def refresh(self) -> tuple[SlashCommand, ...]:
         """Read skills and templates anew, and list everything."""
-        _ = await self._parts.commands.words.refresh()
+        _ = await self._parts.commands.templates.refresh()
         return self.commands()
 
     async def complete(self, name: str, prefix: str) -> tuple[Completion, ...]:
@@ -36,7 +36,7 @@ class ResourceView:
         """Return whether words run a command when they are said alone."""
         return self._parts.commands.runs(text)
 
-    def offered(self) -> Offered:
+    def offered(self) -> ClientOffers:
         """List what extensions offer besides commands: keys, flags, views of their messages."""
         return self._parts.commands.offers.offered()
 
@@ -81,9 +81,9 @@ class ResourceView:
         if self._parts.settings is not None:
             await self._parts.settings.configure(values)
 
-    async def reload(self) -> Loaded:
+    async def reload(self) -> LoadedResources:
         """Read settings, context files, skills, templates and extensions again; in force from the next prompt."""
-        loaded = Loaded()
+        loaded = LoadedResources()
         for part in self._parts.reloads:
             loaded = loaded.plus(await part.reload())
-        return loaded.plus(await self._parts.commands.words.reload())
+        return loaded.plus(await self._parts.commands.templates.reload())

@@ -11,7 +11,7 @@ from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Message, Text
-from agent_core.resources.instructions.system_prompt import Section, written
+from agent_core.resources.instructions.system_prompt import PromptSection, render_prompt
 from agent_core.tools import ToolSpec
 
 CHANGED: Final = "tiller.prompt"  # decision 0042
@@ -19,11 +19,11 @@ CHANGED: Final = "tiller.prompt"  # decision 0042
 LEAD: Final = "These parts of your instructions have changed. They stand in the place of the earlier ones of the same name."
 PREAMBLE: Final = "preamble"
 
-Sections = Callable[[Sequence[ToolSpec]], Awaitable[tuple[Section, ...]]]
+Sections = Callable[[Sequence[ToolSpec]], Awaitable[tuple[PromptSection, ...]]]
 """Writes the parts of the system prompt for the tools that are active."""
 
 
-class Circumstances(Value, frozen=True, kw_only=True):
+class PromptCacheKey(Value, frozen=True, kw_only=True):
     """With others the whole prompt is sent anew: a provider's cache does not hold, or must not."""
 
     model: str | None
@@ -33,37 +33,39 @@ class Circumstances(Value, frozen=True, kw_only=True):
     """Nor what a folder said that is none of the workspace any more."""
 
 
-class Prompted(Value, frozen=True, kw_only=True):
+class PromptUpdate(Value, frozen=True, kw_only=True):
     """Parts of the system prompt for one run."""
 
-    system: tuple[Section, ...]
-    changed: tuple[Section, ...] = ()
+    system: tuple[PromptSection, ...]
+    changed: tuple[PromptSection, ...] = ()
     """New versions of parts of it, sent as a message in the conversation."""
 
 
-class Prompting(Struct, kw_only=True):
+class SystemPromptSync(Struct, kw_only=True):
     """Remembers what was sent as the system prompt, so that it stays the same for a provider's cache."""
 
     sections: Sections
     clock: Clock
-    _sent: tuple[Section, ...] = msgspec.field(default=())
-    _in: Circumstances | None = msgspec.field(default=None)
+    _sent: tuple[PromptSection, ...] = msgspec.field(default=())
+    _in: PromptCacheKey | None = msgspec.field(default=None)
 
     async def of_run(
-        self, specs: Sequence[ToolSpec], *, conversation: Sequence[Message], now: Circumstances
+        self, specs: Sequence[ToolSpec], *, conversation: Sequence[Message], now: PromptCacheKey
     ) -> tuple[str, tuple[CustomMessage, ...]]:
         """Return the system prompt of a run, and what is to be told of it in the conversation."""
         sent = self._sent if self._in == now else ()
-        prompted = prompt(await self.sections(specs), sent=sent, told=told_in(conversation))
+        prompted = prompt(
+            await self.sections(specs), sent=sent, announced=announced_sections(conversation)
+        )
         self._sent, self._in = prompted.system, now
-        return written(prompted.system), self._told(prompted.changed)
+        return render_prompt(prompted.system), self._announcement(prompted.changed)
 
-    def _told(self, changed: Sequence[Section]) -> tuple[CustomMessage, ...]:
+    def _announcement(self, changed: Sequence[PromptSection]) -> tuple[CustomMessage, ...]:
         if not changed:
             return ()
         message = CustomMessage(
             custom_type=CHANGED,
-            content=(Text(text=f"{LEAD}\n\n{written(changed)}"),),
+            content=(Text(text=f"{LEAD}\n\n{render_prompt(changed)}"),),
             display=False,
             details={"sections": {section.name: section.text for section in changed}},
             at_ms=self.clock.now_ms(),
@@ -71,13 +73,15 @@ class Prompting(Struct, kw_only=True):
         return (message,)
 
 
-def prompt(now: Sequence[Section], *, sent: Sequence[Section], told: Mapping[str, str]) -> Prompted:
+def prompt(
+    now: Sequence[PromptSection], *, sent: Sequence[PromptSection], announced: Mapping[str, str]
+) -> PromptUpdate:
     """Return the system prompt to send: pure.
 
     Args:
         now: The present parts.
         sent: The system prompt that was sent last; empty: the whole prompt is sent again.
-        told: The newest text of each part that the conversation has received since.
+        announced: The newest text of each part that the conversation has received since.
     """
     names = {section.name for section in now}
     # What is not said any more can only be left out, not taken back; of the preamble nobody can speak by name.
@@ -86,19 +90,25 @@ def prompt(now: Sequence[Section], *, sent: Sequence[Section], told: Mapping[str
         for section in sent
     )
     system = tuple(now) if is_whole or not sent else tuple(sent)
-    known = {section.name: section.text for section in system} | dict(told)
-    changed = [section for section in now if known.get(section.name) != section.text]
-    gone = [Section(name=name, text="(nothing any more)") for name in told if name not in names]
-    stale = [section for section in gone if known.get(section.name) != section.text]
-    return Prompted(system=system, changed=(*changed, *stale))
+    last_sent = {section.name: section.text for section in system} | dict(announced)
+    changed = [section for section in now if last_sent.get(section.name) != section.text]
+    gone = [
+        PromptSection(name=name, text="(nothing any more)")
+        for name in announced
+        if name not in names
+    ]
+    stale = [section for section in gone if last_sent.get(section.name) != section.text]
+    return PromptUpdate(system=system, changed=(*changed, *stale))
 
 
-def told_in(conversation: Sequence[Message]) -> Mapping[str, str]:
+def announced_sections(conversation: Sequence[Message]) -> Mapping[str, str]:
     """Read what a conversation says of changed parts."""
-    told: dict[str, str] = {}
+    sections_by_name: dict[str, str] = {}
     for message in conversation:
         if not isinstance(message, CustomMessage) or message.custom_type != CHANGED:
             continue
         sections = as_object(as_object(message.details).get("sections"))
-        told.update({name: text for name, text in sections.items() if isinstance(text, str)})
-    return told
+        sections_by_name.update(
+            {name: text for name, text in sections.items() if isinstance(text, str)}
+        )
+    return sections_by_name

@@ -10,19 +10,24 @@ import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleShown
+from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleInfo
 from agent_core.kernel import Clock, ItemId, JsonObject, RunId, SessionId, ToolCallId
 from agent_core.kernel.errors import TillerError, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.session.permissions.permission_prompts import TIMEOUT, TOO_MANY, Answered, Desk
+from agent_core.session.permissions.permission_prompts import (
+    TIMEOUT,
+    TOO_MANY,
+    PermissionDecision,
+    PermissionPrompts,
+)
 from agent_core.session.permissions.requests import (
-    Call,
+    RequestedCall,
     as_input,
-    question,
+    build_request,
     shown_rule,
     shows_content,
 )
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools.command import script_of
 from agent_core.workspace import Workspace
 from agent_core.workspace.files.lookalikes import name_warning
@@ -30,21 +35,21 @@ from agent_core.workspace.files.paths import is_inside
 from agent_core.workspace.permissions.call_permission import (
     LETS_IN,
     Allowed,
-    Containment,
+    CallRefused,
+    CallVerdict,
     Needs,
-    Refused,
+    SandboxLevel,
     ToolKind,
-    Verdict,
 )
 from agent_core.workspace.permissions.policy import (
+    Allow,
     Ask,
-    CommandAsked,
+    CommandAccess,
     Decision,
-    FileAsked,
-    OtherAsked,
-    Refuse,
-    Run,
+    Deny,
+    FileAccess,
     Subject,
+    ToolAccess,
     decide,
     git_starts_programs,
     git_use,
@@ -61,7 +66,7 @@ FAILED: Final = "the permission check failed ({error}), which means no"
 log = logging.getLogger(__name__)
 
 
-class Surroundings(Value, frozen=True, kw_only=True):
+class BrokerContext(Value, frozen=True, kw_only=True):
     """The parts of the session that the gate uses."""
 
     session: SessionId
@@ -70,28 +75,28 @@ class Surroundings(Value, frozen=True, kw_only=True):
     new_id: Callable[[], str]
     item_of: Callable[[ToolCallId], ItemId]
     """Returns the item id of a call."""
-    say: Callable[[Event], object]
+    publish: Callable[[Event], object]
     settings_of: Callable[[str], JsonObject] = lambda _: {}
     """Returns the present settings of a tool."""
     server_of: Callable[[str], str | None] = lambda _: None
     """Returns `server/tool` of a tool of an MCP server."""
 
 
-class Gate(Struct, kw_only=True):
+class PermissionBroker(Struct, kw_only=True):
     """Judges tool calls. A judgement that fails refuses; so do silence and a client that went away."""
 
-    standing: Standing
-    desk: Desk
-    around: Surroundings
+    permissions: PermissionState
+    prompts: PermissionPrompts
+    context: BrokerContext
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """Learns what a person lets the session read."""
     approved: dict[ToolCallId, frozenset[Path]] = msgspec.field(default_factory=dict)
     """Protected files that a person let a call change; until the next call of that id, or the end of the run."""
-    levels: dict[ToolCallId, Containment] = msgspec.field(default_factory=dict)
+    levels: dict[ToolCallId, SandboxLevel] = msgspec.field(default_factory=dict)
     """How far commands were held in when a call was judged, or as its question said; as long as `approved`."""
     warned: dict[ToolCallId, str] = msgspec.field(default_factory=dict)
     """Warnings for the model about the name of the file that a call changes; they last as long as `approved`."""
-    _told_of: set[Path] = msgspec.field(default_factory=set[Path])
+    _notified_paths: set[Path] = msgspec.field(default_factory=set[Path])
 
     async def judge(
         self,
@@ -101,18 +106,18 @@ class Gate(Struct, kw_only=True):
         tool: str,
         kind: ToolKind,
         arguments: Mapping[str, object],
-    ) -> Verdict:
+    ) -> CallVerdict:
         """Judge one call after its arguments were checked; waits while a person is asked."""
         _ = self.approved.pop(call, None)
         _ = self.levels.pop(call, None)
-        if self.desk.is_over(run):
-            return Refused(reason=ENOUGH)
+        if self.prompts.is_over(run):
+            return CallRefused(reason=ENOUGH)
         try:
             verdict = await self._judge(call, run, tool, kind, arguments)
         except Exception as error:
             # Fail closed: whatever is wrong with a check, its answer is no.
             log.exception("the permission check of %s failed", tool)
-            return Refused(reason=FAILED.format(error=type(error).__name__))
+            return CallRefused(reason=FAILED.format(error=type(error).__name__))
         return verdict
 
     def approved_for(self, call: ToolCallId) -> frozenset[Path]:
@@ -126,17 +131,17 @@ class Gate(Struct, kw_only=True):
 
     def end_run(self, run: RunId) -> None:
         """Forget what was allowed and refused for a run that is over."""
-        self.desk.end_run(run)
-        self.standing.end_run()
+        self.prompts.end_run(run)
+        self.permissions.end_run()
         self.approved.clear()
         self.levels.clear()
         self.warned.clear()
 
     async def refresh(self) -> None:
         """Read the lasting rules again; rules that cannot be used are reported."""
-        for problem in await self.standing.refresh():
+        for problem in await self.permissions.refresh():
             failure = Failure(kind="Internal", message=problem)
-            _ = self.around.say(ErrorRaised(run=None, error=failure))
+            _ = self.context.publish(ErrorRaised(run=None, error=failure))
 
     async def _judge(
         self,
@@ -145,25 +150,25 @@ class Gate(Struct, kw_only=True):
         tool: str,
         kind: ToolKind,
         arguments: Mapping[str, object],
-    ) -> Verdict:
+    ) -> CallVerdict:
         try:
             subject = await self._subject(tool, kind, arguments)
         except WorkspaceError as error:
             # The tool would say the same; but what the path means may change until then.
-            return Refused(reason=str(error), happened=error.happened)
+            return CallRefused(reason=str(error), happened=error.happened)
         await self._warn_of_name(call, subject, asked=str(arguments.get("path")))
         decision = await self._decide(subject, call)
-        if isinstance(decision, Ask) and self.standing.fallback == "ask":
+        if isinstance(decision, Ask) and self.permissions.fallback == "ask":
             # Before a person is bothered: another session may have been told already.
             await self.refresh()
             decision = await self._decide(subject, call)
         match decision:
-            case Run():
+            case Allow():
                 return Allowed()
-            case Refuse(reason=reason, happened=happened):
-                return Refused(reason=reason, happened=happened)
-            case Ask() if self.standing.fallback != "ask":
-                self.desk.count_denial(run)
+            case Deny(reason=reason, happened=happened):
+                return CallRefused(reason=reason, happened=happened)
+            case Ask() if self.permissions.fallback != "ask":
+                self.prompts.count_denial(run)
                 return _unasked(decision, subject)
             case Ask():
                 asked = self._call(call, run, tool, arguments)
@@ -172,9 +177,9 @@ class Gate(Struct, kw_only=True):
     async def _warn_of_name(self, call: ToolCallId, subject: Subject, *, asked: str) -> None:
         """Warn people, once for each file, of a name that looks like another; the call goes on."""
         self.warned.pop(call, None)
-        if not isinstance(subject, FileAsked) or subject.operation == "read":
+        if not isinstance(subject, FileAccess) or subject.operation == "read":
             return
-        workspace = self.around.workspace
+        workspace = self.context.workspace
         why = await name_warning(
             subject.path, asked=asked, roots=workspace.roots, files=workspace.files
         )
@@ -183,34 +188,36 @@ class Gate(Struct, kw_only=True):
         self.warned[call] = (
             f"Warning: {why}. The user was told; check that this is the file you mean."
         )
-        if subject.path not in self._told_of:
-            self._told_of.add(subject.path)
+        if subject.path not in self._notified_paths:
+            self._notified_paths.add(subject.path)
             text = f"The agent changes a file whose name may mislead: {why}. Check that it is the file you mean."
-            _ = self.around.say(Notice(level="warning", text=text))
+            _ = self.context.publish(Notice(level="warning", text=text))
 
-    async def _ask(self, ask: Ask, subject: Subject, call: ToolCallId, asked: Call) -> Verdict:
+    async def _ask(
+        self, ask: Ask, subject: Subject, call: ToolCallId, asked: RequestedCall
+    ) -> CallVerdict:
         """Ask the user; the policy checks an allowed call again after the answer."""
-        around, standing = self.around, self.standing
+        context, permissions = self.context, self.permissions
         request = await to_thread.run_sync(
             partial(
-                question,
+                build_request,
                 ask,
                 subject,
                 asked,
-                request=around.new_id(),
+                request=context.new_id(),
                 containment=self.levels[call],
-                now_ms=around.clock.now_ms(),
-                timeout_s=standing.timeout_s,
+                now_ms=context.clock.now_ms(),
+                timeout_s=permissions.timeout_s,
             )
         )
-        answered = await self.desk.ask(request, remember=partial(self._remember, ask))
+        answered = await self.prompts.ask(request, remember=partial(self._remember, ask))
         if not answered.allows:
-            return _refusal(answered, standing.timeout_s)
+            return _refusal(answered, permissions.timeout_s)
         # The mode or a rule may have changed while somebody thought.
         again = await self._decide(subject)
-        if isinstance(again, Refuse):
-            return Refused(reason=again.reason, happened=again.happened)
-        if isinstance(subject, FileAsked):
+        if isinstance(again, Deny):
+            return CallRefused(reason=again.reason, happened=again.happened)
+        if isinstance(subject, FileAccess):
             self.approved[call] = frozenset({subject.path})
             if subject.operation == "read" and subject.protected and shows_content(asked.tool):
                 self.secrets.allow(subject.path)
@@ -218,15 +225,15 @@ class Gate(Struct, kw_only=True):
 
     async def _decide(self, subject: Subject, call: ToolCallId | None = None) -> Decision:
         """Decide by what holds now; for a call it is kept how far commands are held in."""
-        situation = self.standing.situation(tuple(self.around.workspace.roots))
+        situation = self.permissions.snapshot(tuple(self.context.workspace.roots))
         if call is not None:
             self.levels[call] = situation.containment
-        if isinstance(subject, CommandAsked):
+        if isinstance(subject, CommandAccess):
             # Reading a command loads a grammar once, and looks for programs on the disk.
             return await to_thread.run_sync(decide, subject, situation)
         return decide(subject, situation)
 
-    async def _remember(self, ask: Ask, answered: Answered) -> RuleShown | None:
+    async def _remember(self, ask: Ask, answered: PermissionDecision) -> RuleInfo | None:
         """Apply the rule of an answer before the answer is published, and return it; None: there is none."""
         chosen = answered.option
         option = (
@@ -235,18 +242,18 @@ class Gate(Struct, kw_only=True):
         if option is None or option.rule is None:
             return None
         try:
-            await self.standing.remember(option.rule)
+            await self.permissions.remember(option.rule)
         except TillerError as error:
             text = f"the rule holds in this session but could not be kept: {error}"
-            _ = self.around.say(Notice(level="warning", text=text))
+            _ = self.context.publish(Notice(level="warning", text=text))
         return shown_rule(option.rule)
 
     async def _subject(self, tool: str, kind: ToolKind, arguments: Mapping[str, object]) -> Subject:
         """Return what a call wants, as the tool itself will understand its arguments."""
-        server = self.around.server_of(tool)
+        server = self.context.server_of(tool)
         if server is not None:
             # Whatever its arguments are called, they mean nothing in this workspace.
-            return OtherAsked(tool=tool, kind=kind, mcp=server)
+            return ToolAccess(tool=tool, kind=kind, mcp=server)
         command, path = arguments.get("command"), arguments.get("path")
         if kind == "execute" and isinstance(command, str):
             return await self._command(command, arguments.get("needs"))
@@ -254,12 +261,12 @@ class Gate(Struct, kw_only=True):
             return await self._read(path or ".")
         if kind == "edit" and isinstance(path, str):
             return await self._edit(path)
-        return OtherAsked(tool=tool, kind=kind)
+        return ToolAccess(tool=tool, kind=kind)
 
-    async def _command(self, command: str, needs: object) -> CommandAsked:
-        workspace = self.around.workspace
+    async def _command(self, command: str, needs: object) -> CommandAccess:
+        workspace = self.context.workspace
         asked = cast("Sequence[object]", needs if isinstance(needs, list | tuple) else ())
-        return CommandAsked(
+        return CommandAccess(
             command=command,
             cwd=workspace.root,
             needs=frozenset(NEEDS[str(one)] for one in asked),
@@ -270,29 +277,29 @@ class Gate(Struct, kw_only=True):
 
     def _git_starts_programs(self, command: str) -> bool:
         """Return whether git may start what a repository names; yes when that makes no difference. Blocking."""
-        workspace = self.around.workspace
-        if self.standing.containment() != "full":
+        workspace = self.context.workspace
+        if self.permissions.containment() != "full":
             return git_starts_programs(workspace.root)
         # Where commands are contained, what git starts is contained as well, but for the repository's data.
         return git_use(command) != "adds" or line_starts_programs(
             command, cwd=workspace.root, roots=tuple(workspace.roots)
         )
 
-    async def _read(self, path: str) -> FileAsked:
-        workspace = self.around.workspace
+    async def _read(self, path: str) -> FileAccess:
+        workspace = self.context.workspace
         try:
             found = await workspace.files.resolve(path, "read")
         except WorkspaceError:
             # Nothing is read then: the tool says why in its own words.
-            return FileAsked(path=workspace.root, operation="read", inside=True, protected=False)
+            return FileAccess(path=workspace.root, operation="read", inside=True, protected=False)
         secret = is_secret(found, roots=workspace.roots) is not None
-        return FileAsked(path=found, operation="read", inside=True, protected=secret)
+        return FileAccess(path=found, operation="read", inside=True, protected=secret)
 
-    async def _edit(self, path: str) -> FileAsked:
-        workspace = self.around.workspace
+    async def _edit(self, path: str) -> FileAccess:
+        workspace = self.context.workspace
         target = await workspace.files.resolve(path, "write")
         look = partial(protected_by_link, target, roots=tuple(workspace.roots))
-        return FileAsked(
+        return FileAccess(
             path=target,
             operation="edit",
             inside=is_inside(target, tuple(workspace.roots)),
@@ -302,55 +309,55 @@ class Gate(Struct, kw_only=True):
 
     def _call(
         self, call: ToolCallId, run: RunId | None, tool: str, arguments: Mapping[str, object]
-    ) -> Call:
+    ) -> RequestedCall:
         command = arguments.get("command")
-        return Call(
-            session=self.around.session,
+        return RequestedCall(
+            session=self.context.session,
             run=run,
-            item=self.around.item_of(call),
+            item=self.context.item_of(call),
             tool=tool,
             arguments=as_input(arguments),
-            script=script_of(command, self.around.settings_of(tool))
+            script=script_of(command, self.context.settings_of(tool))
             if isinstance(command, str)
             else None,
         )
 
 
-def _refusal(answered: Answered, timeout_s: float) -> Refused:
+def _refusal(answered: PermissionDecision, timeout_s: float) -> CallRefused:
     """Return why not, and what the model is to do about it."""
     if answered.by == TIMEOUT:
         why = f"no answer: the user was asked and said nothing for {timeout_s:g} s, which means no."
-        return Refused(
+        return CallRefused(
             reason=f"{why} Go on without it, or say what you need and stop.",
             happened=f"Not run: the question had no answer for {timeout_s:g} s.",
         )
     if answered.by == TOO_MANY or answered.option is None:
-        return Refused(reason=ENOUGH)
+        return CallRefused(reason=ENOUGH)
     always = " and will not be asked again" if answered.option.kind == "rejectAlways" else ""
     note = answered.note.rstrip() if answered.note else ""
     end = "" if note.endswith((".", "!", "?")) else "."
     said = f" They said: {note}{end}" if note else ""
     reason = f"the user refused this{always}.{said} Do not try it in another way; go on without it, or ask them."
-    return Refused(
+    return CallRefused(
         reason=reason, happened=f"You rejected this: {note}" if note else "You rejected this."
     )
 
 
-def _unasked(ask: Ask, subject: Subject) -> Refused:
+def _unasked(ask: Ask, subject: Subject) -> CallRefused:
     """Return that nobody can be asked, and what would allow it."""
     rule = next((one.rule for one in ask.options if one.rule and one.rule.verdict == "allow"), None)
     ways: list[str] = []
     if rule is not None:
         what = " ".join(rule.argv_prefix) if rule.argv_prefix else (rule.host or rule.path or "it")
         ways.append(f"a rule for {what!r} in policy.json")
-    if not (isinstance(subject, FileAsked) and subject.protected):
+    if not (isinstance(subject, FileAccess) and subject.protected):
         ways.append(
             '`--permission yolo`, or "permission": {"mode": "yolo"} in their own settings.json'
         )
     why = f"{ask.reason}, and nobody can be asked here."
     allowed = f" The user can allow it with {', or '.join(ways)}." if ways else ""
     advised = f" To allow it: {', or '.join(ways)}." if ways else ""
-    return Refused(
+    return CallRefused(
         reason=f"refused: {why}{allowed} Go on without it, or tell the user what to run.",
         happened=f"Refused: {why}{advised}",
     )

@@ -13,19 +13,19 @@ from agent_core.workspace import (
     FileBytes,
     Files,
     FileText,
-    Heard,
-    Write,
-    Written,
+    FileWrite,
+    OnResult,
+    WriteResult,
 )
-from agent_core.workspace.files.proxy import ReadsPass
-from agent_core.workspace.permissions.policy import Situation
+from agent_core.workspace.files.proxy import FilesProxy
+from agent_core.workspace.permissions.policy import PolicyContext
 from agent_core.workspace.permissions.protected_links import protected_by_link
 from agent_core.workspace.permissions.protected_names import is_protected
 from agent_core.workspace.permissions.secret_access import SecretAccess
 from agent_core.workspace.port import READ_LIMIT_BYTES, FileReader
 
 
-class GuardedFiles(ReadsPass):
+class GuardedFiles(FilesProxy):
     """Refuses changes of protected files that nobody agreed to, and all changes while only reading is allowed.
 
     The contents of secret files are refused too, until a person let the session read them.
@@ -38,7 +38,7 @@ class GuardedFiles(ReadsPass):
         self,
         files: Files,
         *,
-        situation: Callable[[], Situation],
+        situation: Callable[[], PolicyContext],
         approved: Callable[[], Collection[Path]],
         secrets: SecretAccess,
     ) -> None:
@@ -65,7 +65,7 @@ class GuardedFiles(ReadsPass):
             text for text in await self._files.buffers(folder) if self._withheld(text.path) is None
         )
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         """Write, if that may be changed.
 
         Raises:
@@ -74,17 +74,17 @@ class GuardedFiles(ReadsPass):
         await self._check(path)
         return await self._files.write(path, text, base=base)
 
-    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+    async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write those that may be changed; of each other one that is heard."""
-        agreed: list[Write] = []
+        agreed: list[FileWrite] = []
         for one in writes:
             try:
                 await self._check(one.path)
             except PathRefused as error:
-                await heard(one, error)
+                await on_result(one, error)
             else:
                 agreed.append(one)
-        await self._files.write_all(agreed, heard=heard)
+        await self._files.write_all(agreed, on_result=on_result)
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete, if that may be changed.

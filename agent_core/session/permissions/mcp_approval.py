@@ -7,11 +7,11 @@ from agent_core.events import PermissionOption, PermissionRequest, ServerSubject
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import readable
-from agent_core.mcp import Approval, Reply
-from agent_core.session.permissions.permission_prompts import Answered, Desk
-from agent_core.session.permissions.state import Standing
+from agent_core.mcp import Approval, McpApprovalReply
+from agent_core.session.permissions.permission_prompts import PermissionDecision, PermissionPrompts
+from agent_core.session.permissions.state import PermissionState
 
-REPLIES: Final[Mapping[str, Reply]] = {
+REPLIES: Final[Mapping[str, McpApprovalReply]] = {
     "allowProject": "always",
     "allowSession": "session",
     "rejectAlways": "never",
@@ -24,26 +24,26 @@ OPTIONS: Final = (
 )
 
 
-class ServerAsking(Value, frozen=True, kw_only=True):
+class McpApprovalPrompt(Value, frozen=True, kw_only=True):
     """Approval of a tool server by a person: a permission request of the session."""
 
     session: SessionId
-    standing: Standing
-    desk: Desk
+    permissions: PermissionState
+    prompts: PermissionPrompts
     clock: Clock
     new_id: Callable[[], str]
 
-    async def __call__(self, approval: Approval, /, *, run: RunId) -> Reply:
+    async def __call__(self, approval: Approval, /, *, run: RunId) -> McpApprovalReply:
         """Ask and wait; silence, and nobody to ask, is a no."""
-        if self.standing.fallback != "ask":
+        if self.permissions.fallback != "ask":
             # Whoever lets everything run has said yes to what is new; what has changed is another thing.
             return "session" if self._is_yolo and approval.is_first else "no"
-        answered = await self.desk.ask(self._question(approval, run), remember=_no_rule)
+        answered = await self.prompts.ask(self._question(approval, run), remember=_no_rule)
         return _reply(answered)
 
     @property
     def _is_yolo(self) -> bool:
-        return self.standing.mode == "yolo" and self.standing.is_trusted()
+        return self.permissions.mode == "yolo" and self.permissions.is_trusted()
 
     def _question(self, approval: Approval, run: RunId) -> PermissionRequest:
         now_ms = self.clock.now_ms()
@@ -57,7 +57,7 @@ class ServerAsking(Value, frozen=True, kw_only=True):
             description=_why(approval),
             risk="high",
             since_ms=now_ms,
-            expires_ms=now_ms + round(self.standing.timeout_s * 1000),
+            expires_ms=now_ms + round(self.permissions.timeout_s * 1000),
             subject=ServerSubject(
                 server=server.name,
                 way=readable(approval.about),
@@ -73,11 +73,11 @@ class ServerAsking(Value, frozen=True, kw_only=True):
         )
 
 
-async def _no_rule(_answered: Answered) -> None:
+async def _no_rule(_answered: PermissionDecision) -> None:
     """Store no rule: the answer is stored with the hashes of the server's tools that the user saw."""
 
 
-def _reply(answered: Answered) -> Reply:
+def _reply(answered: PermissionDecision) -> McpApprovalReply:
     option = answered.option
     return "no" if option is None else REPLIES.get(option.id, "no")
 

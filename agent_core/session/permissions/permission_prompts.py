@@ -14,7 +14,7 @@ from agent_core.events import (
     PermissionRequest,
     PermissionRequested,
     PermissionResolved,
-    RuleShown,
+    RuleInfo,
     ServerSubject,
     TrustSubject,
 )
@@ -36,7 +36,7 @@ CANCELLED: Final = "cancelled"
 TOO_MANY: Final = "tooManyDenials"
 
 
-class Teller(Protocol):
+class PromptPublisher(Protocol):
     """Those who tell what happens, and the session's state."""
 
     @property
@@ -44,16 +44,16 @@ class Teller(Protocol):
         """The session's state."""
         ...
 
-    def say(self, event: Event) -> object:
+    def publish(self, event: Event) -> object:
         """Publish an event."""
         ...
 
-    def say_state(self, state: SessionState) -> None:
+    def set_state(self, state: SessionState) -> None:
         """Report the session's state when it changes."""
         ...
 
 
-class Answered(Value, frozen=True, kw_only=True):
+class PermissionDecision(Value, frozen=True, kw_only=True):
     """Result of a question."""
 
     option: PermissionOption | None
@@ -74,7 +74,7 @@ class AnswerReceipt(Value, frozen=True, kw_only=True):
     by: str | None = None
 
 
-Remember = Callable[[Answered], Awaitable[RuleShown | None]]
+Remember = Callable[[PermissionDecision], Awaitable[RuleInfo | None]]
 """Adds the rule of an answer; returns the rule as stored."""
 
 
@@ -82,23 +82,23 @@ class _Waiting(Struct, kw_only=True):
     """A question and the answer to come."""
 
     request: PermissionRequest
-    answer: Answered | None = None
+    answer: PermissionDecision | None = None
     answered: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
-    def settle(self, answer: Answered) -> None:
+    def settle(self, answer: PermissionDecision) -> None:
         """Accept the first answer; ignore later ones."""
         if self.answer is None:
             self.answer = answer
             self.answered.set()
 
 
-class Desk:
+class PermissionPrompts:
     """Asks people. A question and its answer are in the session's file before they are told."""
 
-    def __init__(self, *, clock: Clock, recorder: Recorder, voice: Teller) -> None:
+    def __init__(self, *, clock: Clock, recorder: Recorder, publisher: PromptPublisher) -> None:
         self._clock = clock
         self._recorder = recorder
-        self._voice = voice
+        self._publisher = publisher
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._resolved: OrderedDict[str, str] = OrderedDict()
         self._denials: Counter[RunId | None] = Counter()
@@ -108,7 +108,7 @@ class Desk:
         """The questions that wait, oldest first."""
         return tuple(waiting.request for waiting in self._waiting.values())
 
-    async def ask(self, request: PermissionRequest, *, remember: Remember) -> Answered:
+    async def ask(self, request: PermissionRequest, *, remember: Remember) -> PermissionDecision:
         """Ask and wait. Cancelled, the question is withdrawn and that is told.
 
         Args:
@@ -120,12 +120,12 @@ class Desk:
         # Power may fail while somebody thinks: what was asked must not be forgotten.
         await self._recorder.sync()
         self._waiting[request.request] = waiting
-        _ = self._voice.say(PermissionRequested(run=request.run, request=request))
-        self._voice.say_state("requiresAction")
+        _ = self._publisher.publish(PermissionRequested(run=request.run, request=request))
+        self._publisher.set_state("requiresAction")
         try:
             answered = await self._answer_to(waiting)
         except anyio.get_cancelled_exc_class():
-            waiting.settle(Answered(option=None, by=CANCELLED))
+            waiting.settle(PermissionDecision(option=None, by=CANCELLED))
             with anyio.move_on_after(SETTLE_S, shield=True):
                 await self._close(waiting, remember)
             raise
@@ -158,10 +158,10 @@ class Desk:
             return AnswerReceipt(status="alreadyResolved", by=waiting.answer.by)
         chosen = waiting.request.option(option)
         if chosen is None:
-            known = ", ".join(one.id for one in waiting.request.options)
-            message = f"the question has no option {option!r}; there are {known}"
+            option_ids = ", ".join(one.id for one in waiting.request.options)
+            message = f"the question has no option {option!r}; there are {option_ids}"
             raise UsageError(message)
-        waiting.settle(Answered(option=chosen, by=by, note=note))
+        waiting.settle(PermissionDecision(option=chosen, by=by, note=note))
         return AnswerReceipt(status="recorded", by=by)
 
     def count_denial(self, run: RunId | None) -> None:
@@ -171,7 +171,7 @@ class Desk:
             return
         for waiting in self._waiting.values():
             if waiting.request.run == run:
-                waiting.settle(Answered(option=None, by=TOO_MANY))
+                waiting.settle(PermissionDecision(option=None, by=TOO_MANY))
 
     def is_over(self, run: RunId | None) -> bool:
         """Return whether a run was refused so often that it must end."""
@@ -181,7 +181,7 @@ class Desk:
         """Forget how often a run was refused."""
         _ = self._denials.pop(run, None)
 
-    async def _answer_to(self, waiting: _Waiting) -> Answered:
+    async def _answer_to(self, waiting: _Waiting) -> PermissionDecision:
         async with anyio.create_task_group() as group:
             if waiting.request.expires_ms is not None:
                 group.start_soon(self._expire, waiting)
@@ -194,12 +194,12 @@ class Desk:
         """Make silence a no. The time is measured by the clock that does not jump."""
         request = waiting.request
         await self._clock.sleep(((request.expires_ms or 0) - request.since_ms) / 1000)
-        waiting.settle(Answered(option=request.option(request.default), by=TIMEOUT))
+        waiting.settle(PermissionDecision(option=request.option(request.default), by=TIMEOUT))
 
     async def _close(self, waiting: _Waiting, remember: Remember) -> None:
         """Close a permission request: apply the rule of its answer, write the answer, then publish it."""
         request, answer = waiting.request, waiting.answer
-        rule: RuleShown | None = None
+        rule: RuleInfo | None = None
         try:
             rule = None if answer is None else await remember(answer)
             option = None if answer is None or answer.option is None else answer.option.id
@@ -209,9 +209,9 @@ class Desk:
             )
         finally:
             _ = self._waiting.pop(request.request, None)
-            self._tell_closed(waiting, rule)
+            self._publish_closed(waiting, rule)
 
-    def _tell_closed(self, waiting: _Waiting, rule: RuleShown | None) -> None:
+    def _publish_closed(self, waiting: _Waiting, rule: RuleInfo | None) -> None:
         request, answer = waiting.request, waiting.answer
         by = CANCELLED if answer is None else answer.by
         option = None if answer is None or answer.option is None else answer.option.id
@@ -222,10 +222,10 @@ class Desk:
         # Only to read a folder, or to do without a server, is no refusal of what the model wants.
         if is_refusal and not isinstance(request.subject, TrustSubject | ServerSubject):
             self.count_denial(request.run)
-        _ = self._voice.say(
+        _ = self._publisher.publish(
             PermissionResolved(
                 run=request.run, request=request.request, option=option, by=by, rule=rule
             )
         )
-        if not self._waiting and self._voice.state == "requiresAction":
-            self._voice.say_state("running")
+        if not self._waiting and self._publisher.state == "requiresAction":
+            self._publisher.set_state("running")

@@ -13,14 +13,14 @@ from agent_core.events import (
     QuestionResolved,
 )
 from agent_core.events.values import SessionState
-from agent_core.hooks import GoOn, Hooks, Input, PromptClosed, PromptShown
-from agent_core.session.snapshot import Picture
+from agent_core.hooks import GoOn, HookInput, Hooks, PromptClosed, PromptShown
+from agent_core.session.snapshot import SnapshotBuilder
 
-Start = Callable[[Callable[[], Coroutine[object, None, None]]], None]
+StartHook = Callable[[Callable[[], Coroutine[object, None, None]]], None]
 """Begins something that nobody waits for."""
 
 
-class Teller(Protocol):
+class SessionPublisher(Protocol):
     """Those who tell what happens, and the session's state."""
 
     @property
@@ -29,29 +29,29 @@ class Teller(Protocol):
         ...
 
     @property
-    def picture(self) -> Picture:
+    def picture(self) -> SnapshotBuilder:
         """Present state of the session."""
         ...
 
     @property
-    def is_asked(self) -> Callable[[], bool]:
+    def awaits_user(self) -> Callable[[], bool]:
         """Function that returns whether a person must answer before the session can continue."""
         ...
 
-    def say(self, event: Event) -> object:
+    def publish(self, event: Event) -> object:
         """Publish an event."""
         ...
 
-    def say_state(self, state: SessionState) -> None:
+    def set_state(self, state: SessionState) -> None:
         """Report the session's state when it changes."""
         ...
 
 
-class PromptTeller:
+class PromptHooks:
     """Publisher that also calls hooks for the permission requests and questions among its events."""
 
-    def __init__(self, voice: Teller, hooks: Hooks, start: Start) -> None:
-        self._voice = voice
+    def __init__(self, publisher: SessionPublisher, hooks: Hooks, start: StartHook) -> None:
+        self._publisher = publisher
         self._hooks = hooks
         self._start = start
         self._shown: dict[str, tuple[str, str]] = {}
@@ -61,21 +61,21 @@ class PromptTeller:
     @property
     def state(self) -> SessionState:
         """The session's state."""
-        return self._voice.state
+        return self._publisher.state
 
     @property
-    def picture(self) -> Picture:
+    def picture(self) -> SnapshotBuilder:
         """Present state of the session."""
-        return self._voice.picture
+        return self._publisher.picture
 
     @property
-    def is_asked(self) -> Callable[[], bool]:
+    def awaits_user(self) -> Callable[[], bool]:
         """Function that returns whether a person must answer before the session can continue."""
-        return self._voice.is_asked
+        return self._publisher.awaits_user
 
-    def say(self, event: Event) -> object:
+    def publish(self, event: Event) -> object:
         """Publish an event; call hooks when it opens or closes a permission request or a question."""
-        told = self._voice.say(event)
+        result = self._publisher.publish(event)
         match event:
             case PermissionRequested(request=asked):
                 self._show(asked.request, "permission", asked.title)
@@ -84,21 +84,21 @@ class PromptTeller:
             case PermissionResolved(request=request) | QuestionResolved(request=request):
                 shown = self._shown.pop(request, None)
                 if shown is not None:
-                    self._tell(PromptClosed(kind=shown[0], title=shown[1]))
+                    self._call_hooks(PromptClosed(kind=shown[0], title=shown[1]))
             case _:
                 pass
-        return told
+        return result
 
-    def say_state(self, state: SessionState) -> None:
+    def set_state(self, state: SessionState) -> None:
         """Report the session's state when it changes."""
-        self._voice.say_state(state)
+        self._publisher.set_state(state)
 
     def _show(self, request: str, kind: str, title: str) -> None:
         if self._hooks.listens(PromptShown) or self._hooks.listens(PromptClosed):
             self._shown[request] = (kind, title)
-            self._tell(PromptShown(kind=kind, title=title))
+            self._call_hooks(PromptShown(kind=kind, title=title))
 
-    def _tell(self, value: Input[GoOn]) -> None:
+    def _call_hooks(self, value: HookInput[GoOn]) -> None:
         async def tell() -> None:
             async with self._turn:
                 _ = await self._hooks.ask(value)

@@ -28,10 +28,10 @@ from agent_core.session.permissions.permission_prompts import (
     TIMEOUT,
     AnswerReceipt,
 )
-from agent_core.session.permissions.prompt_hooks import Teller
+from agent_core.session.permissions.prompt_hooks import SessionPublisher
 from agent_core.session.permissions.question_forms import check_form, defaults, fitting
-from agent_core.session.permissions.state import Standing
-from agent_core.tools.port import Asks
+from agent_core.session.permissions.state import PermissionState
+from agent_core.tools.port import AskUser
 
 POLICY: Final = "policy"
 UNSHOWN: Final = "unshown"
@@ -51,7 +51,7 @@ class _Waiting(Struct, kw_only=True):
             self.answered.set()
 
 
-class Questions:
+class QuestionPrompts:
     """Asks people what is meant. A question and its answer are in the session's file before they are told."""
 
     def __init__(
@@ -60,14 +60,14 @@ class Questions:
         session: SessionId,
         clock: Clock,
         recorder: Recorder,
-        voice: Teller,
-        standing: Standing,
+        publisher: SessionPublisher,
+        permissions: PermissionState,
     ) -> None:
         self._session = session
         self._clock = clock
         self._recorder = recorder
-        self._voice = voice
-        self._standing = standing
+        self._publisher = publisher
+        self._permissions = permissions
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._resolved: OrderedDict[str, str] = OrderedDict()
 
@@ -81,7 +81,7 @@ class Questions:
         """Whether something does not go on before it is answered."""
         return any(waiting.question.blocking for waiting in self._waiting.values())
 
-    def asks_for(self, run: RunId | None) -> Asks:
+    def asks_for(self, run: RunId | None) -> AskUser:
         """Return what asks on behalf of a run."""
         return partial(self.ask, run=run)
 
@@ -105,9 +105,9 @@ class Questions:
             UsageError: The form is not valid; the message contains the reason.
         """
         lines = check_form(questions)
-        if self._standing.fallback != "ask":
+        if self._permissions.fallback != "ask":
             return Answers(answers=defaults(lines), by=POLICY)
-        wait_s = self._standing.timeout_s if timeout_s is None else timeout_s
+        wait_s = self._permissions.timeout_s if timeout_s is None else timeout_s
         now_ms = self._clock.now_ms()
         question = Question(
             request=uuid7(now_ms),
@@ -155,9 +155,9 @@ class Questions:
         question = waiting.question
         _ = await self._recorder.keep(question_asked_entry(permission(question)))
         self._waiting[question.request] = waiting
-        _ = self._voice.say(QuestionRequested(run=question.run, request=question))
+        _ = self._publisher.publish(QuestionRequested(run=question.run, request=question))
         if question.blocking:
-            self._voice.say_state("requiresAction")
+            self._publisher.set_state("requiresAction")
         try:
             answer = await self._answer_to(waiting)
         except anyio.get_cancelled_exc_class():
@@ -196,7 +196,7 @@ class Questions:
             self._resolved[question.request] = answer.by
             while len(self._resolved) > RESOLVED_KEPT:
                 _ = self._resolved.popitem(last=False)
-            _ = self._voice.say(
+            _ = self._publisher.publish(
                 QuestionResolved(
                     run=question.run,
                     request=question.request,
@@ -204,13 +204,13 @@ class Questions:
                     answers=answer.answers,
                 )
             )
-            held_up = question.blocking and self._voice.state == "requiresAction"
-            if held_up and not self._voice.is_asked():
-                self._voice.say_state(self._state_without())
+            held_up = question.blocking and self._publisher.state == "requiresAction"
+            if held_up and not self._publisher.awaits_user():
+                self._publisher.set_state(self._state_without())
 
     def _state_without(self) -> SessionState:
         """Return what goes on when nobody is asked."""
-        now = self._voice.picture.activity
+        now = self._publisher.picture.activity
         if now.run is not None:
             return "running"
         return "idle" if now.compaction is None else "compacting"

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from agent_core.events import Answers, Question, QuestionLine
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.permissions.permission_prompts import AnswerReceipt
 
 
 class QuestionView:
     """Questions that only the user can answer."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._parts = parts
 
     @property
@@ -35,7 +35,7 @@ class QuestionView:
         Raises:
             UsageError: The form is not valid; the message contains the reason.
         """
-        run = self._parts.voice.picture.activity.run
+        run = self._parts.publisher.picture.activity.run
         return await self._parts.questions.ask(
             questions, run=run, blocking=blocking, timeout_s=timeout_s
         )

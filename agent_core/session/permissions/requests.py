@@ -9,23 +9,23 @@ from agent_core.events import (
     PermissionOption,
     PermissionRequest,
     PermissionSubject,
-    RuleShown,
+    RuleInfo,
     TargetSubject,
 )
 from agent_core.events.permissions import TargetKind
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, SessionId
 from agent_core.kernel.values import Value
-from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.call_permission import SandboxLevel
 from agent_core.workspace.permissions.policy import (
     Ask,
-    CommandAsked,
-    FileAsked,
+    CommandAccess,
+    FileAccess,
     Option,
-    OtherAsked,
     Rule,
     Subject,
+    ToolAccess,
 )
-from agent_core.workspace.permissions.shell import Plain, mentioned, read_command
+from agent_core.workspace.permissions.shell import PlainCommandLine, mentioned, read_command
 
 TITLE_CHARS: Final = 120
 INPUT_CHARS: Final = 4_000
@@ -35,7 +35,7 @@ LISTING_TOOLS: Final = frozenset({"find", "ls"})
 """They tell the names of files and nothing of what is in them."""
 
 
-class Call(Value, frozen=True, kw_only=True):
+class RequestedCall(Value, frozen=True, kw_only=True):
     """The call of a tool that is asked about."""
 
     session: SessionId
@@ -47,13 +47,13 @@ class Call(Value, frozen=True, kw_only=True):
     """Script that the shell receives, where the call is a command: the settings may prepend text to the command."""
 
 
-def question(
+def build_request(
     ask: Ask,
     subject: Subject,
-    call: Call,
+    call: RequestedCall,
     *,
     request: str,
-    containment: Containment,
+    containment: SandboxLevel,
     now_ms: int,
     timeout_s: float,
 ) -> PermissionRequest:
@@ -89,9 +89,9 @@ def shows_content(tool: str) -> bool:
     return tool not in LISTING_TOOLS
 
 
-def shown_rule(rule: Rule) -> RuleShown:
+def shown_rule(rule: Rule) -> RuleInfo:
     """Return a rule as people see it."""
-    return RuleShown(
+    return RuleInfo(
         id=rule.id,
         tool=rule.tool,
         argv_prefix=rule.argv_prefix or None,
@@ -114,25 +114,25 @@ def _option(option: Option) -> PermissionOption:
     )
 
 
-def _description(ask: Ask, subject: Subject, call: Call) -> str:
-    if isinstance(subject, FileAsked) and _kind(subject) == "secret" and shows_content(call.tool):
+def _description(ask: Ask, subject: Subject, call: RequestedCall) -> str:
+    if isinstance(subject, FileAccess) and _kind(subject) == "secret" and shows_content(call.tool):
         return f"{ask.reason}; if you allow it, searches of this session show it too"
     return ask.reason
 
 
 def _title(subject: Subject) -> str:
     match subject:
-        case CommandAsked(command=command):
+        case CommandAccess(command=command):
             text = f"Run {' '.join(command.split())}"
-        case FileAsked(operation=operation, path=path):
+        case FileAccess(operation=operation, path=path):
             text = f"{operation.capitalize()} {path}"
-        case OtherAsked(tool=tool):
+        case ToolAccess(tool=tool):
             text = f"Use {tool}"
     return text if len(text) <= TITLE_CHARS else f"{text[: TITLE_CHARS - 1]}…"
 
 
-def _subject(subject: Subject, call: Call, containment: Containment) -> PermissionSubject:
-    if isinstance(subject, CommandAsked):
+def _subject(subject: Subject, call: RequestedCall, containment: SandboxLevel) -> PermissionSubject:
+    if isinstance(subject, CommandAccess):
         return _command(
             subject, subject.command if call.script is None else call.script, containment
         )
@@ -140,30 +140,30 @@ def _subject(subject: Subject, call: Call, containment: Containment) -> Permissi
         type=_kind(subject),
         tool=call.tool,
         sandbox=containment,
-        path=subject.path if isinstance(subject, FileAsked) else None,
+        path=subject.path if isinstance(subject, FileAccess) else None,
         input={name: _shortened(one) for name, one in call.arguments.items()},
         change_set=call.item if _kind(subject) == "edit" else None,
     )
 
 
-def _command(subject: CommandAsked, script: str, containment: Containment) -> CommandSubject:
+def _command(subject: CommandAccess, script: str, containment: SandboxLevel) -> CommandSubject:
     """Show what runs to the byte; judged, and shown in words, is what the model wrote of it."""
     read = read_command(subject.command)
-    argvs = read.commands if isinstance(read, Plain) else mentioned(subject.command)
-    alone = isinstance(read, Plain) and len(argvs) == 1
+    argvs = read.commands if isinstance(read, PlainCommandLine) else mentioned(subject.command)
+    alone = isinstance(read, PlainCommandLine) and len(argvs) == 1
     return CommandSubject(
         argv=argvs[0] if alone and script == subject.command else None,
         command=script,
         cwd=subject.cwd,
-        plain=isinstance(read, Plain),
+        plain=isinstance(read, PlainCommandLine),
         sandbox=containment,
         parsed=tuple(CommandRead(argv=argv) for argv in argvs[:PARSED_KEPT]),
         needs=tuple(sorted(subject.needs)),
     )
 
 
-def _kind(subject: FileAsked | OtherAsked) -> TargetKind:
-    if isinstance(subject, OtherAsked):
+def _kind(subject: FileAccess | ToolAccess) -> TargetKind:
+    if isinstance(subject, ToolAccess):
         if subject.mcp is not None:
             return "mcp"
         return "tool" if subject.host is None else "fetch"

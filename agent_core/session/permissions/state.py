@@ -10,25 +10,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.permissions.call_permission import Containment, Mode
-from agent_core.workspace.permissions.policy import Rule, RuleSet, Scope, Situation
+from agent_core.workspace.permissions.call_permission import PolicyMode, SandboxLevel
+from agent_core.workspace.permissions.policy import PolicyContext, PolicyRuleScope, Rule, RuleSet
 
 Fallback = Literal["ask", "rules", "deny"]
-LASTING: frozenset[Scope] = frozenset({"project", "user"})
+LASTING: frozenset[PolicyRuleScope] = frozenset({"project", "user"})
 """Scopes that outlive the session: their rules are kept elsewhere and read again."""
 
 
-class KeptRules(Value, frozen=True, kw_only=True):
+class LoadedRules(Value, frozen=True, kw_only=True):
     """The rules that were found, and what could not be used, a sentence each."""
 
     rules: tuple[Rule, ...] = ()
     problems: tuple[str, ...] = ()
 
 
-class RuleKeeper(Protocol):
+class RuleStore(Protocol):
     """Where standing answers outlive a session."""
 
-    async def load(self) -> KeptRules:
+    async def load(self) -> LoadedRules:
         """Return the rules in force for this workspace. Never raises: rules that cannot be read are problems."""
         ...
 
@@ -49,12 +49,12 @@ class RuleKeeper(Protocol):
         ...
 
 
-class ForgetfulRules:
+class NullRuleStore:
     """Keeps nothing beyond the session."""
 
-    async def load(self) -> KeptRules:
+    async def load(self) -> LoadedRules:
         """Return nothing."""
-        return KeptRules()
+        return LoadedRules()
 
     async def save(self, rule: Rule) -> None:  # pyright: ignore[reportUnusedParameter] - the port's
         """Leave the rule to the session alone."""
@@ -63,26 +63,26 @@ class ForgetfulRules:
         """Forget what was not kept."""
 
 
-class Standing(Struct, kw_only=True):
+class PermissionState(Struct, kw_only=True):
     """Present state; each check reads it again, so a change counts from the next one."""
 
-    mode: Mode = "ask"
+    mode: PolicyMode = "ask"
     fallback: Fallback = "ask"
     """Handling of a decision that needs the user: `ask` waits for the user; `rules` and `deny` refuse it at once."""
     timeout_s: float = 300.0
     """How long a person is waited for."""
     is_trusted: Callable[[], bool] = lambda: True
     """Whether the workspace may configure and be changed; asked at each check."""
-    containment: Callable[[], Containment] = lambda: "none"
+    containment: Callable[[], SandboxLevel] = lambda: "none"
     """How far commands are held in; asked at each check."""
     rules: RuleSet = msgspec.field(default_factory=RuleSet)
-    keeper: RuleKeeper = msgspec.field(default_factory=ForgetfulRules)
+    keeper: RuleStore = msgspec.field(default_factory=NullRuleStore)
     _keeping: Lock = msgspec.field(default_factory=Lock)
     """Held while what is kept is read or written."""
 
-    def situation(self, roots: tuple[Path, ...]) -> Situation:
+    def snapshot(self, roots: tuple[Path, ...]) -> PolicyContext:
         """Return what holds at this moment."""
-        return Situation(
+        return PolicyContext(
             mode=self.mode,
             trusted=self.is_trusted(),
             containment=self.containment(),
@@ -127,9 +127,9 @@ class Standing(Struct, kw_only=True):
         Raises:
             StorageError: The rule is no longer in force in this session, but is still stored.
         """
-        known = [rule for rule in self.rules.rules if rule.id == rule_id]
+        matching = [rule for rule in self.rules.rules if rule.id == rule_id]
         self.rules = self.rules.without(rule_id)
-        if not any(rule.scope in LASTING for rule in known):
+        if not any(rule.scope in LASTING for rule in matching):
             return
         async with self._keeping:
             await self.keeper.remove(rule_id)
@@ -141,6 +141,6 @@ class Standing(Struct, kw_only=True):
         self.rules = self.rules.without_scope("run")
 
 
-def scoped(rule: Rule, scope: Scope) -> Rule:
+def scoped(rule: Rule, scope: PolicyRuleScope) -> Rule:
     """Return a rule another extent; its id stays, for it says the same."""
     return replace(rule, scope=scope)

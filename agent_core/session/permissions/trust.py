@@ -21,16 +21,16 @@ from agent_core.events import (
 from agent_core.kernel import Clock, ItemId, RunId, SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.visible_text import readable
-from agent_core.session.permissions.permission_prompts import Answered, Desk
-from agent_core.session.permissions.state import Standing
+from agent_core.session.permissions.permission_prompts import PermissionDecision, PermissionPrompts
+from agent_core.session.permissions.state import PermissionState
 
-Said = Literal["trusted", "refused"]
+SessionTrustDecision = Literal["trusted", "refused"]
 SHOWN_NAMES = 20
 
 log = logging.getLogger(__name__)
 
 
-class Found(Protocol):
+class TrustStatus(Protocol):
     """Trust state of a workspace."""
 
     @property
@@ -92,11 +92,11 @@ class Trust(Protocol):
         """The workspace."""
         ...
 
-    async def look(self) -> Found:
+    async def check(self) -> TrustStatus:
         """Look again at what is there and what was said. Never raises."""
         ...
 
-    async def say(self, said: Said, *, lasting: bool) -> Found:
+    async def record(self, said: SessionTrustDecision, *, lasting: bool) -> TrustStatus:
         """Record the user's decision for the state that the last check found.
 
         Raises:
@@ -105,45 +105,45 @@ class Trust(Protocol):
         ...
 
 
-class _Said(Struct, kw_only=True):
+class _TrustNotices(Struct, kw_only=True):
     """Messages that the user has received already: each is sent once."""
 
-    told: str = ""
+    notice: str = ""
     """Why only reading is allowed."""
     asked_in: RunId | None = None
     """The run before which a person was asked."""
 
 
-class Trusting(Struct, kw_only=True):
+class TrustManager(Struct, kw_only=True):
     """The trust of one session. Whatever goes wrong here means that there is none."""
 
     session: SessionId
     trust: Trust
-    standing: Standing
-    desk: Desk
+    permissions: PermissionState
+    prompts: PermissionPrompts
     clock: Clock
     new_id: Callable[[], str]
-    say: Callable[[Event], object]
+    publish: Callable[[Event], object]
     apply: Callable[[], Awaitable[None]]
     """Reads the settings of the workspace, or leaves them out, when its trust has changed."""
     is_trusted: bool = False
-    _said: _Said = msgspec.field(default_factory=_Said)
+    _notices: _TrustNotices = msgspec.field(default_factory=_TrustNotices)
 
     async def before_run(self, run: RunId) -> None:
         """Look again, and ask a person where nobody said anything of what is there now. Cancellable."""
         found = await self._look()
-        is_asked = run == self._said.asked_in
+        is_asked = run == self._notices.asked_in
         if (
             found is not None
             and found.must_ask
-            and self.standing.fallback == "ask"
+            and self.permissions.fallback == "ask"
             and not is_asked
         ):
-            self._said.asked_in = run
-            await self.desk.ask(self._question(found, run), remember=partial(self._remember))
+            self._notices.asked_in = run
+            await self.prompts.ask(self._question(found, run), remember=partial(self._remember))
             found = await self._look()
         if found is None or not found.is_trusted:
-            self._tell(found)
+            self._publish_untrusted(found)
 
     async def decide(self, *, trusted: bool, lasting: bool) -> None:
         """Apply a trust decision that the user made without being asked; it counts from the next run on.
@@ -151,13 +151,13 @@ class Trusting(Struct, kw_only=True):
         Raises:
             ConfigError: The decision could not be stored; nothing changed.
         """
-        _ = await self.trust.look()
-        found = await self.trust.say("trusted" if trusted else "refused", lasting=lasting)
+        _ = await self.trust.check()
+        found = await self.trust.record("trusted" if trusted else "refused", lasting=lasting)
         await self._take(is_trusted=found.is_trusted)
 
-    async def _look(self) -> Found | None:
+    async def _look(self) -> TrustStatus | None:
         try:
-            found = await self.trust.look()
+            found = await self.trust.check()
         except Exception:
             # Fail closed: whatever is wrong with a check, its answer is no.
             log.exception("the trust of %s could not be checked", self.trust.root)
@@ -170,27 +170,27 @@ class Trusting(Struct, kw_only=True):
         if is_trusted == self.is_trusted:
             return
         self.is_trusted = is_trusted
-        self._said.told = ""
+        self._notices.notice = ""
         try:
             await self.apply()
         except Exception:
             log.exception("the settings of %s could not be read anew", self.trust.root)
         item = FolderTrust(folder=self.trust.root, trusted=is_trusted)
-        _ = self.say(SessionTrust(items=(item,)))
+        _ = self.publish(SessionTrust(items=(item,)))
 
-    async def _remember(self, answered: Answered) -> None:
+    async def _remember(self, answered: PermissionDecision) -> None:
         option = None if answered.option is None else answered.option.kind
         if option in {None, "rejectOnce"}:
             return
         try:
             lasting = option in {"allowProject", "rejectAlways"}
-            said: Said = "trusted" if answered.allows else "refused"
-            _ = await self.trust.say(said, lasting=lasting)
+            said: SessionTrustDecision = "trusted" if answered.allows else "refused"
+            _ = await self.trust.record(said, lasting=lasting)
         except TillerError as error:
             text = f"what you said could not be kept: {error}"
-            _ = self.say(Notice(level="warning", text=text))
+            _ = self.publish(Notice(level="warning", text=text))
 
-    def _question(self, found: Found, run: RunId) -> PermissionRequest:
+    def _question(self, found: TrustStatus, run: RunId) -> PermissionRequest:
         now_ms = self.clock.now_ms()
         root = self.trust.root
         is_new = not (found.added or found.removed or found.changed)
@@ -218,7 +218,7 @@ class Trusting(Struct, kw_only=True):
             description=why,
             risk="high",
             since_ms=now_ms,
-            expires_ms=now_ms + round(self.standing.timeout_s * 1000),
+            expires_ms=now_ms + round(self.permissions.timeout_s * 1000),
             subject=TrustSubject(
                 folder=root,
                 added=_names(found.added),
@@ -237,7 +237,7 @@ class Trusting(Struct, kw_only=True):
             default="rejectOnce",
         )
 
-    def _tell(self, found: Found | None) -> None:
+    def _publish_untrusted(self, found: TrustStatus | None) -> None:
         """Publish a notice, once, why the workspace is read-only and how to change that."""
         why = "it could not be checked" if found is None else found.problem
         about = f" ({why})" if why else ""
@@ -245,9 +245,9 @@ class Trusting(Struct, kw_only=True):
             f"{self.trust.root} is not trusted{about}: nothing is changed or run, and its own instructions and "
             f"settings are not used. Trust the folder to change that (tiller trust add {self.trust.root})."
         )
-        if text != self._said.told:
-            self._said.told = text
-            _ = self.say(Notice(level="warning", text=text))
+        if text != self._notices.notice:
+            self._notices.notice = text
+            _ = self.publish(Notice(level="warning", text=text))
 
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:

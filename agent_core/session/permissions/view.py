@@ -3,21 +3,25 @@
 from anyio import to_thread
 from msgspec.structs import replace
 
-from agent_core.events import FolderTrust, PermissionRequest, RuleShown
+from agent_core.events import FolderTrust, PermissionRequest, RuleInfo
 from agent_core.kernel.errors import UsageError
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.permissions.permission_prompts import AnswerReceipt
 from agent_core.session.permissions.requests import shown_rule
-from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.call_permission import SandboxLevel
 from agent_core.workspace.permissions.policy import Rule, named
 from agent_core.workspace.permissions.policy.rules.examples import wrong_examples
-from agent_core.workspace.permissions.policy.rules.validation import Ground, pinned, why_unsound
+from agent_core.workspace.permissions.policy.rules.validation import (
+    RulesFileContext,
+    pinned,
+    why_unsound,
+)
 
 
 class PermissionView:
     """Permission requests and the lasting answers to them. Changes count from the next check."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SessionContext) -> None:
         self._gate = parts.gate
         self._trusting = parts.trusting
         self._root = parts.place.workspace.root
@@ -25,17 +29,17 @@ class PermissionView:
     @property
     def pending(self) -> tuple[PermissionRequest, ...]:
         """The questions that wait, oldest first."""
-        return self._gate.desk.pending
+        return self._gate.prompts.pending
 
     @property
-    def containment(self) -> Containment:
+    def containment(self) -> SandboxLevel:
         """How far commands are held in."""
-        return self._gate.standing.containment()
+        return self._gate.permissions.containment()
 
     @property
     def trust(self) -> FolderTrust:
         """Whether the workspace is trusted."""
-        return FolderTrust(folder=self._root, trusted=self._gate.standing.is_trusted())
+        return FolderTrust(folder=self._root, trusted=self._gate.permissions.is_trusted())
 
     async def decide_trust(self, *, trusted: bool, lasting: bool = True) -> FolderTrust:
         """Apply the user's decision whether to trust the workspace, from the next check and the next run on.
@@ -57,9 +61,9 @@ class PermissionView:
         return self.trust
 
     @property
-    def rules(self) -> tuple[RuleShown, ...]:
+    def rules(self) -> tuple[RuleInfo, ...]:
         """The rules in force."""
-        return tuple(shown_rule(rule) for rule in self._gate.standing.rules.rules)
+        return tuple(shown_rule(rule) for rule in self._gate.permissions.rules.rules)
 
     def answer(
         self, request: str, option: str, *, note: str | None = None, by: str = "user"
@@ -75,9 +79,9 @@ class PermissionView:
         Raises:
             UsageError: The question has no such option; it still waits.
         """
-        return self._gate.desk.answer(request, option, note=note, by=by)
+        return self._gate.prompts.answer(request, option, note=note, by=by)
 
-    async def add(self, rule: RuleShown) -> tuple[RuleShown, ...]:
+    async def add(self, rule: RuleInfo) -> tuple[RuleInfo, ...]:
         """Add a rule, store it where its scope says, and return the rules in force.
 
         Args:
@@ -87,30 +91,30 @@ class PermissionView:
             UsageError: The rule is not valid; nothing changed.
             StorageError: The rule is in force in this session, but could not be stored.
         """
-        workspace = self._gate.around.workspace
-        ground = Ground(
+        workspace = self._gate.context.workspace
+        ground = RulesFileContext(
             origin="user", roots=tuple(workspace.roots), env_path=workspace.env.get("PATH", "")
         )
         made = await to_thread.run_sync(_checked, rule, ground)
-        await self._gate.standing.remember(made)
+        await self._gate.permissions.remember(made)
         return self.rules
 
-    async def remove(self, rule: str) -> tuple[RuleShown, ...]:
+    async def remove(self, rule: str) -> tuple[RuleInfo, ...]:
         """Remove a rule for good and return the rules in force. An unknown id changes nothing.
 
         Raises:
             StorageError: The rule is no longer in force in this session, but is still stored.
         """
-        await self._gate.standing.forget(rule)
+        await self._gate.permissions.forget(rule)
         return self.rules
 
-    async def refresh(self) -> tuple[RuleShown, ...]:
+    async def refresh(self) -> tuple[RuleInfo, ...]:
         """Read the rules again that are kept outside of the session; gives the rules in force."""
         await self._gate.refresh()
         return self.rules
 
 
-def _checked(shown: RuleShown, ground: Ground) -> Rule:
+def _checked(shown: RuleInfo, ground: RulesFileContext) -> Rule:
     """Make the rule and hold it to its examples; one that allows is held to the program that it means now."""
     rule = pinned(_rule(shown), ground)
     for why in (why_unsound(rule, ground), *wrong_examples(rule, roots=ground.roots)):
@@ -120,7 +124,7 @@ def _checked(shown: RuleShown, ground: Ground) -> Rule:
     return rule
 
 
-def _rule(shown: RuleShown) -> Rule:
+def _rule(shown: RuleInfo) -> Rule:
     made = Rule(
         id=shown.id,
         tool=shown.tool,

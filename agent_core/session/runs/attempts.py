@@ -9,27 +9,27 @@ from agent_core.compaction import NothingToCompact
 from agent_core.events import Event, Failure, RetryEnded, RetryStarted
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import BudgetExceeded, ProviderError
-from agent_core.loop import Loop, run_turns
+from agent_core.loop import LoopContext, run_turns
 from agent_core.messages import AssistantMessage
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.providers.http.overflow import overflowed_silently
-from agent_core.session.context import Parts, failure_of
+from agent_core.session.context import SessionContext, failure_of
 from agent_core.session.history.compaction import Compaction
-from agent_core.session.runs.continuation import (
+from agent_core.session.runs.retry_policy import (
     Aborted,
-    CompactThenGoOn,
-    CompactThenStop,
-    Failed,
+    AttemptFailed,
+    AttemptOutcome,
+    CompactAndContinue,
+    CompactAndStop,
     Finished,
-    Next,
-    Outcome,
-    PlainThenGoOn,
+    NextAction,
     RetryAfter,
-    decide,
+    RetryWithoutThinking,
     draw_jitter,
+    next_action,
 )
 from agent_core.session.runs.slot import Activity
-from agent_core.session.runs.transcript_port import TurnPort
+from agent_core.session.runs.transcript_port import RunTranscript
 
 
 class Attempts:
@@ -37,30 +37,30 @@ class Attempts:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: SessionContext,
         activity: Activity,
         *,
         run: RunId,
-        port: TurnPort,
+        port: RunTranscript,
         compaction: Compaction,
-        say: Callable[[Event], None],
+        publish: Callable[[Event], None],
     ) -> None:
         self.plain = False
         """Thoughts and signatures are left out of requests: a provider refused them."""
-        self.asked: ModelFacts | None = None
+        self.asked: ModelInfo | None = None
         """The model of the newest request."""
         self._parts = parts
         self._activity = activity
         self._run = run
         self._port = port
         self._compaction = compaction
-        self._say = say
+        self._publish = publish
         self._answered = False
 
-    async def next(self, loop: Loop) -> Next:
+    async def run_attempt(self, loop: LoopContext) -> NextAction:
         """Run turns until they end, and return the next action."""
         options = self._parts.options
-        return decide(
+        return next_action(
             await self._turns(loop),
             tries=self._port.retries.made,
             compacted=self._port.recovered,
@@ -70,7 +70,7 @@ class Attempts:
             jitter=draw_jitter(),
         )
 
-    async def again(self, step: PlainThenGoOn | RetryAfter) -> None:
+    async def prepare_retry(self, step: RetryWithoutThinking | RetryAfter) -> None:
         """Prepare another attempt: at once without the thinking that was refused, or after a delay.
 
         On cancellation during the delay, the end of the retry is published before the cancellation is raised.
@@ -79,15 +79,15 @@ class Attempts:
             BudgetExceeded: The failed attempt has used up the run's budget.
         """
         self._check_budgets(step.error)
-        await self._port.leave_out()
-        if isinstance(step, PlainThenGoOn):
+        await self._port.exclude_attempt()
+        if isinstance(step, RetryWithoutThinking):
             self.plain = True
             return
         retries = self._port.retries
         retries.made += 1
         retries.going_on = retries.made
         failure = failure_of(step.error)
-        self._say(
+        self._publish(
             RetryStarted(
                 run=self._run,
                 attempt=retries.made,
@@ -96,15 +96,15 @@ class Attempts:
                 error=failure,
             )
         )
-        self._parts.voice.say_state("retrying")
+        self._parts.publisher.set_state("retrying")
         try:
             await self._parts.clock.sleep(step.delay_s)
         except anyio.get_cancelled_exc_class():
-            self._say_failed(replace(failure, message="Retry cancelled"))
+            self._publish_failed(replace(failure, message="Retry cancelled"))
             raise
-        self._parts.voice.say_state("running")
+        self._parts.publisher.set_state("running")
 
-    async def recover(self, step: CompactThenGoOn) -> bool:
+    async def recover(self, step: CompactAndContinue) -> bool:
         """Leave the attempt out of the context and compact, once; return False when another attempt is pointless.
 
         Raises:
@@ -117,19 +117,19 @@ class Attempts:
             self._compaction.prepare(without=port.attempt), NothingToCompact
         ):
             return False
-        await port.leave_out()
+        await port.exclude_attempt()
         done = await self._compaction.compact(self._activity, step.reason, will_retry=True)
         self._answered = not done.made_room
         return done.made_room
 
-    async def make_room(self, step: CompactThenStop) -> None:
+    async def make_room(self, step: CompactAndStop) -> None:
         """Compact for the next prompt."""
         _ = await self._compaction.compact(self._activity, step.reason)
 
-    def give_up(self, error: ProviderError | None) -> ProviderError | None:
+    def fail(self, error: ProviderError | None) -> ProviderError | None:
         """End the retry that goes on, if one does; gives the error back, by which the run ends."""
         if error is not None and self._port.retries.going_on:
-            self._say_failed(failure_of(error))
+            self._publish_failed(failure_of(error))
         return error
 
     def _check_budgets(self, error: ProviderError | None) -> None:
@@ -141,14 +141,14 @@ class Attempts:
         try:
             self._port.check_budgets()
         except BudgetExceeded:
-            _ = self.give_up(error)
+            _ = self.fail(error)
             raise
 
-    def _say_failed(self, failure: Failure) -> None:
+    def _publish_failed(self, failure: Failure) -> None:
         attempt = self._port.retries.going_on
-        self._say(RetryEnded(run=self._run, success=False, attempt=attempt, error=failure))
+        self._publish(RetryEnded(run=self._run, success=False, attempt=attempt, error=failure))
 
-    async def _turns(self, loop: Loop) -> Outcome:
+    async def _turns(self, loop: LoopContext) -> AttemptOutcome:
         inbox = self._parts.inbox
         # After an answer that ended the turns nothing but what waited for their end may go on.
         follows = self._answered and not inbox.has_steering()
@@ -157,7 +157,7 @@ class Attempts:
             message = await run_turns(loop, first=inbox.take_follow_ups if follows else None)
         except ProviderError as error:
             asked = None if self.asked is None else self.asked.ref
-            return Failed(error=error, other_model=asked != self._parts.models.ref)
+            return AttemptFailed(error=error, other_model=asked != self._parts.models.ref)
         self._answered = True
         if message.stop_reason == "aborted":
             return Aborted()

@@ -9,32 +9,32 @@ from agent_core.events import Budgets
 from agent_core.kernel.errors import BudgetRefused
 from agent_core.kernel.values import Value
 from agent_core.messages import Usage
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 
 GO_ON = "say «go on» for another run, or raise the budget"
 
 
-class Allowance(Struct, kw_only=True):
+class BudgetPolicy(Struct, kw_only=True):
     """Budgets of each run; a client can only make them stricter."""
 
-    most: Budgets = msgspec.field(default_factory=Budgets)
+    ceiling: Budgets = msgspec.field(default_factory=Budgets)
     """Budgets of the settings; the upper limit."""
-    wanted: Budgets = msgspec.field(default_factory=Budgets)
+    requested: Budgets = msgspec.field(default_factory=Budgets)
     """Budgets that a client has set since."""
 
     @property
     def budgets(self) -> Budgets:
         """Budgets in force: the stricter of the two for each resource."""
-        return tightened(self.most, self.wanted)
+        return tightened(self.ceiling, self.requested)
 
     @property
-    def told(self) -> Budgets | None:
+    def effective(self) -> Budgets | None:
         """The same for front ends; None: there is no limit."""
         budgets = self.budgets
         return None if budgets == Budgets() else budgets
 
 
-class Used(Value, frozen=True, kw_only=True):
+class RunUsage(Value, frozen=True, kw_only=True):
     """Resources that a run has used so far."""
 
     tokens: Usage
@@ -49,7 +49,7 @@ class Used(Value, frozen=True, kw_only=True):
         return round(self.seconds * 1000)
 
 
-def reached(budgets: Budgets, used: Used) -> str | None:
+def exhausted_budget(budgets: Budgets, used: RunUsage) -> str | None:
     """Return which budget is used up, as a sentence; None: the run may go on.
 
     Money that nobody can count is money beyond the budget.
@@ -72,7 +72,7 @@ def reached(budgets: Budgets, used: Used) -> str | None:
     return None
 
 
-def unpriced(budgets: Budgets, facts: ModelFacts) -> str | None:
+def unpriced(budgets: Budgets, facts: ModelInfo) -> str | None:
     """Return why a model cannot be asked under a budget of money; None: it can."""
     if budgets.usd is None or facts.prices is not None:
         return None

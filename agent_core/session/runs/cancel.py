@@ -11,17 +11,17 @@ from agent_core.kernel import ItemId, RunId
 from agent_core.kernel.values import Value
 from agent_core.loop.batch import CANCELLED
 from agent_core.messages import Text, ToolResultMessage
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.entries import (
     interruption_entry,
     message_entry,
     run_ended_entry,
     unqueued_entries,
 )
-from agent_core.session.input.queue_events import pause_queue, tell_queue
-from agent_core.session.runs.recovered_state import restore
-from agent_core.session.runs.slot import Activity, Runs
-from agent_core.session.tools.processes import Ended
+from agent_core.session.input.queue_events import pause_queue, publish_queue
+from agent_core.session.runs.recovered_state import recover_state
+from agent_core.session.runs.slot import Activity, ActivitySlot
+from agent_core.session.tools.processes import EndedProcess
 from agent_core.session.tools.user_bash import UserBash
 
 LAST_HOOKS_S = 2.0
@@ -30,8 +30,8 @@ WAIT_S = 5.0
 """How long a cancel waits before it fences the run off."""
 
 QueueFate = Literal["keep", "return", "drop"]
-Scope = Literal["run", "session"]
-Wanted = Literal["stop", "close"]
+CancelTarget = Literal["run", "session"]
+CancelReason = Literal["stop", "close"]
 """Why an activity is ended: a stop was requested, or the session closes."""
 
 
@@ -42,7 +42,7 @@ class CancelResult(Value, frozen=True, kw_only=True):
     run: RunId | None
     seq: int
     """The newest event; when something was cancelled, its last one is at or before this."""
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedProcess, ...] = ()
     """Process trees that were ended."""
     survivors: tuple[tuple[int, str], ...] = ()
     """Processes that could not be ended: id and command."""
@@ -53,17 +53,17 @@ class CancelResult(Value, frozen=True, kw_only=True):
 
 
 async def cancel_activity(
-    parts: Parts,
-    runs: Runs,
+    parts: SessionContext,
+    runs: ActivitySlot,
     *,
     bash: UserBash,
     run: RunId | None = None,
     item: ItemId | None = None,
-    scope: Scope,
+    scope: CancelTarget,
     queue: QueueFate = "keep",
     grace_s: float | None = None,
     wait_s: float | None = None,
-    wanted: Wanted = "stop",
+    wanted: CancelReason = "stop",
 ) -> CancelResult:
     """Stop the activity, or one tool call of it; in the scope of a session also the user's own command. Idempotent."""
     wait_s = WAIT_S if wait_s is None else wait_s
@@ -72,7 +72,7 @@ async def cancel_activity(
     if activity is None or (
         activity.run != run if run else scope == "run" and activity.run is None
     ):
-        result = CancelResult(status="alreadyEnded", run=run, seq=parts.voice.feed.seq)
+        result = CancelResult(status="alreadyEnded", run=run, seq=parts.publisher.feed.seq)
         if everything:
             return await _with_bash(result, parts, bash, grace_s=grace_s, wait_s=wait_s)
         return result
@@ -89,12 +89,12 @@ async def cancel_activity(
     timed_out = not activity.over.is_set()
     survivors = parts.place.processes.left() if timed_out else ()
     if timed_out:
-        await _fence(parts, runs, activity)
+        await _abandon(parts, runs, activity)
     ended = parts.place.processes.drain()
     result = CancelResult(
         status="cancelled",
         run=activity.run,
-        seq=parts.voice.feed.seq,
+        seq=parts.publisher.feed.seq,
         ended=ended,
         survivors=survivors + _left(ended),
         timed_out=timed_out,
@@ -105,7 +105,7 @@ async def cancel_activity(
     return result
 
 
-async def end_everything(parts: Parts, runs: Runs, *, bash: UserBash) -> None:
+async def end_everything(parts: SessionContext, runs: ActivitySlot, *, bash: UserBash) -> None:
     """End what goes on because the session closes, and let the file go."""
     with anyio.CancelScope(shield=True):
         if runs.current is not None or bash.is_running:
@@ -113,12 +113,12 @@ async def end_everything(parts: Parts, runs: Runs, *, bash: UserBash) -> None:
         with anyio.move_on_after(LAST_HOOKS_S):
             _ = await parts.hooks.ask(SessionEnding())
         await parts.recorder.close()
-    parts.voice.feed.close()
+    parts.publisher.feed.close()
 
 
 async def _with_bash(
     result: CancelResult,
-    parts: Parts,
+    parts: SessionContext,
     bash: UserBash,
     *,
     grace_s: float | None,
@@ -137,24 +137,24 @@ async def _with_bash(
     return replace(
         result,
         status="cancelled",
-        seq=parts.voice.feed.seq,
+        seq=parts.publisher.feed.seq,
         ended=result.ended + ended,
         survivors=result.survivors + bash.processes.left() + _left(ended),
     )
 
 
-def _left(ended: tuple[Ended, ...]) -> tuple[tuple[int, str], ...]:
+def _left(ended: tuple[EndedProcess, ...]) -> tuple[tuple[int, str], ...]:
     return tuple((pid, one.command) for one in ended for pid in one.killed.survivors)
 
 
 async def _stop_item(
-    parts: Parts, activity: Activity, item: ItemId, *, grace_s: float | None, wait_s: float
+    parts: SessionContext, activity: Activity, item: ItemId, *, grace_s: float | None, wait_s: float
 ) -> CancelResult:
     """End one tool call, with what it started; the run goes on."""
-    stop = activity.stops.get(item)
+    stop = activity.cancel_handles.get(item)
     if stop is None:
-        return CancelResult(status="alreadyEnded", run=activity.run, seq=parts.voice.feed.seq)
-    call = parts.voice.picture.call_of(item)
+        return CancelResult(status="alreadyEnded", run=activity.run, seq=parts.publisher.feed.seq)
+    call = parts.publisher.picture.call_of(item)
     processes = parts.place.processes
     if grace_s is not None:
         processes.ask_grace(grace_s, call=call)
@@ -166,14 +166,14 @@ async def _stop_item(
     return CancelResult(
         status="cancelled",
         run=activity.run,
-        seq=parts.voice.feed.seq,
+        seq=parts.publisher.feed.seq,
         ended=ended,
         survivors=(processes.left(call) if timed_out else ()) + _left(ended),
         timed_out=timed_out,
     )
 
 
-async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
+async def _settle_queue(parts: SessionContext, fate: QueueFate) -> tuple[QueueItem, ...]:
     inbox = parts.inbox
     if fate == "keep" or not inbox.items():
         pause_queue(parts)
@@ -182,19 +182,19 @@ async def _settle_queue(parts: Parts, fate: QueueFate) -> tuple[QueueItem, ...]:
     inbox.paused = not inbox.is_empty()
     why = "returned" if fate == "return" else "dropped"
     _ = await parts.recorder.keep(*unqueued_entries(taken, why))
-    tell_queue(parts)
+    publish_queue(parts)
     return taken if fate == "return" else ()
 
 
-async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
+async def _abandon(parts: SessionContext, runs: ActivitySlot, activity: Activity) -> None:
     """Stop waiting for an activity: answer its open calls, publish its end, and drop its later events."""
-    if activity.fenced:
+    if activity.abandoned:
         # Two cancels lost patience at once: the end is told by the first.
         await activity.over.wait()
         return
-    activity.fenced = True
+    activity.abandoned = True
     pause_queue(parts)
-    for call in restore(parts.recorder.path()).unanswered:
+    for call in recover_state(parts.recorder.path()).unanswered:
         result = ToolResultMessage(
             call_id=call.id,
             tool_name=call.name,
@@ -204,7 +204,7 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
             at_ms=parts.clock.now_ms(),
         )
         _ = await parts.recorder.keep(message_entry(result))
-    await parts.aside.take_up("turn", "run", run=activity.run, say=parts.voice.say)
+    await parts.deferred.flush("turn", "run", run=activity.run, publish=parts.publisher.publish)
     if activity.run is not None:
         usage = parts.tally.of_run(parts.models.context_window)
         used = parts.tally.used(parts.clock.monotonic_s())
@@ -224,7 +224,7 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
                 error=failure,
             )
         )
-        _ = parts.voice.say(
+        _ = parts.publisher.publish(
             RunEnded(
                 run=activity.run,
                 status="cancelled",
@@ -236,5 +236,5 @@ async def _fence(parts: Parts, runs: Runs, activity: Activity) -> None:
                 tool_calls=used.calls,
             )
         )
-    parts.voice.say_state("idle")
+    parts.publisher.set_state("idle")
     runs.release(activity)

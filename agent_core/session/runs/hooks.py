@@ -7,9 +7,9 @@ import anyio
 from agent_core.events import RunStatus
 from agent_core.hooks import RunBegun, RunOver, RunSettled
 from agent_core.kernel import RunId
-from agent_core.loop import Loop, Words, tell_words
-from agent_core.session.context import Parts
-from agent_core.session.runs.budgets import Used
+from agent_core.loop import LoopContext, UserInput, notify_input_hooks
+from agent_core.session.context import SessionContext
+from agent_core.session.runs.budgets import RunUsage
 
 AFTER_CANCEL_S = 1.0
 """Total time limit for the hooks of a cancelled run, in seconds: the caller of the cancel waits for the run's end."""
@@ -18,18 +18,18 @@ AFTER_CANCEL_S = 1.0
 class RunHooks:
     """Caller of the hooks of one run."""
 
-    def __init__(self, parts: Parts, run: RunId) -> None:
+    def __init__(self, parts: SessionContext, run: RunId) -> None:
         self._parts = parts
         self._hooks = parts.hooks
         self._run = run
         self._is_open = False
 
-    async def begun(self, loop: Loop, words: Sequence[Words]) -> None:
+    async def begun(self, loop: LoopContext, inputs: Sequence[UserInput]) -> None:
         """Report that the run begins, and of the words that it begins with."""
         self._is_open = True
         _ = await self._hooks.ask(RunBegun(run=self._run))
-        for one in words:
-            await tell_words(loop, one)
+        for one in inputs:
+            await notify_input_hooks(loop, one)
 
     async def turns_over(self) -> None:
         """Report that the turns have come to their end; a retry or a compaction may follow."""
@@ -68,5 +68,5 @@ class RunHooks:
             )
         )
 
-    def _used(self) -> Used:
+    def _used(self) -> RunUsage:
         return self._parts.tally.used(self._parts.clock.monotonic_s())

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.events import CustomMark, Delivery, QueueItem
+from agent_core.events import Delivery, InjectedBy, QueueItem
 from agent_core.kernel import JsonObject, JsonValue, MessageId, QueueId, RunId
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
@@ -20,8 +20,8 @@ from agent_core.messages import (
 )
 from agent_core.messages.block_codec import decode_user_content
 from agent_core.messages.codec import decode_message
-from agent_core.session.history.entries import ASIDE, LEAF, QUEUE, RUN, TOOLS
-from agent_core.session.input.deferred_messages import Laid, Until
+from agent_core.session.history.entries import DEFERRED, LEAF, QUEUE, RUN, TOOLS
+from agent_core.session.input.deferred_messages import DeferredMessage, FlushPoint
 from agent_core.session.input.message_index import retry_id
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -35,22 +35,22 @@ from agent_core.transcript.entries import (
 )
 
 
-class Waiting(Value, frozen=True, kw_only=True):
+class UndeliveredInput(Value, frozen=True, kw_only=True):
     """Words that were acknowledged and never said."""
 
     item: QueueItem
     message_id: MessageId | None
 
 
-class Restored(Struct, kw_only=True):
+class RecoveredState(Struct, kw_only=True):
     """The state that outlives a process."""
 
     interrupted: RunId | None = None
     """A run that started and never ended."""
     unanswered: list[ToolCall] = msgspec.field(default_factory=list)
     """Calls of the last answer without a result."""
-    waiting: list[Waiting] = msgspec.field(default_factory=list)
-    laid: list[Laid] = msgspec.field(default_factory=list)
+    waiting: list[UndeliveredInput] = msgspec.field(default_factory=list)
+    deferred: list[DeferredMessage] = msgspec.field(default_factory=list)
     """Deferred messages that are not in the conversation yet."""
     runs: dict[MessageId, RunId | None] = msgspec.field(default_factory=dict)
     """Which run each message of a client began; None: it was queued."""
@@ -60,7 +60,9 @@ class Restored(Struct, kw_only=True):
     """Tokens in the context after the last answer; None after a compaction or context edit: not known yet."""
 
 
-def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = None) -> Restored:
+def recover_state(
+    entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = None
+) -> RecoveredState:
     """Read a session's entries in order.
 
     Runs, waiting words and costs are the session's, on whatever branch they were written; the context and the calls
@@ -70,7 +72,7 @@ def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = No
         entries: All of them.
         path: Root to leaf; None: all entries are one branch.
     """
-    restored = Restored()
+    restored = RecoveredState()
     for entry in entries:
         match entry:
             case MessageEntry(message=AssistantMessage(usage=usage)) | UsageEntry(usage=usage):
@@ -81,8 +83,8 @@ def restore(entries: Sequence[AnyEntry], *, path: Sequence[AnyEntry] | None = No
                 _run(restored, as_object(data))
             case CustomEntry(custom_type=kind, data=data) if kind == QUEUE:
                 _queue(restored, as_object(data))
-            case CustomEntry(custom_type=kind, data=data, at_ms=at_ms) if kind == ASIDE:
-                _aside(restored, as_object(data), at_ms)
+            case CustomEntry(custom_type=kind, data=data, at_ms=at_ms) if kind == DEFERRED:
+                _deferred(restored, as_object(data), at_ms)
             case _:
                 pass
     for entry in entries if path is None else path:
@@ -103,7 +105,7 @@ def tools_of(path: Sequence[AnyEntry]) -> tuple[str, ...] | None:
     return None
 
 
-def _follow(restored: Restored, entry: AnyEntry) -> None:
+def _follow(restored: RecoveredState, entry: AnyEntry) -> None:
     match entry:
         case MessageEntry(message=message):
             _message(restored, message)
@@ -119,7 +121,7 @@ def _follow(restored: Restored, entry: AnyEntry) -> None:
             pass
 
 
-def _message(restored: Restored, message: object) -> None:
+def _message(restored: RecoveredState, message: object) -> None:
     match message:
         case AssistantMessage(usage=usage):
             restored.unanswered = list(message.tool_calls) if _expects_results(message) else []
@@ -134,7 +136,7 @@ def _expects_results(message: AssistantMessage) -> bool:
     return message.stop_reason not in {"error", "aborted"}
 
 
-def _run(restored: Restored, data: JsonObject) -> None:
+def _run(restored: RecoveredState, data: JsonObject) -> None:
     run = data.get("run")
     if not isinstance(run, str):
         return
@@ -149,7 +151,7 @@ def _run(restored: Restored, data: JsonObject) -> None:
         restored.interrupted = None
 
 
-def _queue(restored: Restored, data: JsonObject) -> None:
+def _queue(restored: RecoveredState, data: JsonObject) -> None:
     if data.get("op") == "edit":
         _edit(restored, data)
         return
@@ -160,7 +162,7 @@ def _queue(restored: Restored, data: JsonObject) -> None:
         _take(restored, QueueId(queue_id), data)
         return
     message_id = data.get("messageId")
-    known = MessageId(message_id) if isinstance(message_id, str) else None
+    client_id = MessageId(message_id) if isinstance(message_id, str) else None
     content, _ = decode_user_content(data.get("content"))
     at_ms = data.get("at")
     item = QueueItem(
@@ -171,12 +173,12 @@ def _queue(restored: Restored, data: JsonObject) -> None:
         custom=_mark(data.get("custom")),
         source="program" if data.get("source") == "program" else "person",
     )
-    restored.waiting.append(Waiting(item=item, message_id=known))
-    if known is not None:
-        _ = restored.runs.setdefault(known, RunId(run) if isinstance(run, str) else None)
+    restored.waiting.append(UndeliveredInput(item=item, message_id=client_id))
+    if client_id is not None:
+        _ = restored.runs.setdefault(client_id, RunId(run) if isinstance(run, str) else None)
 
 
-def _take(restored: Restored, queue_id: QueueId, data: JsonObject) -> None:
+def _take(restored: RecoveredState, queue_id: QueueId, data: JsonObject) -> None:
     """Strike words from the queue: a run said them, somebody has them back, or they were never acknowledged."""
     run = data.get("run")
     for one in restored.waiting:
@@ -189,13 +191,13 @@ def _take(restored: Restored, queue_id: QueueId, data: JsonObject) -> None:
     restored.waiting = [one for one in restored.waiting if one.item.queue_id != queue_id]
 
 
-def _edit(restored: Restored, data: JsonObject) -> None:
+def _edit(restored: RecoveredState, data: JsonObject) -> None:
     """Apply a queue edit to the waiting messages; those that the entry does not name stay behind the others."""
-    removed, told = data.get("removed"), data.get("queue")
+    removed, queue_data = data.get("removed"), data.get("queue")
     gone = removed if isinstance(removed, Sequence) else ()
     left = {one.item.queue_id: one for one in restored.waiting if one.item.queue_id not in gone}
-    ordered: list[Waiting] = []
-    for raw in told if isinstance(told, Sequence) else ():
+    ordered: list[UndeliveredInput] = []
+    for raw in queue_data if isinstance(queue_data, Sequence) else ():
         change = as_object(raw)
         one = left.pop(QueueId(str(change.get("queueId"))), None)
         if one is None:
@@ -209,10 +211,10 @@ def _edit(restored: Restored, data: JsonObject) -> None:
     restored.waiting = [*ordered, *left.values()]
 
 
-def _aside(restored: Restored, data: JsonObject, at_ms: int) -> None:
+def _deferred(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:
     laid_id = data.get("id")
     if data.get("op") == "take":
-        restored.laid = [one for one in restored.laid if one.laid_id != laid_id]
+        restored.deferred = [one for one in restored.deferred if one.deferred_id != laid_id]
         return
     try:
         decoded = decode_message(as_object(data.get("message")), at_ms=at_ms)
@@ -221,19 +223,21 @@ def _aside(restored: Restored, data: JsonObject, at_ms: int) -> None:
     message = None if decoded is None else decoded[0]
     if isinstance(laid_id, str) and isinstance(message, BashMessage | CustomMessage):
         until = _UNTILS.get(str(data.get("until")), "turn")
-        restored.laid.append(Laid(laid_id=laid_id, until=until, message=message))
+        restored.deferred.append(
+            DeferredMessage(deferred_id=laid_id, flush_at=until, message=message)
+        )
 
 
-_UNTILS: Mapping[str, Until] = {"turn": "turn", "run": "run", "prompt": "prompt"}
+_UNTILS: Mapping[str, FlushPoint] = {"turn": "turn", "run": "run", "prompt": "prompt"}
 
 
-def _mark(value: JsonValue) -> CustomMark | None:
+def _mark(value: JsonValue) -> InjectedBy | None:
     mark = as_object(value)
     custom_type = mark.get("customType")
     if not isinstance(custom_type, str):
         return None
     display = mark.get("display") is not False
-    return CustomMark(custom_type=custom_type, display=display, details=mark.get("details"))
+    return InjectedBy(custom_type=custom_type, display=display, details=mark.get("details"))
 
 
 def _delivery(value: object) -> Delivery:

@@ -3,10 +3,10 @@
 from agent_core.events import Notice, RunEnded, RunResult
 from agent_core.kernel import RunId
 from agent_core.messages import AssistantMessage, Text, ToolResultMessage
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.entries import DAEMON_RESTART, message_entry, run_interrupted_entry
-from agent_core.session.runs.recovered_state import Restored
-from agent_core.session.runs.slot import Runs
+from agent_core.session.runs.recovered_state import RecoveredState
+from agent_core.session.runs.slot import ActivitySlot
 
 INTERRUPTED = (
     "Interrupted: the program that ran this call ended before it was over. Its effects, if any, may be half done; "
@@ -15,12 +15,12 @@ INTERRUPTED = (
 GO_ON = "the last run was interrupted when its process ended; retry it, or say «go on», to continue"
 
 
-async def settle(parts: Parts) -> None:
+async def settle(parts: SessionContext) -> None:
     """Move the messages that were deferred to the end of a turn or run into the conversation."""
-    await parts.aside.take_up("turn", "run", run=None, say=parts.voice.say)
+    await parts.deferred.flush("turn", "run", run=None, publish=parts.publisher.publish)
 
 
-async def repair(parts: Parts, runs: Runs, restored: Restored) -> None:
+async def recover(parts: SessionContext, runs: ActivitySlot, restored: RecoveredState) -> None:
     """Finish what a process that died left open: every call gets a result, every run an end."""
     for call in restored.unanswered:
         result = ToolResultMessage(
@@ -37,12 +37,12 @@ async def repair(parts: Parts, runs: Runs, restored: Restored) -> None:
     for waiting in restored.waiting:
         parts.inbox.put(waiting.item, waiting.message_id)
         parts.inbox.paused = True
-    for laid in restored.laid:
-        parts.aside.put(laid)
+    for laid in restored.deferred:
+        parts.deferred.put(laid)
     await settle(parts)
 
 
-async def _end(parts: Parts, runs: Runs, run: RunId) -> None:
+async def _end(parts: SessionContext, runs: ActivitySlot, run: RunId) -> None:
     """End the run that the process took along. It is told to whoever listens first."""
     _ = await parts.recorder.keep(run_interrupted_entry(run))
     usage = parts.tally.of_session(parts.models.context_window)
@@ -51,12 +51,12 @@ async def _end(parts: Parts, runs: Runs, run: RunId) -> None:
         RunResult(
             run=run,
             status="interrupted",
-            text=_last_words(parts),
+            text=_last_answer(parts),
             usage=usage,
             changes=counts,
         )
     )
-    parts.voice.greetings += [
+    parts.publisher.backlog += [
         RunEnded(
             run=run,
             status="interrupted",
@@ -69,7 +69,7 @@ async def _end(parts: Parts, runs: Runs, run: RunId) -> None:
     ]
 
 
-def _last_words(parts: Parts) -> str:
+def _last_answer(parts: SessionContext) -> str:
     said = (
         one.text for one in reversed(parts.recorder.context()) if isinstance(one, AssistantMessage)
     )

@@ -6,13 +6,13 @@ from agent_core.kernel import RunId
 from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.entries import RUN, run_retried_entry
 from agent_core.session.input.message_index import retry_id
 from agent_core.session.input.queue_events import release_queue
 from agent_core.session.input.submission import Receipt
-from agent_core.session.runs.slot import Runs
-from agent_core.session.runs.starter import Starter
+from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.starter import RunStarter
 from agent_core.transcript.entries import AnyEntry, CustomEntry
 
 FINISHED = frozenset({"completed", "refused"})
@@ -35,10 +35,10 @@ def last_run(path: Sequence[AnyEntry]) -> LastRun | None:
     return None
 
 
-class Retrying:
+class RunRetrier:
     """Retries runs. A run is retried once: a second request returns the receipt of the run that continues it."""
 
-    def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot, starter: RunStarter) -> None:
         self._parts = parts
         self._runs = runs
         self._starter = starter
@@ -48,29 +48,29 @@ class Retrying:
         self._starter.check_open()
         parts = self._parts
         again = retry_id(run)
-        if await parts.known.settled(again):
-            seq = parts.voice.feed.seq
-            return Receipt(accepted="duplicate", run=parts.known.run_of(again), seq=seq)
+        if await parts.message_index.is_recorded(again):
+            seq = parts.publisher.feed.seq
+            return Receipt(accepted="duplicate", run=parts.message_index.run_of(again), seq=seq)
         self._check(run)
         activity, new = self._starter.reserve()
-        parts.known.arrives(again)
+        parts.message_index.begin(again)
 
         async def write() -> None:
             try:
                 _ = await parts.recorder.accept(run_retried_entry(new, of=run))
-                parts.known.went(again, new)
+                parts.message_index.record(again, new)
             except BaseException:
                 self._runs.release(activity)
                 raise
             finally:
-                parts.known.arrived(again)
+                parts.message_index.end(again)
 
         def begin() -> None:
             release_queue(parts)
-            self._starter.carry(activity, ())
+            self._starter.start(activity, ())
 
-        await parts.recorder.steps.finish(write, then=begin)
-        return Receipt(accepted="started", run=new, seq=parts.voice.feed.seq)
+        await parts.recorder.background.shielded(write, then=begin)
+        return Receipt(accepted="started", run=new, seq=parts.publisher.feed.seq)
 
     def _check(self, run: RunId) -> None:
         current = self._runs.current

@@ -18,7 +18,7 @@ SETTLE_S = 5.0
 """How long the end of an activity may take to write what waited for it."""
 
 
-class Stop(Value, frozen=True):
+class CancelHandle(Value, frozen=True):
     """How to end one tool call, and when it is over."""
 
     end: Callable[[], None]
@@ -32,23 +32,23 @@ class Activity(Struct, kw_only=True):
     run: RunId | None
     scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    fenced: bool = False
+    abandoned: bool = False
     """It could not be ended in time: whatever it still says is dropped."""
     is_interrupted: bool = False
     """An end was requested: the model is informed."""
-    stops: dict[ItemId, Stop] = msgspec.field(default_factory=dict)
+    cancel_handles: dict[ItemId, CancelHandle] = msgspec.field(default_factory=dict)
 
     def started(self, item: ItemId, stop: Callable[[], None]) -> None:
         """Report that a tool call runs."""
-        self.stops[item] = Stop(stop)
+        self.cancel_handles[item] = CancelHandle(stop)
 
     def ended(self, item: ItemId) -> None:
         """Report that it is over."""
-        if (stop := self.stops.pop(item, None)) is not None:
+        if (stop := self.cancel_handles.pop(item, None)) is not None:
             stop.over.set()
 
 
-class Runs:
+class ActivitySlot:
     """Starts, ends and waits for the one activity.
 
     Reserving is immediate, so that two prompts cannot both find the session idle.
@@ -91,7 +91,7 @@ class Runs:
         then: Callable[[], None],
     ) -> None:
         """Start what was reserved; when it is over it is released, and `then` may start the next."""
-        self._group.start_soon(self.carry, activity, work, then)
+        self._group.start_soon(self.execute, activity, work, then)
 
     def release(self, activity: Activity) -> None:
         """Report that an activity is over, or never started."""
@@ -121,7 +121,7 @@ class Runs:
             await self._idle.wait()
         return next(reversed(self._results.values()), None)
 
-    async def carry(
+    async def execute(
         self,
         activity: Activity,
         work: Callable[[], Awaitable[None]],
@@ -133,9 +133,9 @@ class Runs:
                 await work()
         finally:
             # Whoever fenced it off releases it, after telling its end: nothing new may begin before that.
-            if not activity.fenced:
+            if not activity.abandoned:
                 with anyio.move_on_after(SETTLE_S, shield=True):
                     await self._settle()
-            if not activity.fenced:
+            if not activity.abandoned:
                 self.release(activity)
         then()

@@ -2,18 +2,20 @@
 
 from agent_core.kernel import RunId
 from agent_core.kernel.errors import PriceUnknown, SessionClosed
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.compaction import Compaction
 from agent_core.session.input.queue_events import hold_images
 from agent_core.session.runs.budgets import unpriced
-from agent_core.session.runs.executor import Conductor, Opening
-from agent_core.session.runs.slot import Activity, Runs
+from agent_core.session.runs.executor import RunExecutor, RunInput
+from agent_core.session.runs.slot import Activity, ActivitySlot
 
 
-class Starter:
+class RunStarter:
     """Begins one run after the other. Between finding the session idle and reserving it there is no waiting."""
 
-    def __init__(self, parts: Parts, runs: Runs, *, compaction: Compaction) -> None:
+    def __init__(
+        self, parts: SessionContext, runs: ActivitySlot, *, compaction: Compaction
+    ) -> None:
         self.closed = False
         self._parts = parts
         self._runs = runs
@@ -42,9 +44,9 @@ class Starter:
         run = RunId(self._parts.new_id())
         return self._runs.reserve("run", run), run
 
-    def carry(self, activity: Activity, openings: tuple[Opening, ...]) -> None:
+    def start(self, activity: Activity, openings: tuple[RunInput, ...]) -> None:
         """Start what was reserved; without openings it goes on from where the transcript stands."""
-        conductor = Conductor(
+        executor = RunExecutor(
             self._parts,
             activity,
             runs=self._runs,
@@ -54,7 +56,7 @@ class Starter:
         async def work() -> None:
             if unwritten := self._parts.models.take_unwritten():
                 _ = await self._parts.recorder.keep(*unwritten)
-            await conductor.conduct(openings)
+            await executor.run(openings)
 
         self._runs.start(activity, work, then=self.go_on)
 
@@ -63,9 +65,9 @@ class Starter:
         parts = self._parts
         if self.closed or parts.inbox.paused or self._runs.current is not None:
             return
-        words = parts.inbox.take_next()
-        if not words:
+        inputs = parts.inbox.take_next()
+        if not inputs:
             hold_images(parts)
             return
         activity = self._runs.reserve("run", RunId(parts.new_id()))
-        self.carry(activity, tuple(Opening(words=one, entry=None) for one in words))
+        self.start(activity, tuple(RunInput(user_input=one, entry=None) for one in inputs))

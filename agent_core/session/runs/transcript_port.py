@@ -9,15 +9,15 @@ from agent_core.events import Event, RetryEnded, SessionUsage
 from agent_core.hooks import InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId, RunId
 from agent_core.kernel.errors import BudgetExceeded, TooManyDenials
-from agent_core.loop import Words
+from agent_core.loop import UserInput
 from agent_core.messages import AssistantMessage, Message, ToolResultMessage, UserContent
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 from agent_core.session.history.compaction import Compaction
-from agent_core.session.history.entries import message_entry, replaced_entry, said_entries
-from agent_core.session.input.commands import may_name_words
-from agent_core.session.input.queue_events import tell_queue
+from agent_core.session.history.entries import input_entries, message_entry, replaced_entry
+from agent_core.session.input.commands import may_name_template
+from agent_core.session.input.queue_events import publish_queue
 from agent_core.session.permissions.permission_prompts import MOST_DENIALS
-from agent_core.session.runs.budgets import reached, unpriced
+from agent_core.session.runs.budgets import exhausted_budget, unpriced
 from agent_core.session.runs.slot import Activity
 
 TOO_MANY_DENIALS = f"the run ended because it was refused {MOST_DENIALS} times; say how it should go on, or allow more"
@@ -32,17 +32,17 @@ class Retries(Struct, kw_only=True):
     """The number of the one that goes on; 0: none does."""
 
 
-class TurnPort:
+class RunTranscript:
     """The run as its loop sees it; also remembers what the run has said and how often it was retried."""
 
     def __init__(
         self,
-        parts: Parts,
+        parts: SessionContext,
         activity: Activity,
         *,
         run: RunId,
         compaction: Compaction,
-        say: Callable[[Event], None],
+        publish: Callable[[Event], None],
     ) -> None:
         self.text = ""
         """The last words of the model."""
@@ -56,16 +56,16 @@ class TurnPort:
         self._activity = activity
         self._run = run
         self._compaction = compaction
-        self._say = say
+        self._publish = publish
 
-    async def taken_in(self, words: Words, entry: EntryId) -> None:
+    async def on_input(self, user_input: UserInput, entry: EntryId) -> None:
         """Ask the input hooks; content changed by them is stored beside the original message, which stays unchanged."""
-        if words.custom is not None:
+        if user_input.custom is not None:
             return
-        if words.queue_id is not None and not self._activity.fenced:
-            tell_queue(self._parts)
-        content = words.content
-        match await self._parts.hooks.ask(InputTyped(content=content, source=words.source)):
+        if user_input.queue_id is not None and not self._activity.abandoned:
+            publish_queue(self._parts)
+        content = user_input.content
+        match await self._parts.hooks.ask(InputTyped(content=content, source=user_input.source)):
             case InputReplaced(content=replaced):
                 content = replaced
             case InputHandled():
@@ -74,27 +74,27 @@ class TurnPort:
                 return
             case _:
                 pass
-        if words.source == "person":
-            content = await self._written_out(content)
-        if content is not words.content:
+        if user_input.source == "person":
+            content = await self._expand(content)
+        if content is not user_input.content:
             _ = await self._parts.recorder.keep(replaced_entry(entry, content))
             self._parts.tally.edited()
 
-    async def _written_out(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
+    async def _expand(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
         """Expand the skill or template that the content begins with."""
-        if may_name_words(content) and self._parts.trusting is not None:
+        if may_name_template(content) and self._parts.trusting is not None:
             # It may be the project's, and a person may be about to say that they trust it.
             await self._parts.trusting.before_run(self._run)
-        return await self._parts.commands.written_out(content) or content
+        return await self._parts.commands.expand(content) or content
 
     async def before_turn(self) -> None:
         """Compact between two turns when the context is nearly full."""
         # A run that was cancelled meanwhile takes no more words out of the queue.
         await checkpoint()
-        if self._parts.gate.desk.is_over(self._run):
+        if self._parts.gate.prompts.is_over(self._run):
             raise TooManyDenials(TOO_MANY_DENIALS)
         self.check_budgets()
-        await self._parts.aside.take_up("turn", run=self._run, say=self._say)
+        await self._parts.deferred.flush("turn", run=self._run, publish=self._publish)
         await self.make_room()
 
     def check_budgets(self) -> None:
@@ -105,7 +105,7 @@ class TurnPort:
         """
         parts = self._parts
         budgets = parts.place.allowance.budgets
-        why = reached(budgets, parts.tally.used(parts.clock.monotonic_s()))
+        why = exhausted_budget(budgets, parts.tally.used(parts.clock.monotonic_s()))
         why = why or unpriced(budgets, parts.models.required().facts)
         if why is not None:
             raise BudgetExceeded(why)
@@ -128,7 +128,7 @@ class TurnPort:
         compaction = self._compaction
         return not compaction.gave_up_in(self._activity) and compaction.is_over_threshold()
 
-    async def leave_out(self) -> None:
+    async def exclude_attempt(self) -> None:
         """Leave the attempt that just failed out of the model's context; it stays in the file."""
         if self._attempt is None:
             return
@@ -141,20 +141,20 @@ class TurnPort:
         """The newest answer, when it failed or was cut off and nothing has followed it."""
         return self._attempt
 
-    async def said(self, words: Words) -> EntryId:
+    async def add_user(self, user_input: UserInput) -> EntryId:
         """Keep words that enter the conversation."""
         self.recovered = False
         self._attempt = None
-        if words.custom is None:
+        if user_input.custom is None:
             # What a program adds is no prompt: one that adds words at every turn would retry without end.
             self.retries.made = 0
-        entry = await self._parts.recorder.keep(*said_entries(words, self._run))
-        self._parts.known.went(words.message_id, self._run)
+        entry = await self._parts.recorder.keep(*input_entries(user_input, self._run))
+        self._parts.message_index.record(user_input.message_id, self._run)
         return entry
 
-    async def answered(self, message: AssistantMessage) -> EntryId:
+    async def add_assistant(self, message: AssistantMessage) -> EntryId:
         """Keep an answer, count it, and end a retry that it made good; too late for a run that was fenced off."""
-        if self._activity.fenced:
+        if self._activity.abandoned:
             return EntryId("")
         entry = await self._parts.recorder.keep(message_entry(message))
         parts = self._parts
@@ -164,14 +164,14 @@ class TurnPort:
         whole = message.stop_reason not in {"error", "aborted"}
         if whole and self.retries.going_on:
             attempt, self.retries.going_on = self.retries.going_on, 0
-            self._say(RetryEnded(run=self._run, success=True, attempt=attempt))
+            self._publish(RetryEnded(run=self._run, success=True, attempt=attempt))
         if whole or message.usage.total:
-            self._say(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
+            self._publish(SessionUsage(usage=parts.tally.of_session(parts.models.context_window)))
         return entry
 
-    async def returned(self, result: ToolResultMessage) -> EntryId:
+    async def add_tool_result(self, result: ToolResultMessage) -> EntryId:
         """Keep a tool's result, unless the run was fenced off and has a synthetic one already."""
-        if self._activity.fenced:
+        if self._activity.abandoned:
             return EntryId("")
         self._attempt = None
         self._parts.tally.returned()

@@ -2,10 +2,10 @@
 
 from agent_core.events import UsageReport
 from agent_core.messages import AssistantMessage, Usage
-from agent_core.session.runs.budgets import Used
+from agent_core.session.runs.budgets import RunUsage
 
 
-class Tally:
+class UsageTracker:
     """Adds up; the conductor writes, everybody reads reports."""
 
     def __init__(self, total: Usage, context_used: int | None) -> None:
@@ -51,10 +51,10 @@ class Tally:
         """Set the context size after the conversation moved to another entry."""
         self._context_used = context_used
 
-    def used(self, at_s: float) -> Used:
+    def used(self, at_s: float) -> RunUsage:
         """Return what the current run has used up at a monotonic time."""
         seconds = at_s - self._began_s
-        return Used(tokens=self._run, answers=self._answers, calls=self._calls, seconds=seconds)
+        return RunUsage(tokens=self._run, answers=self._answers, calls=self._calls, seconds=seconds)
 
     def of_run(self, context_size: int) -> UsageReport:
         """Report the current or last run."""

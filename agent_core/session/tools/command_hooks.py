@@ -11,13 +11,13 @@ from agent_core.hooks import (
     GoOn,
 )
 from agent_core.kernel.errors import CommandRefused
-from agent_core.session.context import Parts
+from agent_core.session.context import SessionContext
 
 log = logging.getLogger(__name__)
 
 
-async def asked_about(
-    parts: Parts, command: str, *, exclude_from_context: bool
+async def ask_command_hooks(
+    parts: SessionContext, command: str, *, exclude_from_context: bool
 ) -> CommandDone | CommandCarried | None:
     """Ask hooks about a command; None: it is run as usual.
 
@@ -38,7 +38,7 @@ async def asked_about(
             return None
 
 
-async def carried_out(
+async def run_hooked_command(
     carried: CommandDone | CommandCarried, command: str, *, show: Callable[[str], None]
 ) -> CommandDone:
     """Return what became of a command that a hook takes on itself; a function that fails is an end like others."""

@@ -7,9 +7,13 @@ from msgspec.structs import replace
 from agent_core.events import Event
 from agent_core.kernel import RunId
 from agent_core.messages import ToolCall
-from agent_core.session.changes.detection import EffectKeeper, WatchedProcesses, fenced
-from agent_core.session.changes.recorded_files import Author, RecordedFiles
-from agent_core.session.context import Parts, tool_options
+from agent_core.session.changes.detection import (
+    ChangeDetectionRecorder,
+    WatchedProcesses,
+    run_or_default,
+)
+from agent_core.session.changes.recorded_files import ChangeOrigin, RecordedFiles
+from agent_core.session.context import SessionContext, tool_options
 from agent_core.session.permissions.guarded_files import GuardedFiles
 from agent_core.session.tools.processes import TrackedProcesses
 from agent_core.tools import ToolContext, ToolSpec
@@ -17,26 +21,26 @@ from agent_core.workspace import Processes
 
 
 def tool_context(
-    parts: Parts,
+    parts: SessionContext,
     call: ToolCall,
     *,
     run: RunId,
     output: Callable[[str], None],
-    say: Callable[[Event], object],
+    publish: Callable[[Event], object],
 ) -> ToolContext:
-    """Return it; `output` takes what a command writes, `say` tells what becomes of edits."""
+    """Return it; `output` takes what a command writes, `publish` tells what becomes of edits."""
     place, gate = parts.place, parts.gate
     guarded = GuardedFiles(
         place.workspace.files,
-        situation=lambda: place.standing.situation(tuple(place.workspace.roots)),
+        situation=lambda: place.permissions.snapshot(tuple(place.workspace.roots)),
         approved=lambda: gate.approved_for(call.id),
         secrets=place.secrets,
     )
     files = RecordedFiles(
         guarded,
         parts.changes,
-        author=Author(edit=parts.new_id(), run=run, call=call.id),
-        emit=say,
+        author=ChangeOrigin(edit=parts.new_id(), run=run, call=call.id),
+        publish=publish,
         now_ms=parts.clock.now_ms,
     )
     return ToolContext(
@@ -54,16 +58,16 @@ def tool_context(
     )
 
 
-def look_ahead(parts: Parts, specs: Iterable[ToolSpec]) -> None:
+def look_ahead(parts: SessionContext, specs: Iterable[ToolSpec]) -> None:
     """Look at a trusted workspace while the model thinks: the first look at a large one takes its time."""
-    lookout, group = parts.place.lookout, parts.recorder.steps.group
-    if lookout is None or group is None or not parts.place.standing.is_trusted():
+    detector, group = parts.place.detector, parts.recorder.background.group
+    if detector is None or group is None or not parts.place.permissions.is_trusted():
         return
     if any(one.kind == "execute" for one in specs):
-        group.start_soon(fenced, lookout.prepare, None)
+        group.start_soon(run_or_default, detector.prepare, None)
 
 
-def _processes(parts: Parts, call: ToolCall, run: RunId) -> Processes:
+def _processes(parts: SessionContext, call: ToolCall, run: RunId) -> Processes:
     """Return what a call starts processes with; of tools that only look nobody asks what they did."""
     place, tool = parts.place, parts.toolbox.active().get(call.name)
     tracked = TrackedProcesses(
@@ -72,10 +76,10 @@ def _processes(parts: Parts, call: ToolCall, run: RunId) -> Processes:
         call=call.id,
         needs=parts.gate.needs_for(call.id),
     )
-    if place.lookout is None or tool is None or tool.spec.kind != "execute":
+    if place.detector is None or tool is None or tool.spec.kind != "execute":
         return tracked
-    keeper = EffectKeeper(
-        lookout=place.lookout,
+    keeper = ChangeDetectionRecorder(
+        detector=place.detector,
         record=parts.changes,
         files=place.workspace.files,
         run=run,

@@ -8,23 +8,23 @@ from msgspec import Struct
 
 from agent_core.kernel import ToolCallId
 from agent_core.kernel.values import Value
-from agent_core.workspace import NO_NEEDS, Killed, Process, ProcessEnd, Processes
+from agent_core.workspace import NO_NEEDS, KillReport, Process, ProcessEnd, Processes
 from agent_core.workspace.permissions.call_permission import Needs
 
 MOST_GRACE_S = 4.0
 """A cancel is answered within 5 s: the kill and the telling need the rest."""
 
 
-class Ended(Value, frozen=True, kw_only=True):
+class EndedProcess(Value, frozen=True, kw_only=True):
     """A process tree that was ended."""
 
     command: str
-    killed: Killed
+    killed: KillReport
     call: ToolCallId | None = None
     """The tool call that started it."""
 
 
-class Running(Value, frozen=True):
+class RunningProcess(Value, frozen=True):
     """A process that runs."""
 
     command: str
@@ -34,9 +34,9 @@ class Running(Value, frozen=True):
 class ProcessLog(Struct):
     """Running processes, and processes that were ended so far."""
 
-    running: dict[int, Running] = msgspec.field(default_factory=dict)
+    running: dict[int, RunningProcess] = msgspec.field(default_factory=dict)
     """By process id."""
-    ended: list[Ended] = msgspec.field(default_factory=list)
+    ended: list[EndedProcess] = msgspec.field(default_factory=list)
     graces_s: dict[int, float] = msgspec.field(default_factory=dict)
     """Process id to the grace that a cancel asked for; the tool's own grace otherwise."""
 
@@ -45,7 +45,7 @@ class ProcessLog(Struct):
         asked = [pid for pid, one in self.running.items() if call in {None, one.call}]
         self.graces_s = dict.fromkeys(asked, min(grace_s, MOST_GRACE_S))
 
-    def drain(self, call: ToolCallId | None = None) -> tuple[Ended, ...]:
+    def drain(self, call: ToolCallId | None = None) -> tuple[EndedProcess, ...]:
         """Remove and return the processes that were ended since the last call, of one tool call or of all."""
         ended = tuple(one for one in self.ended if call in {None, one.call})
         self.ended = [one for one in self.ended if one not in ended]
@@ -95,7 +95,7 @@ class TrackedProcesses:
         process = await self._processes.start(
             argv, cwd=cwd, env=env, stdin=stdin, needs=needs | self._needs
         )
-        running = Running(argv[-1], self._call)
+        running = RunningProcess(argv[-1], self._call)
         self._log.running[process.pid] = running
         return _Tracked(process, self._log, running)
 
@@ -105,7 +105,7 @@ class TrackedProcesses:
 
 
 class _Tracked:
-    def __init__(self, process: Process, log: ProcessLog, running: Running) -> None:
+    def __init__(self, process: Process, log: ProcessLog, running: RunningProcess) -> None:
         self._process = process
         self._log = log
         self._running = running
@@ -120,12 +120,12 @@ class _Tracked:
     async def wait(self) -> ProcessEnd:
         return await self._process.wait()
 
-    async def end(self, *, grace_s: float) -> Killed:
+    async def end(self, *, grace_s: float) -> KillReport:
         grace_s = self._log.graces_s.pop(self._process.pid, grace_s)
         killed = await self._process.end(grace_s=grace_s)
         _ = self._log.running.pop(self._process.pid, None)
         if killed.pids or killed.survivors:
             self._log.ended.append(
-                Ended(command=self._running.command, killed=killed, call=self._running.call)
+                EndedProcess(command=self._running.command, killed=killed, call=self._running.call)
             )
         return killed

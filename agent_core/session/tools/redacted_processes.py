@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.workspace import Killed, Process, ProcessEnd, Processes
+from agent_core.workspace import KillReport, Process, ProcessEnd, Processes
 from agent_core.workspace.permissions.call_permission import Needs
 
 NOTHING: frozenset[Needs] = frozenset()
@@ -57,5 +57,5 @@ class _Redacted:
     async def wait(self) -> ProcessEnd:
         return await self._process.wait()
 
-    async def end(self, *, grace_s: float) -> Killed:
+    async def end(self, *, grace_s: float) -> KillReport:
         return await self._process.end(grace_s=grace_s)

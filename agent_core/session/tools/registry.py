@@ -5,27 +5,31 @@ from collections.abc import Mapping, Sequence
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.providers import ToolDeclaration
 from agent_core.tools import Tool
-from agent_core.tools.port import SometimesOffered
+from agent_core.tools.port import ConditionalTool
 from agent_core.tools.presets import effective_set
 
 
-class Toolbox:
+class ToolRegistry:
     """A registry and an active set; the set may change between two requests."""
 
     def __init__(
-        self, tools: Sequence[Tool], *, active: str | Sequence[str], brought: Sequence[Tool] = ()
+        self,
+        tools: Sequence[Tool],
+        *,
+        active: str | Sequence[str],
+        extension_tools: Sequence[Tool] = (),
     ) -> None:
         """Start with a set.
 
         Args:
             tools: Those that stay.
             active: A preset or names.
-            brought: Those of extensions, which come and go; `bring` exchanges them.
+            extension_tools: Those of extensions, which come and go; `bring` exchanges them.
         """
         self._registry: dict[str, Tool] = {tool.spec.name: tool for tool in tools}
         self._behind: dict[str, Tool | None] = {}
         """By the name of each tool of an extension, the tool in whose place it stands."""
-        for tool in brought:
+        for tool in extension_tools:
             self._put(tool)
         self._active: tuple[str, ...] = effective_set(active, tuple(self._registry))
         self._at_first: tuple[str, ...] = self._active
@@ -63,7 +67,7 @@ class Toolbox:
         self._active = there or self._at_first
         return tuple(name for name in chosen if name not in self._registry)
 
-    def bring(self, tools: Sequence[Tool]) -> None:
+    def set_extension_tools(self, tools: Sequence[Tool]) -> None:
         """Have these tools of extensions, and no others of theirs; one may stand in the place of another tool.
 
         A new one is active, and what it stood before is there again when it goes.
@@ -132,4 +136,4 @@ class Toolbox:
 
 
 def _is_offered(tool: Tool) -> bool:
-    return not isinstance(tool, SometimesOffered) or tool.is_offered
+    return not isinstance(tool, ConditionalTool) or tool.is_offered

@@ -11,12 +11,12 @@ from agent_core.kernel.errors import SessionBusy, UsageError, WorkspaceError
 from agent_core.kernel.truncation import truncate_tail
 from agent_core.kernel.values import Value
 from agent_core.messages import BashMessage
-from agent_core.session.context import Parts, tool_options
+from agent_core.session.context import SessionContext, tool_options
 from agent_core.session.history.entries import message_entry
-from agent_core.session.runs.slot import Runs
-from agent_core.session.tools.command_hooks import asked_about, carried_out
+from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.tools.command_hooks import ask_command_hooks, run_hooked_command
 from agent_core.session.tools.processes import ProcessLog, TrackedProcesses
-from agent_core.tools.command import Command
+from agent_core.tools.command import BashCommand
 
 TOOL = "bash"
 """The tool whose settings hold for the user's commands too."""
@@ -48,7 +48,7 @@ class _Running(Struct, kw_only=True):
 class UserBash:
     """Runs one command at a time, beside whatever else goes on."""
 
-    def __init__(self, parts: Parts, runs: Runs) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
         self.processes = ProcessLog()
         """The processes of the user's commands, apart from those of the model's."""
         self._parts = parts
@@ -72,7 +72,7 @@ class UserBash:
         try:
             carried: CommandDone | CommandCarried | None = None
             with running.asking:
-                carried = await asked_about(
+                carried = await ask_command_hooks(
                     self._parts, command, exclude_from_context=exclude_from_context
                 )
             if carried is not None:
@@ -103,11 +103,11 @@ class UserBash:
         exclude_from_context: bool,
     ) -> BashResult:
         """Complete a command that a hook carries out; its end is recorded and published like that of any other."""
-        _ = self._parts.voice.say(BashStarted(command=running.command))
+        _ = self._parts.publisher.publish(BashStarted(command=running.command))
         done: CommandDone | None = None
         try:
             with running.scope:
-                done = await carried_out(carried, running.command, show=self._show)
+                done = await run_hooked_command(carried, running.command, show=self._show)
         except anyio.get_cancelled_exc_class():
             # Whoever waited for it is gone: what was begun has an end all the same.
             with anyio.CancelScope(shield=True):
@@ -124,20 +124,20 @@ class UserBash:
         workspace = parts.place.workspace
         # The user asked for it, so it runs as it would in their terminal: not contained.
         processes = workspace.users_processes or workspace.processes
-        command = Command(
+        command = BashCommand(
             replace(workspace, processes=TrackedProcesses(processes, self.processes)),
             options=tool_options(parts.options, TOOL),
             scratch=parts.options.scratch,
             show=self._show,
         )
-        _ = parts.voice.say(BashStarted(command=running.command))
+        _ = parts.publisher.publish(BashStarted(command=running.command))
         stale: str | None = None
         try:
             with running.scope:
                 stale = await workspace.processes.before_start()
                 await command.run(running.command)
         except WorkspaceError as error:
-            self._tell(_failed(error))
+            self._publish_ended(_failed(error))
             raise
         except anyio.get_cancelled_exc_class():
             # Whoever waited for it is gone: what it did has happened all the same.
@@ -167,17 +167,17 @@ class UserBash:
         )
         deferred = self._runs.current is not None
         if deferred:
-            await parts.aside.keep(message, until="run")
+            await parts.deferred.keep(message, flush_at="run")
         else:
             _ = await parts.recorder.keep(message_entry(message))
-        self._tell(ended)
+        self._publish_ended(ended)
         return replace(ended, deferred=deferred)
 
     def _show(self, text: str) -> None:
-        _ = self._parts.voice.say(BashOutput(text=text))
+        _ = self._parts.publisher.publish(BashOutput(text=text))
 
-    def _tell(self, ended: BashResult) -> None:
-        _ = self._parts.voice.say(
+    def _publish_ended(self, ended: BashResult) -> None:
+        _ = self._parts.publisher.publish(
             BashEnded(
                 exit_code=ended.exit_code,
                 output=ended.output,
@@ -188,7 +188,7 @@ class UserBash:
         )
 
 
-def _ended(command: Command, stale: str | None, *, cancelled: bool) -> BashResult:
+def _ended(command: BashCommand, stale: str | None, *, cancelled: bool) -> BashResult:
     tail = command.tail()
     end = command.end
     parts = [tail.content] if tail.content.strip() else []

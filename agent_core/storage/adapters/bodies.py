@@ -7,22 +7,28 @@ from msgspec.structs import replace
 
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.storage.adapters.entry_collector import Span
+from agent_core.storage.adapters.entry_collector import LineSpan
 from agent_core.storage.adapters.recovery import parse_line
 from agent_core.transcript.codec import decode_entry
 from agent_core.transcript.cold_entries import cooled
 from agent_core.transcript.context import context_entries
-from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, Place, WholeEntry
+from agent_core.transcript.entries import (
+    AnyEntry,
+    ColdEntry,
+    CompactionEntry,
+    LineLocation,
+    WholeEntry,
+)
 from agent_core.transcript.tree import path_to
 
 
-def cool(entries: Sequence[AnyEntry], places: Mapping[EntryId, Span]) -> tuple[AnyEntry, ...]:
+def cool(entries: Sequence[AnyEntry], places: Mapping[EntryId, LineSpan]) -> tuple[AnyEntry, ...]:
     """Return what is held of entries; those that are in no file stay whole."""
     return tuple(_cool(entry, places.get(entry.id)) for entry in entries)
 
 
 def load(
-    entries: Sequence[ColdEntry], *, read: Callable[[Place], bytes], path: Path
+    entries: Sequence[ColdEntry], *, read: Callable[[LineLocation], bytes], path: Path
 ) -> tuple[WholeEntry, ...]:
     """Read bodies back.
 
@@ -35,9 +41,9 @@ def load(
 
 def settle(
     entries: dict[EntryId, AnyEntry],
-    places: Mapping[EntryId, Span],
+    places: Mapping[EntryId, LineSpan],
     *,
-    read: Callable[[Place], bytes],
+    read: Callable[[LineLocation], bytes],
     path: Path,
 ) -> None:
     """Leave those entries whole that the context of the last one is made of, and let the others go.
@@ -71,10 +77,10 @@ def _is_whole_path(entries: Iterable[AnyEntry]) -> bool:
     return True
 
 
-def _cool(entry: AnyEntry, span: Span | None) -> AnyEntry:
+def _cool(entry: AnyEntry, span: LineSpan | None) -> AnyEntry:
     if span is None or isinstance(entry, ColdEntry):
         return entry
-    return cooled(entry, Place(offset=span[0], size=span[1]))
+    return cooled(entry, LineLocation(offset=span[0], size=span[1]))
 
 
 def _load(cold: ColdEntry, line: bytes, path: Path) -> WholeEntry:

@@ -38,7 +38,7 @@ def why_not_found(folder: Path, session: SessionId) -> TillerError:
         if found is not None:
             return found
     if closed:
-        places = "; ".join(f"{str(path)!r}: {_words(error)}" for path, error in closed)
+        places = "; ".join(f"{str(path)!r}: {_reason(error)}" for path, error in closed)
         message = (
             f"there is no session {session!r} in what can be read of {str(folder)!r}, and this cannot be: {places}; "
             "make it readable, then try again"
@@ -92,7 +92,7 @@ def _fault_of(path: Path) -> TillerError | None:
         if path.is_symlink():
             advice = f"it is a link to {str(path.readlink())!r}: check what is there"
         message = (
-            f"the session file {str(path)!r} could not be read: {_words(error)}; {advice}, then try again, "
+            f"the session file {str(path)!r} could not be read: {_reason(error)}; {advice}, then try again, "
             "it was left as it is"
         )
         return StorageUnavailable(message)
@@ -124,5 +124,5 @@ def _damaged(
     )
 
 
-def _words(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return error.strerror or str(error)

@@ -9,7 +9,13 @@ from msgspec.structs import replace
 from agent_core.kernel import EntryId, JsonObject
 from agent_core.transcript.codec import HEADER_TYPE, decode_entry
 from agent_core.transcript.cold_reader import read_cold
-from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, Place, WholeEntry
+from agent_core.transcript.entries import (
+    AnyEntry,
+    ColdEntry,
+    CompactionEntry,
+    LineLocation,
+    WholeEntry,
+)
 
 SALVAGE_BYTES = 4_096
 """How far into a damaged line its ids are looked for."""
@@ -19,18 +25,18 @@ FEWEST_HELD = 512
 _OWN_ID = re.compile(rb'"id"\s*:\s*"([^"\\]{1,64})"')
 _PARENT_ID = re.compile(rb'"parentId"\s*:\s*"([^"\\]{1,64})"')
 
-Span = tuple[int, int]
+LineSpan = tuple[int, int]
 """Offset and size of a line, as in `Place`: one exists for every line, a `Place` only for few."""
-Cool = Callable[[WholeEntry, Place], AnyEntry]
+Cool = Callable[[WholeEntry, LineLocation], AnyEntry]
 """Returns the part of an entry that is kept in memory when its body is not needed."""
 
 
-def whole(entry: WholeEntry, _place: Place) -> AnyEntry:
+def whole(entry: WholeEntry, _place: LineLocation) -> AnyEntry:
     """Hold everything."""
     return entry
 
 
-class Losses:
+class DamagedLines:
     """The lines that are no entries, by number, and what can still be told of them."""
 
     def __init__(self) -> None:
@@ -56,12 +62,12 @@ class Losses:
         return {ids[0]: (line, ids[1]) for line, ids in found if ids is not None}
 
 
-class Gathering:
+class EntryCollector:
     """Entries by id in the order of the file; bodies that a later compaction has replaced are let go on the way."""
 
-    def __init__(self, losses: Losses, *, cool: Cool, replaced_until: int) -> None:
+    def __init__(self, losses: DamagedLines, *, cool: Cool, replaced_until: int) -> None:
         self.entries: dict[EntryId, AnyEntry] = {}
-        self.places: dict[EntryId, Span] = {}
+        self.places: dict[EntryId, LineSpan] = {}
         self._losses = losses
         self._cool = cool
         self._replaced_until = replaced_until
@@ -103,7 +109,7 @@ class Gathering:
 
     def _read(self, raw: JsonObject, text: bytes, start: int | None) -> AnyEntry | None:
         if start is not None and start < self._replaced_until:
-            cold = read_cold(raw, Place(offset=start, size=len(text)))
+            cold = read_cold(raw, LineLocation(offset=start, size=len(text)))
             if cold is not None:
                 return cold
         try:
@@ -173,7 +179,7 @@ class Gathering:
         for entry in self._held:
             if entry.id not in kept:
                 offset, size = self.places[entry.id]
-                self.entries[entry.id] = self._cool(entry, Place(offset=offset, size=size))
+                self.entries[entry.id] = self._cool(entry, LineLocation(offset=offset, size=size))
         self._held = list(kept.values())
         # Twice what was kept: so the walk stays short beside what was read since the last one.
         self._most_held = max(FEWEST_HELD, 2 * len(kept))

@@ -18,7 +18,7 @@ from agent_core.kernel.errors import (
     StorageUnavailable,
 )
 from agent_core.storage.adapters import bodies, scan
-from agent_core.storage.adapters.entry_collector import Cool, Span, whole
+from agent_core.storage.adapters.entry_collector import Cool, LineSpan, whole
 from agent_core.storage.adapters.fsync import flush
 from agent_core.storage.adapters.lines import lines_of
 from agent_core.storage.adapters.paths import (
@@ -28,10 +28,10 @@ from agent_core.storage.adapters.paths import (
     file_name,
     slug,
 )
-from agent_core.storage.adapters.recovery import Recovered, Tail, recover_lines, replaced_until
+from agent_core.storage.adapters.recovery import RecoveredFile, Tail, recover_lines, replaced_until
 from agent_core.storage.adapters.removal import remove
 from agent_core.storage.adapters.session_file import SessionFile, blocks_of, unavailable
-from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
+from agent_core.storage.port import OpenedSession, Recovery, SessionSummary, StoredSession
 from agent_core.storage.session_start import begins_session
 from agent_core.transcript.codec import encode_entry, encode_header
 from agent_core.transcript.cold_entries import cooled
@@ -40,7 +40,7 @@ from agent_core.transcript.entries import (
     AnyEntry,
     ColdEntry,
     Header,
-    Place,
+    LineLocation,
     WholeEntry,
 )
 
@@ -60,7 +60,7 @@ class JsonlLog:
         *,
         location: Path,
         file: SessionFile | None,
-        places: dict[EntryId, Span] | None = None,
+        places: dict[EntryId, LineSpan] | None = None,
     ) -> None:
         self._header = header
         self._location = location
@@ -125,7 +125,7 @@ class JsonlLog:
             else:
                 self._held.extend(entries)
 
-    def _note(self, entries: Sequence[AnyEntry], places: Sequence[Place]) -> None:
+    def _note(self, entries: Sequence[AnyEntry], places: Sequence[LineLocation]) -> None:
         for entry, place in zip(entries, places, strict=True):
             self._places[entry.id] = (place.offset, place.size)
 
@@ -174,11 +174,11 @@ class JsonlStore:
         location = self._folder / slug(header.cwd) / file_name(header)
         return JsonlLog(header, location=location, file=None)
 
-    async def open(self, session: SessionId) -> Opened:
+    async def open(self, session: SessionId) -> OpenedSession:
         """Open a session for writing; a file of an older format is brought to today's."""
         return await to_thread.run_sync(self._open, session)
 
-    async def read(self, session: SessionId) -> Stored:
+    async def read(self, session: SessionId) -> StoredSession:
         """Read a session whoever writes it meanwhile."""
         return await to_thread.run_sync(self._stored, session, abandon_on_cancel=True)
 
@@ -194,7 +194,7 @@ class JsonlStore:
         """Return the sessions that can be read, newest first."""
         return await to_thread.run_sync(scan.summaries, self._folder, cwd, abandon_on_cancel=True)
 
-    def _open(self, session: SessionId) -> Opened:
+    def _open(self, session: SessionId) -> OpenedSession:
         try:
             file = SessionFile.opened(scan.find(self._folder, session))
         except SessionLocked as locked:
@@ -208,7 +208,7 @@ class JsonlStore:
             file.close()
             raise
 
-    def _read(self, file: SessionFile) -> Opened:
+    def _read(self, file: SessionFile) -> OpenedSession:
         until = replaced_until(file.blocks())
         found = read = self._recovered(file.path, file.blocks(), cool=cooled, replaced_until=until)
         damaged = None
@@ -224,13 +224,13 @@ class JsonlStore:
         else:
             damaged = _mend(file, found.tail)
         bodies.settle(found.by_id, found.places, read=file.read_at, path=file.path)
-        return Opened(
+        return OpenedSession(
             log=JsonlLog(found.header, location=file.path, file=file, places=found.places),
             entries=found.entries,
             recovery=_recovery(read, torn_tail=damaged),
         )
 
-    def _stored(self, session: SessionId) -> Stored:
+    def _stored(self, session: SessionId) -> StoredSession:
         path = scan.find(self._folder, session)
         try:
             with path.open("rb", buffering=0) as file:
@@ -240,7 +240,7 @@ class JsonlStore:
         except OSError as error:
             raise unavailable(path, "read", error) from error
         entries = (one for one in found.entries if not isinstance(one, ColdEntry))
-        return Stored(
+        return StoredSession(
             header=found.header,
             entries=tuple(entries),
             recovery=_recovery(found, torn_tail=None),
@@ -249,7 +249,7 @@ class JsonlStore:
 
     def _recovered(
         self, path: Path, blocks: Iterable[bytes], *, cool: Cool, replaced_until: int = 0
-    ) -> Recovered:
+    ) -> RecoveredFile:
         return recover_lines(
             lines_of(blocks),
             name=str(path),
@@ -262,7 +262,7 @@ class JsonlStore:
         return new_entry_id(taken, at_ms=self._clock.now_ms())
 
 
-def _recovery(found: Recovered, *, torn_tail: Path | None) -> Recovery:
+def _recovery(found: RecoveredFile, *, torn_tail: Path | None) -> Recovery:
     return Recovery(
         torn_tail=torn_tail,
         skipped_lines=found.skipped_lines,
@@ -271,16 +271,16 @@ def _recovery(found: Recovered, *, torn_tail: Path | None) -> Recovery:
     )
 
 
-def _places_of(lines: Sequence[bytes]) -> tuple[Place, ...]:
+def _places_of(lines: Sequence[bytes]) -> tuple[LineLocation, ...]:
     """Return where lines are in a file that holds nothing else."""
     ends = itertools.accumulate(len(line) + 1 for line in lines)
     return tuple(
-        Place(offset=end - len(line) - 1, size=len(line))
+        LineLocation(offset=end - len(line) - 1, size=len(line))
         for line, end in zip(lines, ends, strict=True)
     )
 
 
-def _rewrite(file: SessionFile, found: Recovered) -> None:
+def _rewrite(file: SessionFile, found: RecoveredFile) -> None:
     lines = [encode_header(found.header), *map(encode_entry, found.entries)]
     content = b"\n".join([*lines, b""])
     file.rewrite(content, old=file.path.with_name(file.path.name + OLD_SUFFIX))

@@ -13,9 +13,9 @@ from agent_core.kernel.errors import (
     SessionNotFound,
     StorageUnavailable,
 )
-from agent_core.storage.port import Opened, Recovery, SessionSummary, Stored
+from agent_core.storage.port import OpenedSession, Recovery, SessionSummary, StoredSession
 from agent_core.storage.session_start import begins_session
-from agent_core.storage.summary import Tally
+from agent_core.storage.summary import SessionSummaryBuilder
 from agent_core.transcript.codec import entry_to_json
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 
@@ -90,16 +90,16 @@ class MemoryStore:
         self._sessions[header.id] = kept
         return MemoryLog(kept)
 
-    async def open(self, session: SessionId) -> Opened:
+    async def open(self, session: SessionId) -> OpenedSession:
         """Open a session for writing."""
         kept = self._unlocked(session)
         kept.is_open = True
-        return Opened(log=MemoryLog(kept), entries=tuple(kept.entries), recovery=Recovery())
+        return OpenedSession(log=MemoryLog(kept), entries=tuple(kept.entries), recovery=Recovery())
 
-    async def read(self, session: SessionId) -> Stored:
+    async def read(self, session: SessionId) -> StoredSession:
         """Return a session as it is now."""
         kept = self._begun(session)
-        return Stored(
+        return StoredSession(
             header=kept.header, entries=tuple(kept.entries), recovery=Recovery(), location=None
         )
 
@@ -138,7 +138,7 @@ class MemoryStore:
 
 
 def _summary(kept: _Kept) -> SessionSummary:
-    tally = Tally(kept.header)
+    tally = SessionSummaryBuilder(kept.header)
     for entry in kept.entries:
         tally.take(entry_to_json(entry))
     return tally.summary(None)

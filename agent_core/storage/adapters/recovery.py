@@ -15,7 +15,13 @@ from agent_core.kernel.errors import SessionDamaged
 from agent_core.kernel.gc_pause import gc_paused
 from agent_core.kernel.json import decode_sound
 from agent_core.kernel.values import Value
-from agent_core.storage.adapters.entry_collector import Cool, Gathering, Losses, Span, whole
+from agent_core.storage.adapters.entry_collector import (
+    Cool,
+    DamagedLines,
+    EntryCollector,
+    LineSpan,
+    whole,
+)
 from agent_core.storage.adapters.lines import RawLine, lines_of
 from agent_core.transcript.codec import decode_header, encode_header
 from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header
@@ -33,8 +39,8 @@ _HALF = re.compile(
 """An escaped half of a character without its other half."""
 _COMPACTION = b'"compaction"'
 _TYPES = (b'"type":', b'"type": ')
-_REACH = max(map(len, _TYPES))
-_LONGEST = len(_COMPACTION) + _REACH
+_TYPE_KEY_BYTES = max(map(len, _TYPES))
+_LONGEST = len(_COMPACTION) + _TYPE_KEY_BYTES
 
 
 class Tail(Value, frozen=True, kw_only=True):
@@ -48,14 +54,14 @@ class Tail(Value, frozen=True, kw_only=True):
     """The last line is whole and only lacks its newline."""
 
 
-class Recovered(Value, frozen=True, kw_only=True):
+class RecoveredFile(Value, frozen=True, kw_only=True):
     """Content of a session file."""
 
     header: Header
     """Of today's version, or a later one."""
     by_id: dict[EntryId, AnyEntry]
     """In the order of the file; owned by whoever asked."""
-    places: dict[EntryId, Span]
+    places: dict[EntryId, LineSpan]
     """Where their lines are; empty for a file of an older version, which is to be written anew."""
     skipped_lines: tuple[int, ...]
     patched_lines: tuple[int, ...]
@@ -75,7 +81,7 @@ class Recovered(Value, frozen=True, kw_only=True):
 class _Notes(Struct, kw_only=True):
     """Findings of the reader, line by line."""
 
-    losses: Losses = msgspec.field(default_factory=Losses)
+    losses: DamagedLines = msgspec.field(default_factory=DamagedLines)
     patched: list[int] = msgspec.field(default_factory=list[int])
     tail: Tail | None = None
 
@@ -91,7 +97,7 @@ def recover_lines(
     new_id: Callable[[Container[object]], str],
     cool: Cool,
     replaced_until: int = 0,
-) -> Recovered:
+) -> RecoveredFile:
     """Read a session file.
 
     Args:
@@ -107,18 +113,18 @@ def recover_lines(
     """
     with gc_paused():
         notes = _Notes()
-        gathering = Gathering(notes.losses, cool=cool, replaced_until=replaced_until)
+        gathering = EntryCollector(notes.losses, cool=cool, replaced_until=replaced_until)
         return _recovered(_parsed(lines, notes), notes, gathering, name=name, new_id=new_id)
 
 
 def _recovered(
     parsed: Iterator[_Parsed],
     notes: _Notes,
-    gathering: Gathering,
+    gathering: EntryCollector,
     *,
     name: str,
     new_id: Callable[[Container[object]], str],
-) -> Recovered:
+) -> RecoveredFile:
     header = _header(next(parsed, None), name=name)
     is_old = header.version < FORMAT_VERSION
     if is_old:
@@ -127,7 +133,7 @@ def _recovered(
         for number, start, text, raw in parsed:
             gathering.take(raw, line=number, text=text, start=start)
     gathering.mend()
-    return Recovered(
+    return RecoveredFile(
         header=header,
         by_id=gathering.entries,
         places=gathering.places,
@@ -139,7 +145,7 @@ def _recovered(
     )
 
 
-def recover(data: bytes, *, name: str, new_id: Callable[[Container[object]], str]) -> Recovered:
+def recover(data: bytes, *, name: str, new_id: Callable[[Container[object]], str]) -> RecoveredFile:
     """Read a session file that is at hand as a whole.
 
     Raises:
@@ -170,7 +176,7 @@ def replaced_until(blocks: Iterable[bytes]) -> int:
 def _last_compaction(text: bytes) -> int | None:
     place = text.rfind(_COMPACTION)
     while place >= 0:
-        if text.endswith(_TYPES, max(0, place - _REACH), place):
+        if text.endswith(_TYPES, max(0, place - _TYPE_KEY_BYTES), place):
             return place
         place = text.rfind(_COMPACTION, 0, place)
     return None
@@ -199,7 +205,7 @@ def parse_line(line: bytes) -> JsonObject | None:
 
 
 def _take_migrated(
-    gathering: Gathering,
+    gathering: EntryCollector,
     header: Header,
     rest: list[_Parsed],
     *,

@@ -10,7 +10,7 @@ from agent_core.storage.adapters.diagnosis import HEADER_BYTES, why_not_found
 from agent_core.storage.adapters.paths import SUFFIX, session_files, slug
 from agent_core.storage.adapters.recovery import parse_line
 from agent_core.storage.port import SessionSummary
-from agent_core.storage.summary import Tally, written_ms
+from agent_core.storage.summary import SessionSummaryBuilder, written_ms
 from agent_core.transcript.codec import HEADER_TYPE, decode_header
 from agent_core.transcript.entries import Header
 
@@ -94,7 +94,7 @@ def read_header(path: Path) -> Header | None:
 
 
 def _summary(path: Path, header: Header) -> Iterator[SessionSummary]:
-    tally = Tally(header)
+    tally = SessionSummaryBuilder(header)
     try:
         with path.open("rb") as file:
             for line in file:

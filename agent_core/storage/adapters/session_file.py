@@ -15,7 +15,7 @@ from agent_core.kernel.errors import StorageUnavailable
 from agent_core.storage.adapters.fsync import flush, flush_folder
 from agent_core.storage.adapters.lock import Claim, claim, hold
 from agent_core.storage.adapters.paths import FILE_MODE, NEW_SUFFIX, make_folder
-from agent_core.transcript.entries import Place
+from agent_core.transcript.entries import LineLocation
 
 _FLAGS: int = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _CHUNK = 1 << 16
@@ -89,7 +89,7 @@ class SessionFile:
         """
         return blocks_of(self._fd, self._size)
 
-    def read_at(self, place: Place) -> bytes:
+    def read_at(self, place: LineLocation) -> bytes:
         """Read one line; less of it when the file is shorter.
 
         Raises:
@@ -98,7 +98,7 @@ class SessionFile:
         os.lseek(self._fd, place.offset, os.SEEK_SET)
         return b"".join(_pieces(self._fd, place.size))
 
-    def append(self, lines: Sequence[bytes]) -> tuple[Place, ...]:
+    def append(self, lines: Sequence[bytes]) -> tuple[LineLocation, ...]:
         """Write lines, each with one write; a newline comes first if the file lacks its last one.
 
         Args:
@@ -116,11 +116,11 @@ class SessionFile:
         except OSError as error:
             raise unavailable(self.path, "written", error) from error
         end = start
-        places: list[Place] = []
+        places: list[LineLocation] = []
         for line in lines:
             whole = lead + line
             self._write(whole, start=start)
-            places.append(Place(offset=end + len(lead), size=len(line) - 1))
+            places.append(LineLocation(offset=end + len(lead), size=len(line) - 1))
             end += len(whole)
             lead = b""
         self._size = end

@@ -6,10 +6,10 @@ from pydantic import Field
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, format_size
 from agent_core.messages import Text
-from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema_of
-from agent_core.tools.command import Command
+from agent_core.tools.arguments import ArgumentSeconds, ModelTool, ToolArguments, schema_of
+from agent_core.tools.command import BashCommand
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
-from agent_core.workspace import Killed
+from agent_core.workspace import KillReport
 from agent_core.workspace.permissions.call_permission import AskedNeeds
 
 TITLE_CHARS = 120
@@ -20,7 +20,9 @@ class BashArguments(ToolArguments):
     """Arguments of `bash`."""
 
     command: str = Field(description="The bash command")
-    timeout: Seconds | None = Field(default=None, description="Seconds after which it is ended")
+    timeout: ArgumentSeconds | None = Field(
+        default=None, description="Seconds after which it is ended"
+    )
     needs: tuple[AskedNeeds, ...] = Field(
         default=(),
         description="What this command cannot do without, beyond its containment: `network` for connections (installing, downloading, pushing, services on this machine), `sockets` for unix sockets (docker, a display, a database that listens on one), `gitConfig` to change .git/config or hooks. Leave it out for everything else: the user may be asked.",
@@ -54,7 +56,7 @@ def _title(arguments: JsonObject) -> str:
 async def _bash(arguments: BashArguments, context: ToolContext) -> ToolResult:
     stale = await context.processes.before_start()
     begun_s = context.clock.monotonic_s()
-    command = Command(
+    command = BashCommand(
         context.workspace,
         options=context.options,
         scratch=context.scratch,
@@ -68,7 +70,7 @@ async def _bash(arguments: BashArguments, context: ToolContext) -> ToolResult:
     return _result(arguments.command, command, stale, took_ms=took_ms)
 
 
-def _result(text: str, command: Command, stale: str | None, *, took_ms: int) -> ToolResult:
+def _result(text: str, command: BashCommand, stale: str | None, *, took_ms: int) -> ToolResult:
     tail = command.tail()
     parts = [tail.content if tail.content.strip() else "(no output)"]
     if tail.truncated:
@@ -99,18 +101,18 @@ def _result(text: str, command: Command, stale: str | None, *, took_ms: int) -> 
     return ToolResult(content=(Text(text=whole),), details=details, is_error=failed)
 
 
-def _about(killed: Killed) -> dict[str, JsonValue]:
+def _about(killed: KillReport) -> dict[str, JsonValue]:
     """Return what there is to say of an end; nothing as a rule."""
-    told: dict[str, JsonValue] = {}
+    details: dict[str, JsonValue] = {}
     if killed.survivors:
-        told["survivors"] = list(killed.survivors)
+        details["survivors"] = list(killed.survivors)
     if killed.quarantined:
-        told["quarantined"] = [str(path) for path in killed.quarantined]
+        details["quarantined"] = [str(path) for path in killed.quarantined]
     if killed.changed:
-        told["changed_files"] = [str(path) for path in killed.changed[:CHANGED_SHOWN]]
-        told["changed_count"] = len(killed.changed)
+        details["changed_files"] = [str(path) for path in killed.changed[:CHANGED_SHOWN]]
+        details["changed_count"] = len(killed.changed)
     if killed.unseen:
-        told["changed_unseen"] = killed.unseen
+        details["changed_unseen"] = killed.unseen
     if killed.denied:
-        told["denied"] = list(killed.denied)
-    return told
+        details["denied"] = list(killed.denied)
+    return details

@@ -9,7 +9,7 @@ from pydantic import Field
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import for_model, one_line
-from agent_core.tools.arguments import ModelTool, Seconds, ToolArguments, schema_of
+from agent_core.tools.arguments import ArgumentSeconds, ModelTool, ToolArguments, schema_of
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 
 DEFAULT_WAIT_S = 5.0
@@ -22,7 +22,7 @@ SEVERITIES: Mapping[int, str] = {1: "error", 2: "warning", 3: "info", 4: "hint"}
 STALE = "STALE: of an older text than the present one; wait, or run the checker yourself"
 
 
-class Problem(Value, frozen=True, kw_only=True):
+class FileProblem(Value, frozen=True, kw_only=True):
     """One thing that is wrong with a file."""
 
     line0: int
@@ -40,7 +40,7 @@ class FileProblems(Value, frozen=True, kw_only=True):
     path: Path
     is_fresh: bool
     """They are of the file's present text."""
-    problems: tuple[Problem, ...]
+    problems: tuple[FileProblem, ...]
 
 
 class Problems(Protocol):
@@ -75,7 +75,7 @@ class DiagnosticsArguments(ToolArguments):
         max_length=MOST_FILES,
         description="The files (default: all of the workspace that have problems)",
     )
-    wait_s: Seconds = Field(
+    wait_s: ArgumentSeconds = Field(
         default=DEFAULT_WAIT_S,
         description=f"How long to wait for fresh ones after an edit, in seconds (default: {DEFAULT_WAIT_S:g})",
     )
@@ -144,11 +144,11 @@ def _result(
         worst_first = sorted(one.problems, key=lambda each: (each.severity, each.line0))
         lines += [_line(each) for each in worst_first[: MOST_PROBLEMS - shown]]
         shown = min(MOST_PROBLEMS, shown + len(one.problems))
-    told = {one.path for one in found}
+    reported = {one.path for one in found}
     lines += [
         f"{_name(one, roots)}: the editor says nothing of it"
         for one in asked or ()
-        if one not in told
+        if one not in reported
     ]
     left = sum(len(one.problems) for one in found) - shown
     if left:
@@ -171,7 +171,7 @@ def _head(one: FileProblems, roots: Sequence[Path]) -> str:
     return f"{_name(one.path, roots)}: {much} ({'fresh' if one.is_fresh else STALE})"
 
 
-def _line(one: Problem) -> str:
+def _line(one: FileProblem) -> str:
     severity = SEVERITIES.get(one.severity, "error")
     source = f" [{one_line(one.source)}]" if one.source else ""
     message = one_line(for_model(one.message))

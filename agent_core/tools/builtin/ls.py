@@ -14,14 +14,14 @@ from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.path_arguments import PATH_NAMES
 from agent_core.tools.builtin.search.common import (
     ADVICE,
-    Limit,
+    SearchLimit,
     cut_facts,
     folder_said,
     notices,
     place_of_search,
 )
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
-from agent_core.workspace import Entry
+from agent_core.workspace import DirectoryEntry
 
 DEFAULT_LIMIT = 500
 NOTHING = "(empty directory)"
@@ -38,7 +38,7 @@ class LsArguments(ToolArguments):
     }
 
     path: str | None = Field(default=None, description="The folder (default: the workspace)")
-    limit: Limit = Field(
+    limit: SearchLimit = Field(
         default=DEFAULT_LIMIT,
         description=f"How many entries to give at most (default: {DEFAULT_LIMIT})",
     )
@@ -81,7 +81,9 @@ async def _ls(arguments: LsArguments, context: ToolContext) -> ToolResult:
     return await to_thread.run_sync(_result, entries, arguments.limit, details)
 
 
-def _result(entries: Sequence[Entry], limit: int, details: dict[str, JsonValue]) -> ToolResult:
+def _result(
+    entries: Sequence[DirectoryEntry], limit: int, details: dict[str, JsonValue]
+) -> ToolResult:
     # What leads nowhere, or went away meanwhile, is passed over.
     there = sorted(
         (entry for entry in entries if entry.kind != "missing"),
@@ -109,6 +111,6 @@ def _result(entries: Sequence[Entry], limit: int, details: dict[str, JsonValue])
     return text_result(page.content + said, details=details)
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: DirectoryEntry) -> str:
     name = scrub(entry.name.replace("\n", "\\n").replace("\r", "\\r"))
     return f"{name}/" if entry.kind == "folder" else name

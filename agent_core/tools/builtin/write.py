@@ -15,8 +15,8 @@ from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.path_arguments import PATH_NAMES, path_said
 from agent_core.tools.builtin.redaction_marks import check_marks
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
-from agent_core.workspace import FileBytes, Files, FileText, Written
-from agent_core.workspace.diff.conflict_message import changes_words, conflicts_words
+from agent_core.workspace import FileBytes, Files, FileText, WriteResult
+from agent_core.workspace.diff.conflict_message import changes_message, conflict_message
 from agent_core.workspace.diff.merge import merge
 
 TRIES = 3
@@ -64,7 +64,7 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
         try:
             if base is not None:
                 check_marks(content, before=base.text, path=arguments.path)
-            kept = await _kept(context.seen.of(path), content, base=base)
+            kept = await _kept(context.seen.get(path), content, base=base)
             written, converted = await _over(
                 files, path, content if kept is None else kept, base=base
             )
@@ -76,7 +76,7 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
                 raise
             continue
         break
-    context.seen.note(path, content)
+    context.seen.put(path, content)
     size = len(content.encode())
     notes = [
         f"Successfully wrote {size} bytes to {arguments.path}",
@@ -84,7 +84,7 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
         *([written.note] if written.note else []),
         *([context.name_warning] if context.name_warning else []),
         *(
-            [f"{KEPT}\n{changes_words(content, kept)}"]
+            [f"{KEPT}\n{changes_message(content, kept)}"]
             if kept is not None and written.text is None
             else []
         ),
@@ -102,19 +102,19 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
     return text_result("\n".join(notes), details=details)
 
 
-async def _kept(known: str | None, content: str, *, base: FileText | None) -> str | None:
+async def _kept(cached: str | None, content: str, *, base: FileText | None) -> str | None:
     """Return the text to write when somebody changed a file since the model read it; None: as the model has it.
 
     Raises:
         EditConflicted: They changed the same lines.
     """
-    if base is None or known is None or known == base.text:
+    if base is None or cached is None or cached == base.text:
         return None
-    merged = await to_thread.run_sync(merge, known, content, base.text)
+    merged = await to_thread.run_sync(merge, cached, content, base.text)
     if merged.conflicts:
         message = (
             f"{base.path} was changed since you read it, by the user most likely, in the same lines: nothing was written. "
-            f"These lines are now:\n{conflicts_words(merged.conflicts)}\n"
+            f"These lines are now:\n{conflict_message(merged.conflicts)}\n"
             "Write what you want with these lines in it, or read the file again if they are to go."
         )
         raise EditConflicted(message)
@@ -135,7 +135,7 @@ async def _base(files: Files, path: Path, *, said: str) -> FileText | None:
 
 async def _over(
     files: Files, path: Path, content: str, *, base: FileText | None
-) -> tuple[Written, str | None]:
+) -> tuple[WriteResult, str | None]:
     """Write in the encoding that the file has, or in UTF-8 where that has no bytes for the new text."""
     try:
         return await files.write(path, content, base=base), None

@@ -15,15 +15,15 @@ from agent_core.transcript.export.pieces import (
     SUMMARY,
     UNTITLED,
     USER,
-    Called,
-    Output,
-    Picture,
-    Piece,
-    Remark,
-    Shown,
-    Thought,
-    Typed,
-    Written,
+    ExportedEntry,
+    ExportPiece,
+    ImagePiece,
+    MarkdownPiece,
+    OutputPiece,
+    RemarkPiece,
+    ThinkingPiece,
+    ToolCallPiece,
+    TypedPiece,
     labels_of,
     models_of,
     moment,
@@ -86,7 +86,7 @@ class _Page(Value, frozen=True, kw_only=True):
     Ids in the document are generated numbers: ids of the entries may contain any text.
     """
 
-    views: Mapping[EntryId, Shown]
+    views: Mapping[EntryId, ExportedEntry]
     places: Mapping[EntryId, int]
     labels: Mapping[EntryId, str]
     forks: Mapping[EntryId, Sequence[Branch]]
@@ -124,13 +124,13 @@ class _Page(Value, frozen=True, kw_only=True):
             if ways:
                 yield f'<p class="forks">Other ways on: {"; ".join(map(self._link, ways))}</p>'
 
-    def _entry(self, view: Shown, *, before: str) -> str:
+    def _entry(self, view: ExportedEntry, *, before: str) -> str:
         label = self.labels.get(view.entry)
         mark = f"<mark>{_line(label)}</mark>" if label else ""
         heading = ""
         if view.speaker and (mark or view.speaker != before):
-            words = [_line(view.speaker), _line(view.model), moment(view.at_ms), mark]
-            heading = f"<h2>{' · '.join(word for word in words if word)}</h2>"
+            parts = [_line(view.speaker), _line(view.model), moment(view.at_ms), mark]
+            heading = f"<h2>{' · '.join(word for word in parts if word)}</h2>"
         elif mark:
             heading = f"<h2>{mark}</h2>"
         kind = _CLASSES.get(view.speaker, "other")
@@ -138,19 +138,19 @@ class _Page(Value, frozen=True, kw_only=True):
         place = self.places[view.entry]
         return f'<article id="entry-{place}" class="{kind}">{heading}{pieces}</article>'
 
-    def _piece(self, piece: Piece) -> str:
+    def _piece(self, piece: ExportPiece) -> str:
         match piece:
-            case Typed():
+            case TypedPiece():
                 return as_typed(piece.text)
-            case Written():
+            case MarkdownPiece():
                 return self.answer(piece.text)
-            case Thought():
+            case ThinkingPiece():
                 return f"<details><summary>Thinking</summary>{as_typed(piece.text)}</details>"
-            case Called() | Output():
-                return _call(piece) if isinstance(piece, Called) else _output(piece)
-            case Picture():
+            case ToolCallPiece() | OutputPiece():
+                return _call(piece) if isinstance(piece, ToolCallPiece) else _output(piece)
+            case ImagePiece():
                 return _picture(piece)
-            case Remark():
+            case RemarkPiece():
                 return f'<p class="remark">{_line(piece.text)}</p>'
 
     def _link(self, branch: Branch) -> str:
@@ -162,7 +162,7 @@ class _Page(Value, frozen=True, kw_only=True):
         said = [self.views[entry.id] for entry in branch.entries if entry.id in self.views]
         for view in said:
             for piece in view.pieces:
-                if isinstance(piece, Typed | Written):
+                if isinstance(piece, TypedPiece | MarkdownPiece):
                     text = " ".join(piece.text[: PREVIEW_CHARS * 4].split())
                     return _line(text[:PREVIEW_CHARS])
         return f"{len(said)} entries"
@@ -200,7 +200,7 @@ def _listed(rows: Sequence[tuple[str, str]]) -> str:
     return f"<dl>{inner}</dl>"
 
 
-def _call(call: Called) -> str:
+def _call(call: ToolCallPiece) -> str:
     parts = [f"<summary>Tool call: <code>{_line(call.name)}</code></summary>"]
     if call.arguments:
         parts.append(_block(call.arguments))
@@ -210,7 +210,7 @@ def _call(call: Called) -> str:
     return _folding(parts, size=size)
 
 
-def _output(output: Output) -> str:
+def _output(output: OutputPiece) -> str:
     parts = [f"<summary>{_line(output.title)}</summary>"]
     if output.command:
         parts.append(_block(f"$ {output.command}"))
@@ -226,7 +226,7 @@ def _folding(parts: Sequence[str], *, size: int, failed: bool = False) -> str:
     return f"<details{kind}{state}>{''.join(parts)}</details>"
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: ImagePiece) -> str:
     uri = data_uri(picture.mime, picture.data)
     if uri is None:
         return f'<p class="remark">(an image of type {_line(picture.mime)} that is not shown)</p>'

@@ -9,15 +9,15 @@ from agent_core.transcript.entries import AnyEntry, Header
 from agent_core.transcript.export.images import data_uri
 from agent_core.transcript.export.pieces import (
     UNTITLED,
-    Called,
-    Output,
-    Picture,
-    Piece,
-    Remark,
-    Shown,
-    Thought,
-    Typed,
-    Written,
+    ExportedEntry,
+    ExportPiece,
+    ImagePiece,
+    MarkdownPiece,
+    OutputPiece,
+    RemarkPiece,
+    ThinkingPiece,
+    ToolCallPiece,
+    TypedPiece,
     labels_of,
     models_of,
     moment,
@@ -108,38 +108,38 @@ def _head(header: Header, path: Sequence[AnyEntry], *, title: str | None) -> str
     return f"# {name}\n\n{listed}"
 
 
-def _entry(one: Shown, *, after: str, label: str, images: Images) -> list[str]:
+def _entry(one: ExportedEntry, *, after: str, label: str, images: Images) -> list[str]:
     parts: list[str] = []
     if one.speaker and (one.speaker != after or label):
-        words = [one.speaker, one.model, moment(one.at_ms), label and f"“{label}”"]
-        parts.append("## " + " · ".join(_one_line(word) for word in words if word))
+        heading = [one.speaker, one.model, moment(one.at_ms), label and f"“{label}”"]
+        parts.append("## " + " · ".join(_one_line(word) for word in heading if word))
     parts.extend(_piece(piece, images=images) for piece in one.pieces)
     return parts
 
 
-def _piece(piece: Piece, *, images: Images) -> str:
+def _piece(piece: ExportPiece, *, images: Images) -> str:
     match piece:
-        case Typed() | Written():
+        case TypedPiece() | MarkdownPiece():
             return tamed(printable(piece.text).strip("\n"))
-        case Thought():
+        case ThinkingPiece():
             thought = tamed(printable(piece.text).strip("\n"))
             return f"<details>\n<summary>Thinking</summary>\n\n{thought}\n\n</details>"
-        case Called():
+        case ToolCallPiece():
             return _call(piece)
-        case Output():
+        case OutputPiece():
             title = f"**{_one_line(piece.title)}**"
             command = (
                 [fenced(f"$ {printable(piece.command)}", language="sh")] if piece.command else []
             )
             output = fenced(printable(piece.text)) if piece.text.strip() else "*(no output)*"
             return "\n\n".join([title, *command, output])
-        case Picture():
+        case ImagePiece():
             return _picture(piece, images=images)
-        case Remark():
+        case RemarkPiece():
             return f"*{_one_line(piece.text)}*"
 
 
-def _call(call: Called) -> str:
+def _call(call: ToolCallPiece) -> str:
     parts = [f"**Tool call: {_code(call.name)}**"]
     if call.arguments:
         parts.append(fenced(printable(call.arguments), language="json"))
@@ -148,7 +148,7 @@ def _call(call: Called) -> str:
     return "\n\n".join(parts)
 
 
-def _picture(picture: Picture, *, images: Images) -> str:
+def _picture(picture: ImagePiece, *, images: Images) -> str:
     uri = data_uri(picture.mime, picture.data) if images == "embedded" else None
     return f"*(image, {_one_line(picture.mime)})*" if uri is None else f"![image]({uri})"
 

@@ -41,25 +41,25 @@ SUMMARY = "Summary"
 UNTITLED = "Session without a title"
 
 
-class Typed(Value, frozen=True, kw_only=True):
+class TypedPiece(Value, frozen=True, kw_only=True):
     """Words as somebody typed them."""
 
     text: str
 
 
-class Written(Value, frozen=True, kw_only=True):
+class MarkdownPiece(Value, frozen=True, kw_only=True):
     """Words of a model, in Markdown."""
 
     text: str
 
 
-class Thought(Value, frozen=True, kw_only=True):
+class ThinkingPiece(Value, frozen=True, kw_only=True):
     """Thinking of a model."""
 
     text: str
 
 
-class Called(Value, frozen=True, kw_only=True):
+class ToolCallPiece(Value, frozen=True, kw_only=True):
     """A tool call."""
 
     name: str
@@ -69,7 +69,7 @@ class Called(Value, frozen=True, kw_only=True):
     """Arguments of several lines, each with its name."""
 
 
-class Output(Value, frozen=True, kw_only=True):
+class OutputPiece(Value, frozen=True, kw_only=True):
     """Output of a tool or a command."""
 
     title: str
@@ -79,7 +79,7 @@ class Output(Value, frozen=True, kw_only=True):
     failed: bool = False
 
 
-class Picture(Value, frozen=True, kw_only=True):
+class ImagePiece(Value, frozen=True, kw_only=True):
     """An image."""
 
     mime: str
@@ -87,16 +87,24 @@ class Picture(Value, frozen=True, kw_only=True):
     """Base64, as it was stored: not validated."""
 
 
-class Remark(Value, frozen=True, kw_only=True):
+class RemarkPiece(Value, frozen=True, kw_only=True):
     """One sentence about what happened."""
 
     text: str
 
 
-Piece = Typed | Written | Thought | Called | Output | Picture | Remark
+ExportPiece = (
+    TypedPiece
+    | MarkdownPiece
+    | ThinkingPiece
+    | ToolCallPiece
+    | OutputPiece
+    | ImagePiece
+    | RemarkPiece
+)
 
 
-class Shown(Value, frozen=True, kw_only=True):
+class ExportedEntry(Value, frozen=True, kw_only=True):
     """One entry, as people see it."""
 
     entry: EntryId
@@ -104,10 +112,10 @@ class Shown(Value, frozen=True, kw_only=True):
     """Name of the speaker; empty for a mere remark."""
     model: str = ""
     at_ms: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ExportPiece, ...]
 
 
-def shown(entry: AnyEntry) -> Shown | None:
+def shown(entry: AnyEntry) -> ExportedEntry | None:
     """Return what people see of an entry; None when it is nothing.
 
     Raises:
@@ -125,12 +133,12 @@ def shown(entry: AnyEntry) -> Shown | None:
             pieces = list(_typed(entry.content)) if entry.display else []
         case CompactionEntry() | BranchSummaryEntry():
             model, speaker = "", SUMMARY
-            pieces = [Remark(text=_about_summary(entry)), Written(text=entry.summary)]
+            pieces = [RemarkPiece(text=_about_summary(entry)), MarkdownPiece(text=entry.summary)]
         case _:
             model, speaker, pieces = "", "", list(_remarks(entry))
     if not pieces:
         return None
-    return Shown(
+    return ExportedEntry(
         entry=entry.id, speaker=speaker, model=model, at_ms=entry.at_ms, pieces=tuple(pieces)
     )
 
@@ -210,7 +218,7 @@ def printable(text: str) -> str:
 _PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 
 
-def _of_message(message: StoredMessage) -> tuple[str, list[Piece]]:
+def _of_message(message: StoredMessage) -> tuple[str, list[ExportPiece]]:
     match message:
         case UserMessage():
             return USER, list(_typed(message.content))
@@ -219,54 +227,60 @@ def _of_message(message: StoredMessage) -> tuple[str, list[Piece]]:
         case ToolResultMessage():
             how = "Failed: " if message.is_error else "Result of "
             texts = [part.text for part in message.content if isinstance(part, Text)]
-            output = Output(
+            output = OutputPiece(
                 title=f"{how}{message.tool_name}", text="\n".join(texts), failed=message.is_error
             )
             pictures = _pictures(message.content)
             return ASSISTANT, [output, *pictures] if texts or not pictures else list(pictures)
         case BashMessage():
             return USER, [
-                Output(title=_how_it_ended(message), text=message.output, command=message.command)
+                OutputPiece(
+                    title=_how_it_ended(message), text=message.output, command=message.command
+                )
             ]
 
 
-def _of_answer(message: AssistantMessage) -> list[Piece]:
-    pieces: list[Piece] = []
+def _of_answer(message: AssistantMessage) -> list[ExportPiece]:
+    pieces: list[ExportPiece] = []
     for part in message.content:
         match part:
             case Text() if part.text.strip():
-                pieces.append(Written(text=part.text))
+                pieces.append(MarkdownPiece(text=part.text))
             case Thinking():
                 hidden = "(The provider does not show this thought.)"
                 text = hidden if part.redacted else part.text
                 if text.strip():
-                    pieces.append(Thought(text=text))
+                    pieces.append(ThinkingPiece(text=text))
             case ToolCall():
                 pieces.append(_called(part))
             case _:
                 pass
     match message.stop_reason:
         case "error":
-            pieces.append(Remark(text=f"The answer failed: {message.error or 'no reason given'}"))
+            pieces.append(
+                RemarkPiece(text=f"The answer failed: {message.error or 'no reason given'}")
+            )
         case "aborted":
-            pieces.append(Remark(text="The answer was aborted."))
+            pieces.append(RemarkPiece(text="The answer was aborted."))
         case "length":
-            pieces.append(Remark(text="The answer was cut off by the limit on its length."))
+            pieces.append(RemarkPiece(text="The answer was cut off by the limit on its length."))
         case _:
             pass
     return pieces
 
 
-def _called(call: ToolCall) -> Called:
+def _called(call: ToolCall) -> ToolCallPiece:
     if call.arguments_error is not None:
-        return Called(name=call.name, arguments="", long=(("arguments", call.arguments_error),))
+        return ToolCallPiece(
+            name=call.name, arguments="", long=(("arguments", call.arguments_error),)
+        )
     long = {
         name: value
         for name, value in call.arguments.items()
         if isinstance(value, str) and "\n" in value
     }
     rest = {name: value for name, value in call.arguments.items() if name not in long}
-    return Called(name=call.name, arguments=_indented(rest), long=tuple(long.items()))
+    return ToolCallPiece(name=call.name, arguments=_indented(rest), long=tuple(long.items()))
 
 
 def _indented(value: JsonObject) -> str:
@@ -278,19 +292,19 @@ def _indented(value: JsonObject) -> str:
         return "(nested too deeply to be shown)"
 
 
-def _typed(content: tuple[UserContent, ...]) -> Iterable[Piece]:
+def _typed(content: tuple[UserContent, ...]) -> Iterable[ExportPiece]:
     for part in content:
         match part:
             case Text() if part.text.strip():
-                yield Typed(text=part.text)
+                yield TypedPiece(text=part.text)
             case Image():
-                yield Picture(mime=part.mime, data=part.data)
+                yield ImagePiece(mime=part.mime, data=part.data)
             case _:
                 pass
 
 
-def _pictures(content: tuple[UserContent, ...]) -> list[Picture]:
-    return [Picture(mime=one.mime, data=one.data) for one in content if isinstance(one, Image)]
+def _pictures(content: tuple[UserContent, ...]) -> list[ImagePiece]:
+    return [ImagePiece(mime=one.mime, data=one.data) for one in content if isinstance(one, Image)]
 
 
 def _how_it_ended(message: BashMessage) -> str:
@@ -314,14 +328,16 @@ def _about_summary(entry: CompactionEntry | BranchSummaryEntry) -> str:
     )
 
 
-def _remarks(entry: AnyEntry) -> Iterable[Piece]:
+def _remarks(entry: AnyEntry) -> Iterable[ExportPiece]:
     match entry:
         case ModelChange():
-            yield Remark(text=f"Model: {entry.provider}/{entry.model}")
+            yield RemarkPiece(text=f"Model: {entry.provider}/{entry.model}")
         case ThinkingChange():
-            yield Remark(text=f"Thinking level: {entry.level}")
+            yield RemarkPiece(text=f"Thinking level: {entry.level}")
         case ContextEditEntry():
             how = "left out of" if entry.replacement is None else "changed in"
-            yield Remark(text=f"An earlier message is {how} what the model is shown from here on.")
+            yield RemarkPiece(
+                text=f"An earlier message is {how} what the model is shown from here on."
+            )
         case _:
             return

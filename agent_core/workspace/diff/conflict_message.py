@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Final
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.diff.merge import Conflict, Lines
-from agent_core.workspace.diff.minimal_edits import line_number0, line_splices, lines_of
+from agent_core.workspace.diff.merge import Conflict, LineRange
+from agent_core.workspace.diff.minimal_edits import line_edits, line_number0, lines_of
 
 SHOWN_PLACES: Final = 8
 SHOWN_LINES: Final = 20
@@ -15,30 +15,30 @@ SHOWN_CHARS: Final = 300
 """Of one line."""
 
 
-def changes_words(before: str, now: str) -> str:
+def changes_message(before: str, now: str) -> str:
     """List the lines in which a text differs from a former one, each with its number and its text of now."""
     places: list[_Place] = []
     moved = last = number = 0
-    for one in line_splices(before, now):
+    for one in line_edits(before, now):
         start = one.start + moved
         number += line_number0(now[last:start], start - last)
         last = start
         moved += len(one.new_text) - (one.end - one.start)
         count = len(lines_of(one.new_text))
         removed = len(lines_of(before[one.start : one.end]))
-        lines = Lines(start=number, end=number + count, text=one.new_text)
+        lines = LineRange(start=number, end=number + count, text=one.new_text)
         places.append(_Place(lines=lines, removed=removed))
     return "\n".join(_listed(places))
 
 
-def conflicts_words(conflicts: Sequence[Conflict]) -> str:
+def conflict_message(conflicts: Sequence[Conflict]) -> str:
     """List what stands now where two changes conflict, each line with its number."""
     places = [_Place(lines=one.theirs, removed=one.base.end - one.base.start) for one in conflicts]
     return "\n".join(_listed(places))
 
 
 class _Place(Value, frozen=True, kw_only=True):
-    lines: Lines
+    lines: LineRange
     removed: int
     """How many lines stood there before."""
 

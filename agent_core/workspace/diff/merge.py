@@ -6,10 +6,10 @@ from typing import Final
 
 from agent_core.kernel.values import Value
 from agent_core.workspace.diff.minimal_edits import (
-    Splice,
+    TextEdit,
+    line_edits,
     line_hunks,
     line_number0,
-    line_splices,
     within_lines,
 )
 
@@ -18,7 +18,7 @@ _LAST: Final = frozenset({"\n", "\r", ""})
 """Characters before the beginning of a line; the empty string before the first line."""
 
 
-class Lines(Value, frozen=True, kw_only=True):
+class LineRange(Value, frozen=True, kw_only=True):
     """A run of whole lines in one of the three texts."""
 
     start: int
@@ -31,12 +31,12 @@ class Lines(Value, frozen=True, kw_only=True):
 class Conflict(Value, frozen=True, kw_only=True):
     """The same lines, which both sides changed so that nobody can say what was meant."""
 
-    base: Lines
-    ours: Lines
-    theirs: Lines
+    base: LineRange
+    ours: LineRange
+    theirs: LineRange
 
 
-class Merged(Value, frozen=True, kw_only=True):
+class MergeResult(Value, frozen=True, kw_only=True):
     """Result of a merge."""
 
     text: str
@@ -49,11 +49,11 @@ class _Region(Value, frozen=True, kw_only=True):
 
     start: int
     end: int
-    ours: Sequence[Splice]
-    theirs: Sequence[Splice]
+    ours: Sequence[TextEdit]
+    theirs: Sequence[TextEdit]
 
 
-def merge(base: str, ours: str, theirs: str) -> Merged:
+def merge(base: str, ours: str, theirs: str) -> MergeResult:
     r"""Return the text that has what both sides did to `base`; the order of the sides does not matter.
 
     Lines are compared first. Changes of lines that are neighbours are both taken, for their order is known; two
@@ -62,9 +62,9 @@ def merge(base: str, ours: str, theirs: str) -> Merged:
     sides counts once. The time is bounded, as that of `line_splices` is.
     """
     if theirs in (ours, base):
-        return Merged(text=ours)
+        return MergeResult(text=ours)
     if ours == base:
-        return Merged(text=theirs)
+        return MergeResult(text=theirs)
     return _merged(base, ours, theirs, settle=lambda conflict: conflict.theirs.text)
 
 
@@ -76,12 +76,12 @@ def merge_all(base: str, ours: str, theirs: str) -> str:
     return _merged(base, ours, theirs, settle=_all_of).text
 
 
-def _merged(base: str, ours: str, theirs: str, *, settle: Callable[[Conflict], str]) -> Merged:
+def _merged(base: str, ours: str, theirs: str, *, settle: Callable[[Conflict], str]) -> MergeResult:
     parts: list[str] = []
     conflicts: list[Conflict] = []
     done = 0
     counted = _Counted(base, ours, theirs)
-    for region in _regions(line_splices(base, ours), line_splices(base, theirs)):
+    for region in _regions(line_edits(base, ours), line_edits(base, theirs)):
         parts.append(base[done : region.start])
         conflict = counted.lines_of(region)
         # Changes of neighbouring lines are both taken, unlike in git (decision 0030).
@@ -92,7 +92,7 @@ def _merged(base: str, ours: str, theirs: str, *, settle: Callable[[Conflict], s
         parts.append(both)
         done = region.end
     parts.append(base[done:])
-    return Merged(text="".join(parts), conflicts=tuple(conflicts))
+    return MergeResult(text="".join(parts), conflicts=tuple(conflicts))
 
 
 def _all_of(conflict: Conflict) -> str:
@@ -115,7 +115,7 @@ def _all_of(conflict: Conflict) -> str:
     return "".join((*parts, *brought[len(base)]))
 
 
-def _regions(ours: Sequence[Splice], theirs: Sequence[Splice]) -> Iterator[_Region]:
+def _regions(ours: Sequence[TextEdit], theirs: Sequence[TextEdit]) -> Iterator[_Region]:
     """Group the splices of both sides that overlap. Each side is in order and does not touch itself."""
     at_ours = at_theirs = 0
     while at_ours < len(ours) or at_theirs < len(theirs):
@@ -138,11 +138,11 @@ def _regions(ours: Sequence[Splice], theirs: Sequence[Splice]) -> Iterator[_Regi
         at_ours, at_theirs = end_ours, end_theirs
 
 
-def _place(one: Splice) -> tuple[int, int]:
+def _place(one: TextEdit) -> tuple[int, int]:
     return one.start, one.end
 
 
-def _reaches(one: Splice, start: int, end: int) -> bool:
+def _reaches(one: TextEdit, start: int, end: int) -> bool:
     """Return whether a change belongs to a stretch that begins no later than it: touching is not enough."""
     return one.start < end or (one.start, one.end) == (start, end)
 
@@ -155,7 +155,7 @@ class _Counted:
         self._texts = (ours, theirs)
         self._moved = [0, 0]
         """How many characters each side has more than the base before the place asked for last."""
-        self._known = [(0, 0), (0, 0), (0, 0)]
+        self._cursors = [(0, 0), (0, 0), (0, 0)]
         """An offset in each text, and the number of the line there."""
 
     def lines_of(self, region: _Region) -> Conflict:
@@ -163,20 +163,20 @@ class _Counted:
         base = self._lines(2, self._base, region.start, region.end)
         return Conflict(base=base, ours=sides[0], theirs=sides[1])
 
-    def _side(self, side: int, region: _Region) -> Lines:
+    def _side(self, side: int, region: _Region) -> LineRange:
         start = region.start + self._moved[side]
         for one in region.theirs if side else region.ours:
             self._moved[side] += len(one.new_text) - (one.end - one.start)
         return self._lines(side, self._texts[side], start, region.end + self._moved[side])
 
-    def _lines(self, which: int, text: str, start: int, end: int) -> Lines:
-        offset, number = self._known[which]
+    def _lines(self, which: int, text: str, start: int, end: int) -> LineRange:
+        offset, number = self._cursors[which]
         number += line_number0(text[offset:start], start - offset)
         part = text[start:end]
         after = number + line_number0(part, len(part))
-        self._known[which] = (end, after)
+        self._cursors[which] = (end, after)
         is_cut = part != "" and not part.endswith(("\n", "\r"))
-        return Lines(start=number, end=after + is_cut, text=part)
+        return LineRange(start=number, end=after + is_cut, text=part)
 
 
 def _both(base: str, region: _Region, *, ours: str, theirs: str) -> str | None:
@@ -199,15 +199,15 @@ def _both(base: str, region: _Region, *, ours: str, theirs: str) -> str | None:
     return "".join((*parts, base[done : region.end]))
 
 
-def _fine(base: str, wholes: Sequence[Splice]) -> list[Splice]:
+def _fine(base: str, wholes: Sequence[TextEdit]) -> list[TextEdit]:
     return [one for whole in wholes for one in within_lines(base, whole)]
 
 
-def _key(one: Splice) -> tuple[int, int, str]:
+def _key(one: TextEdit) -> tuple[int, int, str]:
     return one.start, one.end, one.new_text
 
 
-def _are_apart(base: str, mine: Sequence[Splice], yours: Sequence[Splice]) -> bool:
+def _are_apart(base: str, mine: Sequence[TextEdit], yours: Sequence[TextEdit]) -> bool:
     """Return whether no change of one side is near one of the other, but for those that are the same."""
     at = 0
     for one in mine:
@@ -222,7 +222,7 @@ def _are_apart(base: str, mine: Sequence[Splice], yours: Sequence[Splice]) -> bo
     return True
 
 
-def _is_near(base: str, one: Splice, other: Splice) -> bool:
+def _is_near(base: str, one: TextEdit, other: TextEdit) -> bool:
     """Return whether two changes share a place or a word, or nobody knows which comes first."""
     first, second = sorted((one, other), key=_place)
     if first.end > second.start or _place(first) == _place(second):
@@ -232,12 +232,12 @@ def _is_near(base: str, one: Splice, other: Splice) -> bool:
     return all(char.isalnum() or char == "_" for char in base[first.end : second.start])
 
 
-def _makes_end_of_end(base: str, one: Splice) -> bool:
+def _makes_end_of_end(base: str, one: TextEdit) -> bool:
     """Return whether a change is about the end of a line alone; that of the last line may come or go."""
     ends = ENDS if one.end < len(base) else {*ENDS, ""}
     return base[one.start : one.end] in ends and one.new_text in ends
 
 
-def _is_of_whole_lines(base: str, one: Splice) -> bool:
+def _is_of_whole_lines(base: str, one: TextEdit) -> bool:
     """Return whether what follows a change begins a line before and after it."""
     return base[max(0, one.end - 1) : one.end] in _LAST and one.new_text.endswith(("\n", "\r"))

@@ -21,7 +21,7 @@ _CHUNK: Final = 1 << 16
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 
 
-class Splice(Value, frozen=True, kw_only=True):
+class TextEdit(Value, frozen=True, kw_only=True):
     """Replacement of a part of the old text by `new_text`; all offsets refer to the old text."""
 
     start: int
@@ -29,7 +29,7 @@ class Splice(Value, frozen=True, kw_only=True):
     new_text: str
 
 
-class Hunk(Value, frozen=True, kw_only=True):
+class LineHunk(Value, frozen=True, kw_only=True):
     """Lines of one list that stand in the place of lines of another: half-open ranges of line numbers, from 0."""
 
     old_start: int
@@ -38,18 +38,18 @@ class Hunk(Value, frozen=True, kw_only=True):
     new_end: int
 
 
-def minimal_edits(old: str, new: str) -> list[Splice]:
+def minimal_edits(old: str, new: str) -> list[TextEdit]:
     r"""Return the edits that make `new` out of `old`, in order, without overlap.
 
     Lines that both have are left alone, and within changed lines the common beginning and end, so that cursors, marks
     and undo stay where they are. No edit begins or ends between `\r` and `\n`, nor behind the last line end if it
     can be helped: Neovim 0.11 puts an empty line after what it inserts there. The time is bounded.
     """
-    found = [refined for whole in line_splices(old, new) for refined in within_lines(old, whole)]
+    found = [refined for whole in line_edits(old, new) for refined in within_lines(old, whole)]
     return _drawn_in(old, _merged(found))
 
 
-def line_splices(old: str, new: str) -> list[Splice]:
+def line_edits(old: str, new: str) -> list[TextEdit]:
     """Return the lines that differ as edits of whole lines, in order, never two that touch.
 
     The common beginning and end of both texts are not split into lines: that spares most of a large text with a small
@@ -62,7 +62,7 @@ def line_splices(old: str, new: str) -> list[Splice]:
     new_lines = lines_of(new[head : len(new) - tail])
     old_at, new_at = _starts(old_lines), _starts(new_lines)
     return [
-        Splice(
+        TextEdit(
             start=head + old_at[hunk.old_start],
             end=head + old_at[hunk.old_end],
             new_text=new[head + new_at[hunk.new_start] : head + new_at[hunk.new_end]],
@@ -71,7 +71,7 @@ def line_splices(old: str, new: str) -> list[Splice]:
     ]
 
 
-def within_lines(old: str, whole: Splice) -> Iterator[Splice]:
+def within_lines(old: str, whole: TextEdit) -> Iterator[TextEdit]:
     """Leave out of an edit of whole lines what they keep: row by row where their number stays, else at both ends."""
     removed, brought = lines_of(old[whole.start : whole.end]), lines_of(whole.new_text)
     if len(removed) != len(brought):
@@ -82,7 +82,7 @@ def within_lines(old: str, whole: Splice) -> Iterator[Splice]:
         at += len(before)
 
 
-def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
+def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[LineHunk]:
     """Return which lines differ: few and small hunks, in order, never two that touch."""
     head = _common_head(old, new)
     tail = _common_tail(old, new, limit=min(len(old), len(new)) - head)
@@ -94,12 +94,12 @@ def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
             [names.setdefault(line, len(names)) for line in a],
             [names.setdefault(line, len(names)) for line in b],
         )
-    hunks: list[Hunk] = []
+    hunks: list[LineHunk] = []
     done_a = done_b = 0
     for run_a, run_b, size in [*runs, (len(a), len(b), 0)]:
         if (done_a, done_b) != (run_a, run_b):
             hunks.append(
-                Hunk(
+                LineHunk(
                     old_start=head + done_a,
                     old_end=head + run_a,
                     new_start=head + done_b,
@@ -112,19 +112,19 @@ def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
 
 def _few_runs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]] | None:
     """Find what both have, as runs, when little differs: whole runs are compared at once. None when too much does."""
-    reach = {1: 0}
+    furthest = {1: 0}
     trail: list[dict[int, int]] = []
     room = FEW_LOOKS * (len(a) + len(b)) + LEAST_BUDGET
     for cost in range(FEW_CHANGES + 1):
-        trail.append(dict(reach))
+        trail.append(dict(furthest))
         for way in range(-cost, cost + 1, 2):
-            x, _ = _stepped(reach, way, cost)
+            x, _ = _stepped(furthest, way, cost)
             y = x - way
             if x <= len(a) and 0 <= y <= len(b):
                 size = _run(a, x, b, y)
                 room -= size
                 x += size
-            reach[way] = x
+            furthest[way] = x
             if x >= len(a) and x - way >= len(b):
                 return _runs_back(trail, len(a), len(b))
         if room < 0:
@@ -132,10 +132,10 @@ def _few_runs(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int, int]] 
     return None
 
 
-def _stepped(reach: dict[int, int], way: int, cost: int) -> tuple[int, int]:
+def _stepped(furthest: dict[int, int], way: int, cost: int) -> tuple[int, int]:
     """Return where a way goes on with one more change, and from which way it comes (Myers 1986)."""
-    goes_down = way == -cost or (way != cost and reach[way - 1] < reach[way + 1])
-    return (reach[way + 1], way + 1) if goes_down else (reach[way - 1] + 1, way - 1)
+    goes_down = way == -cost or (way != cost and furthest[way - 1] < furthest[way + 1])
+    return (furthest[way + 1], way + 1) if goes_down else (furthest[way - 1] + 1, way - 1)
 
 
 def _run(a: Sequence[str], x: int, b: Sequence[str], y: int) -> int:
@@ -265,16 +265,16 @@ def _shortest(a: Sequence[int], b: Sequence[int], *, budget: int) -> list[tuple[
     """Find the common lines on a shortest way from `a` to `b` (Myers 1986); none when the budget is used up."""
     if not a or not b:
         return []
-    reach = {1: 0}
+    furthest = {1: 0}
     trail: list[dict[int, int]] = []
     for cost in range(len(a) + len(b) + 1):
-        trail.append(dict(reach))
+        trail.append(dict(furthest))
         for way in range(-cost, cost + 1, 2):
-            x, _ = _stepped(reach, way, cost)
+            x, _ = _stepped(furthest, way, cost)
             begun = x
             while x < len(a) and 0 <= x - way < len(b) and a[x] == b[x - way]:
                 x += 1
-            reach[way] = x
+            furthest[way] = x
             budget -= 1 + x - begun
             if x >= len(a) and x - way >= len(b):
                 return _walked_back(trail, len(a), len(b))
@@ -298,7 +298,7 @@ def _walked_back(trail: Sequence[dict[int, int]], x: int, y: int) -> list[tuple[
     return same[::-1]
 
 
-def _refined(a: str, b: str, *, at: int) -> Iterator[Splice]:
+def _refined(a: str, b: str, *, at: int) -> Iterator[TextEdit]:
     """Leave out what two stretches have in common at their beginning and end."""
     if a == b:
         return
@@ -309,27 +309,27 @@ def _refined(a: str, b: str, *, at: int) -> Iterator[Splice]:
     tail = _common_tail(a, b, limit=min(len(a), len(b)) - head)
     while tail and (_is_inside_end(a, len(a) - tail) or _is_inside_end(b, len(b) - tail)):
         tail -= 1
-    yield Splice(start=at + head, end=at + len(a) - tail, new_text=b[head : len(b) - tail])
+    yield TextEdit(start=at + head, end=at + len(a) - tail, new_text=b[head : len(b) - tail])
 
 
 def _is_inside_end(text: str, at: int) -> bool:
     return text.startswith("\r\n", at - 1)
 
 
-def _merged(found: Sequence[Splice]) -> list[Splice]:
+def _merged(found: Sequence[TextEdit]) -> list[TextEdit]:
     """Join edits that touch: some editors take two edits at one place for a conflict."""
-    merged: list[Splice] = []
+    merged: list[TextEdit] = []
     for one in found:
         if merged and merged[-1].end == one.start:
             last = merged.pop()
             joined = last.new_text + one.new_text
-            merged.append(Splice(start=last.start, end=one.end, new_text=joined))
+            merged.append(TextEdit(start=last.start, end=one.end, new_text=joined))
         else:
             merged.append(one)
     return merged
 
 
-def _drawn_in(old: str, found: list[Splice]) -> list[Splice]:
+def _drawn_in(old: str, found: list[TextEdit]) -> list[TextEdit]:
     """Move an edit at the very end of a text before its last line end, where that comes to the same."""
     end = next((end for end in ("\r\n", "\n", "\r") if old.endswith(end)), "")
     if not found or not end or found[-1].end < len(old):
@@ -342,7 +342,7 @@ def _drawn_in(old: str, found: list[Splice]) -> list[Splice]:
     kept = moved.removesuffix(end)
     if _is_inside_end(kept + end, len(kept)):
         return found
-    return [*found[:-1], Splice(start=start, end=last.end - len(end), new_text=kept)]
+    return [*found[:-1], TextEdit(start=start, end=last.end - len(end), new_text=kept)]
 
 
 def _common_head(a: Sequence[object], b: Sequence[object]) -> int:

@@ -23,7 +23,7 @@ CLASSES: Mapping[str, str] = {
     "xdigit": "0-9A-Fa-f",
 }
 
-Verdict = bool | None
+IgnoreVerdict = bool | None
 """Whether a path is ignored; None: nothing is said about it."""
 
 
@@ -33,7 +33,7 @@ class Rules(Value, frozen=True, kw_only=True):
     lines: Sequence[tuple["re.Pattern[str]", bool]]
     """The last line comes first; with whether it ignores."""
 
-    def verdict(self, path: str) -> Verdict:
+    def verdict(self, path: str) -> IgnoreVerdict:
         """Return what the last line that fits says. A folder's contents are not what this is about."""
         for line, ignores in self.lines:
             if line.fullmatch(path):
@@ -48,17 +48,17 @@ def read_rules(text: str) -> Rules:
 
 
 def _rule(line: str) -> tuple["re.Pattern[str]", bool] | None:
-    words = TRAILING_SPACES.sub("", line)
-    if not words or words.startswith("#"):
+    pattern = TRAILING_SPACES.sub("", line)
+    if not pattern or pattern.startswith("#"):
         return None
-    ignores = not words.startswith("!")
-    words = words if ignores else words[1:]
-    only_folders = words.endswith("/")
-    tied = "/" in words[:-1]
-    words = words.strip("/")
-    if not words or len(words) > MAX_PATTERN_CHARS or words.endswith("\\"):
+    ignores = not pattern.startswith("!")
+    pattern = pattern if ignores else pattern[1:]
+    only_folders = pattern.endswith("/")
+    tied = "/" in pattern[:-1]
+    pattern = pattern.strip("/")
+    if not pattern or len(pattern) > MAX_PATTERN_CHARS or pattern.endswith("\\"):
         return None
-    regex = glob_regex(words if tied else f"**/{words}")
+    regex = glob_regex(pattern if tied else f"**/{pattern}")
     # A folder's path ends with a slash here.
     return re.compile(f"(?:{regex}){'/' if only_folders else '/?'}", re.DOTALL), ignores
 

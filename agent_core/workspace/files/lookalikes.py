@@ -66,9 +66,9 @@ def _oddities(name: str) -> Iterator[str]:
         yield "holds signs that cannot be seen"
     if any(unicodedata.category(sign) == "Zs" and sign != " " for sign in name):
         yield "holds a blank that is no ordinary one"
-    if any(_is_mixed(word) for word in _words(name)):
+    if any(_is_mixed(word) for word in _letter_runs(name)):
         yield "mixes letters of several scripts that look alike"
-    elif any(_is_disguised(word) for word in _words(name)):
+    elif any(_is_disguised(word) for word in _letter_runs(name)):
         yield "is written with letters of another script that look like Latin ones"
 
 
@@ -76,7 +76,7 @@ def _is_unseen(sign: str) -> bool:
     return unicodedata.category(sign) in {"Cf", "Cc", "Co", "Cn"} or ord(sign) in IGNORED
 
 
-def _words(name: str) -> Iterator[str]:
+def _letter_runs(name: str) -> Iterator[str]:
     """Split a name into runs of letters."""
     word = ""
     for sign in unicodedata.normalize("NFC", name):

@@ -10,7 +10,7 @@ from anyio import lowlevel
 from agent_core.kernel.errors import StaleText
 from agent_core.kernel.values import Value
 from agent_core.workspace.files.bytes_reader import BytesReader
-from agent_core.workspace.files.disk.change_buffer import News
+from agent_core.workspace.files.disk.change_buffer import PathChangeBuffer
 from agent_core.workspace.files.disk.errors import (
     changed,
     deleted,
@@ -34,22 +34,22 @@ from agent_core.workspace.files.text import decode_text, encode_text, sha256_of
 from agent_core.workspace.files.write_sequence import write_one_by_one
 from agent_core.workspace.port import (
     READ_LIMIT_BYTES,
-    Access,
     Changes,
-    Entry,
+    DirectoryEntry,
     FileBytes,
     FileReader,
     FileStat,
     FileText,
-    Heard,
-    Write,
-    Written,
+    FileWrite,
+    OnResult,
+    PathAccess,
+    WriteResult,
 )
 
 
 class _Watch(Value, frozen=True, kw_only=True, eq=False):
     path: Path
-    news: News
+    news: PathChangeBuffer
 
 
 class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk behind it
@@ -80,7 +80,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         del self._files[path]
         self._tell(path)
 
-    async def resolve(self, path: str, access: Access) -> Path:
+    async def resolve(self, path: str, access: PathAccess) -> Path:
         """Find the path that a model means."""
         await lowlevel.checkpoint()
         literal = meanings(path, root=self._roots[0], home=self._home)
@@ -100,19 +100,19 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         check_new_name(path, made=target.relative_to(there))
         return target
 
-    async def list(self, path: Path) -> tuple[Entry, ...]:
+    async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         """Return what is in a folder."""
         await lowlevel.checkpoint()
         self._check_inside(path)
         if path not in self._folders:
             raise no_folder(path) if self._is_below_file(path) else missing(path)
         folders = [
-            Entry(name=one.name, kind="folder", size=0)
+            DirectoryEntry(name=one.name, kind="folder", size=0)
             for one in self._folders
             if one.parent == path != one
         ]
         files = [
-            Entry(name=one.name, kind="file", size=len(data))
+            DirectoryEntry(name=one.name, kind="file", size=len(data))
             for one, data in self._files.items()
             if one.parent == path
         ]
@@ -150,20 +150,20 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         await lowlevel.checkpoint()
         return ()
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         """Write a whole text, if what is there is still `base`."""
         await lowlevel.checkpoint()
         self._check_base(path, base)
         encoding, bom = ("utf-8", False) if base is None else (base.encoding, base.bom)
         data = encode_text(text, encoding=encoding, bom=bom)
         self._put(path, data)
-        return Written(
+        return WriteResult(
             path=path, sha256=sha256_of(data), source="disk", saved=True, created=base is None
         )
 
-    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+    async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write several texts, one after the other."""
-        await write_one_by_one(self, writes, heard=heard)
+        await write_one_by_one(self, writes, on_result=on_result)
 
     async def put_bytes(
         self, path: Path, data: bytes, *, base: FileText | FileBytes | None
@@ -203,7 +203,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
         self._check_inside(path)
         if not self._exists(path):
             raise missing(path)
-        watch = _Watch(path=path, news=News(path))
+        watch = _Watch(path=path, news=PathChangeBuffer(path))
         self._watches.append(watch)
         try:
             yield watch.news

@@ -15,7 +15,7 @@ JOINING = "\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
 """Other scripts and pictures need them; behind ASCII they are there to deceive."""
 HIDDEN = re.compile(f"[\x00-\x1f\x7f-\x9f{NOT_SEEN}]|(?:^|[\x00-\x7f])[{JOINING}]")
 """Control, direction and invisible characters: a name with them looks like another one."""
-SHELL_WORDS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%[A-Z_]+%)")
+SHELL_EXPANSIONS = re.compile(r"(~[^/]|\$[A-Z_][A-Z0-9_]*(/|$)|\$\{\w+\}|%[A-Z_]+%)")
 """Expressions that a shell would expand; a file of that name is never meant."""
 URI = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]+://|(about|blob|data|javascript|mailto|untitled|urn|vscode):",
@@ -122,7 +122,7 @@ def check_new_name(path: str, *, made: Path) -> None:
         why = "has control or invisible characters; choose a plain name"
     elif URI.match(path) and not path.lower().startswith("file://"):
         why = "is a URI, not a path; name a file inside the workspace"
-    elif SHELL_WORDS.match(path):
+    elif SHELL_EXPANSIONS.match(path):
         why = "is not expanded as a shell would do; write the path out"
     if why:
         message = f"{shown(path)} {why}"

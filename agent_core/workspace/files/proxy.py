@@ -5,24 +5,24 @@ from pathlib import Path
 
 from agent_core.workspace.port import (
     READ_LIMIT_BYTES,
-    Access,
     Changes,
-    Entry,
+    DirectoryEntry,
     FileBytes,
     FileReader,
     Files,
     FileStat,
     FileText,
+    PathAccess,
 )
 
 
-class ReadsPass:
+class FilesProxy:
     """The reading half of `Files`, passed on unchanged; a subclass defines the writing half."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
 
-    async def resolve(self, path: str, access: Access) -> Path:
+    async def resolve(self, path: str, access: PathAccess) -> Path:
         """Pass on."""
         return await self._files.resolve(path, access)
 
@@ -30,7 +30,7 @@ class ReadsPass:
         """Pass on."""
         return await self._files.stat(path)
 
-    async def list(self, path: Path) -> tuple[Entry, ...]:
+    async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         """Pass on."""
         return await self._files.list(path)
 

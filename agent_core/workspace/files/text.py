@@ -19,7 +19,7 @@ MARKS = (
 )
 
 
-class Decoded(Value, frozen=True, kw_only=True):
+class DecodedText(Value, frozen=True, kw_only=True):
     """Text, and how to turn it into the same bytes again."""
 
     text: str
@@ -28,7 +28,7 @@ class Decoded(Value, frozen=True, kw_only=True):
     bom: bool
 
 
-def decode_text(data: bytes) -> Decoded | None:
+def decode_text(data: bytes) -> DecodedText | None:
     """Read bytes as text: UTF-8, UTF-16 with its mark, else a guess; None when they are no text.
 
     The result always encodes to the same bytes.
@@ -82,15 +82,15 @@ def hashing(data: bytes) -> Callable[[], str]:
     return wait
 
 
-def _strict(data: bytes, *, encoding: str, bom: bool) -> Decoded | None:
+def _strict(data: bytes, *, encoding: str, bom: bool) -> DecodedText | None:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         return None
-    return None if "\0" in text else Decoded(text=text, encoding=encoding, bom=bom)
+    return None if "\0" in text else DecodedText(text=text, encoding=encoding, bom=bom)
 
 
-def _guessed(data: bytes) -> Decoded | None:
+def _guessed(data: bytes) -> DecodedText | None:
     if len(data) > GUESS_LIMIT_BYTES:
         return None
     # Imported here: it takes a while, and most workspaces never need it.

@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.workspace.port import Files, Heard, Write
+from agent_core.workspace.port import Files, FileWrite, OnResult
 
 
-async def write_one_by_one(files: Files, writes: Sequence[Write], *, heard: Heard) -> None:
+async def write_one_by_one(
+    files: Files, writes: Sequence[FileWrite], *, on_result: OnResult
+) -> None:
     """Do what `Files.write_all` promises by `Files.write`."""
     for one in writes:
         try:
             outcome = await files.write(one.path, one.text, base=one.base)
         except WorkspaceError as error:
-            await heard(one, error)
+            await on_result(one, error)
         else:
-            await heard(one, outcome)
+            await on_result(one, outcome)

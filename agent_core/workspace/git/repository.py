@@ -23,7 +23,7 @@ class RepositoryUnusable(UsageError):
     """There is no repository around a folder, or none that can be read safely; the text says why."""
 
 
-class Repository(Value, frozen=True, kw_only=True):
+class GitRepository(Value, frozen=True, kw_only=True):
     """A repository with a work tree."""
 
     root: Path
@@ -36,7 +36,7 @@ class Repository(Value, frozen=True, kw_only=True):
     """The plain settings of its configuration: read by us, and never by git."""
 
 
-def find_repository(folder: Path, env: Mapping[str, str]) -> Repository:
+def find_repository(folder: Path, env: Mapping[str, str]) -> GitRepository:
     """Return the repository around a folder. Blocking.
 
     A `.git` that leads out of its folder counts only if the folder that it leads to names this one back, as
@@ -86,7 +86,7 @@ def read_part(path: Path, *, most_bytes: int) -> bytes:
         raise RepositoryUnusable(message) from error
 
 
-def _repository(top: Path, start: Path) -> Repository:
+def _repository(top: Path, start: Path) -> GitRepository:
     folders = git_folders(top)
     if not folders:
         message = f"the {MARKER} of {str(top)!r} leads to a folder that does not name this one back; it is not followed. `git worktree repair` mends a worktree that was moved"
@@ -106,7 +106,7 @@ def _repository(top: Path, start: Path) -> Repository:
     if git_dir == common and named is not None and _real(git_dir, named) != top:
         message = f"the configuration of {str(top)!r} names another work tree (core.worktree = {named!r}), which is not followed; remove that setting"
         raise RepositoryUnusable(message)
-    return Repository(root=top, git_dir=git_dir, common_dir=common, values=values)
+    return GitRepository(root=top, git_dir=git_dir, common_dir=common, values=values)
 
 
 def _check_owner(git_dir: Path, top: Path, start: Path) -> None:

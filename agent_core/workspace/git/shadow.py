@@ -16,7 +16,7 @@ from typing import Final
 from agent_core.kernel.values import Value
 from agent_core.workspace.git.repository import (
     CONFIG,
-    Repository,
+    GitRepository,
     RepositoryUnusable,
     read_part,
 )
@@ -36,10 +36,10 @@ MOST_LOOSE_REFS: Final = 100_000
 _REF: Final = re.compile(rb"(?:[0-9a-f]{40}|[0-9a-f]{64}|ref: refs/[^\x00-\x20\x7f~^:?*\[\\]+)\s*")
 
 
-class Shadow(Value, frozen=True, kw_only=True):
+class ShadowRepository(Value, frozen=True, kw_only=True):
     """A git folder of ours for somebody's repository."""
 
-    repository: Repository
+    repository: GitRepository
     git_dir: Path
 
     @property
@@ -53,7 +53,9 @@ class Shadow(Value, frozen=True, kw_only=True):
         return self.git_dir / "index"
 
 
-def write_shadow(repository: Repository, folder: Path, *, chosen: Mapping[str, str]) -> Shadow:
+def write_shadow(
+    repository: GitRepository, folder: Path, *, chosen: Mapping[str, str]
+) -> ShadowRepository:
     """Write a shadow of a repository. Blocking.
 
     Args:
@@ -87,10 +89,10 @@ def write_shadow(repository: Repository, folder: Path, *, chosen: Mapping[str, s
     _leave_out(folder, repository.root)
     for name in ("index", *_shared_indices(source)):
         _copy_whole(source / name, folder / name)
-    return Shadow(repository=repository, git_dir=folder)
+    return ShadowRepository(repository=repository, git_dir=folder)
 
 
-def _write_refs(repository: Repository, folder: Path) -> None:
+def _write_refs(repository: GitRepository, folder: Path) -> None:
     """Copy the loose refs: a link among them could show another repository's."""
     (folder / "refs").mkdir()
     for base in dict.fromkeys((repository.common_dir, repository.git_dir)):

@@ -7,7 +7,7 @@ from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.values import Value
 
 ToolKind = Literal["read", "edit", "execute", "other"]
-Mode = Literal["plan", "ask", "auto", "yolo"]
+PolicyMode = Literal["plan", "ask", "auto", "yolo"]
 AskedNeeds = Literal["network", "sockets", "gitConfig"]
 """Access beyond containment that models may request: network, unix sockets, a repository's settings and hooks."""
 Needs = AskedNeeds | Literal["gitData", "uncontained"]
@@ -22,7 +22,7 @@ LETS_IN: Mapping[Needs, str] = {
     "gitConfig": "git's configuration and hooks: what git runs from now on, also when you use it",
 }
 """How a question names what a yes to each need lets in."""
-Containment = Literal["full", "partial", "none"]
+SandboxLevel = Literal["full", "partial", "none"]
 """How far the processes of tools are held in: only `full` is a boundary."""
 
 READ_ONLY_COMMANDS = frozenset(
@@ -68,7 +68,7 @@ class Allowed(Value, frozen=True, kw_only=True):
     """The call may run."""
 
 
-class Refused(Value, frozen=True, kw_only=True):
+class CallRefused(Value, frozen=True, kw_only=True):
     """The call must not run; the reason is told to the model."""
 
     reason: str
@@ -76,7 +76,7 @@ class Refused(Value, frozen=True, kw_only=True):
     """The reason for people; None: it is for them as it is."""
 
 
-Verdict = Allowed | Refused
+CallVerdict = Allowed | CallRefused
 
 
 class PermissionPolicy(Protocol):
@@ -90,6 +90,6 @@ class PermissionPolicy(Protocol):
         tool: str,
         kind: ToolKind,
         arguments: Mapping[str, object],
-    ) -> Verdict:
+    ) -> CallVerdict:
         """Judge one call after its arguments were checked; waits when a person is asked."""
         ...

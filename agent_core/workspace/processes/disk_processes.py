@@ -12,16 +12,16 @@ from anyio import lowlevel, to_thread
 from msgspec.structs import replace
 
 from agent_core.workspace.permissions.call_permission import Needs
-from agent_core.workspace.port import NO_NEEDS, Killed, ProcessEnd
+from agent_core.workspace.port import NO_NEEDS, KillReport, ProcessEnd
 from agent_core.workspace.processes.exit import Exit, KeptExit
-from agent_core.workspace.processes.input import Input
-from agent_core.workspace.processes.launch import Started, Wanted, start, start_ahead
+from agent_core.workspace.processes.input import ProcessInput
+from agent_core.workspace.processes.launch import LaunchedProcess, LaunchRequest, start, start_ahead
 from agent_core.workspace.processes.namespace import end_kept
-from agent_core.workspace.processes.output import Output
+from agent_core.workspace.processes.output import ProcessOutput
 from agent_core.workspace.processes.proc_table import ProcTable
 from agent_core.workspace.processes.psutil_table import PsutilTable
-from agent_core.workspace.processes.starter import Starter
-from agent_core.workspace.processes.tree import ProcessTable, Tree, end_tree
+from agent_core.workspace.processes.starter import ProcessStarter
+from agent_core.workspace.processes.tree import ProcessTable, ProcessTree, end_tree
 from agent_core.workspace.sandbox.values import Sandbox
 
 REAP_S = 1.0
@@ -50,7 +50,7 @@ class DiskProcesses:
         self._sandbox = sandbox
         # Of its own: ending a process must not wait until slow reads of files let threads go.
         self._threads = anyio.CapacityLimiter(math.inf)
-        self._starter = Starter()
+        self._starter = ProcessStarter()
 
     async def start(
         self,
@@ -62,7 +62,7 @@ class DiskProcesses:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> "DiskProcess":
         """Start a process in a group of its own, with all of its input."""
-        wanted = Wanted(argv=argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
+        wanted = LaunchRequest(argv=argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
         started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
         ahead = started.launch.ahead
         if ahead is not None and self._ahead == "next":
@@ -78,22 +78,24 @@ class DiskProcesses:
         env: Mapping[str, str],
         given: Mapping[str, str],
         needs: frozenset[Needs] = NO_NEEDS,
-    ) -> "DiskTalk":
+    ) -> "DiskInteractiveProcess":
         """Start a program in a group of its own, to be spoken with."""
-        wanted = Wanted(argv=argv, cwd=cwd, env=env, given=given, needs=needs, talks=True)
+        wanted = LaunchRequest(argv=argv, cwd=cwd, env=env, given=given, needs=needs, talks=True)
         started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
         process = DiskProcess(
             started, table=self._table, threads=self._threads, starter=self._starter
         )
         assert started.input is not None and started.errors is not None  # noqa: S101, PT018 - for the type checker
-        return DiskTalk(process, Input(started.input), Output(started.errors))
+        return DiskInteractiveProcess(
+            process, ProcessInput(started.input), ProcessOutput(started.errors)
+        )
 
     async def before_start(self) -> str | None:
         """Do nothing: everything is on the disk already."""
         await lowlevel.checkpoint_if_cancelled()
         return None
 
-    def _start(self, wanted: Wanted) -> Started:
+    def _start(self, wanted: LaunchRequest) -> LaunchedProcess:
         if self._sandbox is None:
             return start(wanted, None)
         sandbox = self._sandbox
@@ -106,16 +108,16 @@ class DiskProcess:
 
     def __init__(
         self,
-        started: Started,
+        started: LaunchedProcess,
         *,
         table: ProcessTable,
         threads: anyio.CapacityLimiter,
-        starter: Starter,
+        starter: ProcessStarter,
     ) -> None:
         self._started = started
         # Kept: what it started ends with it.
         self._starter = starter
-        self._output = Output(started.output)
+        self._output = ProcessOutput(started.output)
         self._table = table
         self._threads = threads
         # Every turn of the loop that a short command does not need is a good part of what it costs.
@@ -145,10 +147,10 @@ class DiskProcess:
                 return await self._kept.wait(self._threads)
             return await self._first.wait(self._threads)
 
-    async def end(self, *, grace_s: float) -> Killed:
+    async def end(self, *, grace_s: float) -> KillReport:
         """End the whole tree: asked first, killed after the grace. Once begun it is carried through."""
         async with self._ending:
-            killed = Killed(pids=(), survivors=())
+            killed = KillReport(pids=(), survivors=())
             if self._is_ended:
                 return killed
             if not self._is_alone():
@@ -163,10 +165,10 @@ class DiskProcess:
             self._is_ended = True
             return await self._afterwards(killed)
 
-    async def _end_tree(self, grace_s: float) -> Killed:
+    async def _end_tree(self, grace_s: float) -> KillReport:
         if self._kept is not None and self._kept.was_alone and await self._ends_itself():
-            return Killed(pids=(), survivors=())
-        tree = Tree(
+            return KillReport(pids=(), survivors=())
+        tree = ProcessTree(
             table=self._table,
             first=self.pid,
             mark=self._started.mark,
@@ -188,7 +190,7 @@ class DiskProcess:
             _ = await self._first.wait(self._threads)
         return not waiting.cancelled_caught
 
-    async def _afterwards(self, killed: Killed) -> Killed:
+    async def _afterwards(self, killed: KillReport) -> KillReport:
         """Return what containment stood in the way of; nothing runs any more."""
         kept = self._kept
         if kept is not None:
@@ -208,10 +210,10 @@ class DiskProcess:
         return first.is_over and not first.reaped and self._table.is_newest(self.pid)
 
 
-class DiskTalk:
+class DiskInteractiveProcess:
     """A running program that is spoken with."""
 
-    def __init__(self, process: DiskProcess, to_it: Input, errors: Output) -> None:
+    def __init__(self, process: DiskProcess, to_it: ProcessInput, errors: ProcessOutput) -> None:
         self._process = process
         self._input = to_it
         self._errors = errors
@@ -241,7 +243,7 @@ class DiskTalk:
         """Wait for the first process to end; its children may live on."""
         return await self._process.wait()
 
-    async def end(self, *, grace_s: float) -> Killed:
+    async def end(self, *, grace_s: float) -> KillReport:
         """End the whole tree: told first that nothing more comes, then asked, killed after the grace. Idempotent."""
         self._input.close()
         try:

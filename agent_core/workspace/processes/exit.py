@@ -8,7 +8,7 @@ import anyio
 from anyio import lowlevel, to_thread
 
 from agent_core.workspace.port import ProcessEnd
-from agent_core.workspace.sandbox.backends.keeper import Report, read_report
+from agent_core.workspace.sandbox.backends.keeper import KeeperReport, read_report
 
 REPORT_BYTES = 65_536
 
@@ -131,7 +131,7 @@ class KeptExit:
             os.close(self._report)
             self._report = None
 
-    def _take(self, report: Report | None) -> None:
+    def _take(self, report: KeeperReport | None) -> None:
         if report is not None:
             self._end = ProcessEnd(exit_code=report.exit_code, signal=report.signal)
             self.was_alone = report.was_alone

@@ -12,7 +12,7 @@ from anyio import lowlevel
 from agent_core.kernel.errors import ProcessGone
 
 
-class Input:
+class ProcessInput:
     """The writing end of a pipe, which does not block."""
 
     def __init__(self, writing: int) -> None:

@@ -8,7 +8,7 @@ from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.port import NO_NEEDS, Process
 
 
-class Talk(Process, Protocol):
+class InteractiveProcess(Process, Protocol):
     """A running program that is spoken with; its output and its errors are two streams."""
 
     async def read_errors(self) -> bytes:
@@ -28,7 +28,7 @@ class Talk(Process, Protocol):
         ...
 
 
-class Talks(Protocol):
+class InteractiveProcesses(Protocol):
     """Starts programs to be spoken with."""
 
     async def talk(
@@ -39,7 +39,7 @@ class Talks(Protocol):
         env: Mapping[str, str],
         given: Mapping[str, str],
         needs: frozenset[Needs] = NO_NEEDS,
-    ) -> Talk:
+    ) -> InteractiveProcess:
         """Start a program in a group of its own.
 
         `env` is the whole environment; containment takes out of it what a program must not see. `given` comes on top,

@@ -21,9 +21,9 @@ from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.port import NO_NEEDS
 from agent_core.workspace.processes.input import input_of, open_input
-from agent_core.workspace.processes.mark import Mark, fresh_mark
+from agent_core.workspace.processes.mark import ProcessMark, fresh_mark
 from agent_core.workspace.processes.namespace import mounts_inside
-from agent_core.workspace.processes.starter import Starter
+from agent_core.workspace.processes.starter import ProcessStarter
 from agent_core.workspace.sandbox.backends.keeper import (
     MOST_ORDER_BYTES,
     WAITS_S,
@@ -31,7 +31,7 @@ from agent_core.workspace.sandbox.backends.keeper import (
     lacks_mounts,
     order_of,
 )
-from agent_core.workspace.sandbox.values import Ahead, Launch, Sandbox
+from agent_core.workspace.sandbox.values import Launch, PrestartPlan, Sandbox
 
 PARTED = 'e=$1; shift; exec "$@" 2>&"$e" {e}>&-'
 READY_MS = 5_000
@@ -41,7 +41,7 @@ READY = b"\n"
 """The keeper says so that it waits."""
 
 
-class Wanted(Value, frozen=True, kw_only=True):
+class LaunchRequest(Value, frozen=True, kw_only=True):
     """Request to start a process."""
 
     argv: tuple[str, ...]
@@ -55,11 +55,11 @@ class Wanted(Value, frozen=True, kw_only=True):
     """Variables that it gets whatever containment takes out."""
 
 
-class Started(Value, frozen=True, kw_only=True):
+class LaunchedProcess(Value, frozen=True, kw_only=True):
     """A process that runs, with our ends of its pipes."""
 
     popen: "subprocess.Popen[bytes]"
-    mark: Mark
+    mark: ProcessMark
     begun_s: float
     output: int
     report: int | None
@@ -70,7 +70,9 @@ class Started(Value, frozen=True, kw_only=True):
     errors: int | None = None
 
 
-def start(wanted: Wanted, sandbox: Sandbox | None, *, starter: Starter | None = None) -> Started:
+def start(
+    wanted: LaunchRequest, sandbox: Sandbox | None, *, starter: ProcessStarter | None = None
+) -> LaunchedProcess:
     """Start the first process of a command. Blocking.
 
     Args:
@@ -107,11 +109,11 @@ class WaitingProcess:
 
     def __init__(
         self,
-        started: Started,
+        started: LaunchedProcess,
         *,
         conditions: tuple[object, ...],
         order_fd: int,
-        starter: Starter,
+        starter: ProcessStarter,
     ) -> None:
         """Wrap a started process with its launch conditions, the descriptor for its order, and the starting thread.
 
@@ -136,7 +138,9 @@ class WaitingProcess:
                 return not lacks_mounts(self._mounts, planned)
         return False
 
-    def serve(self, order: bytes, launch: Launch, starter: Starter) -> Started | None:
+    def serve(
+        self, order: bytes, launch: Launch, starter: ProcessStarter
+    ) -> LaunchedProcess | None:
         """Run a command in it; None: it is not as the command needs it, and is to be ended."""
         started = self._started
         if launch.ahead is None or launch.ahead.conditions != self._conditions:
@@ -170,13 +174,15 @@ class WaitingProcess:
                 os.close(descriptor)
 
 
-def start_ahead(ahead: Ahead, starter: Starter) -> None:
+def start_ahead(ahead: PrestartPlan, starter: ProcessStarter) -> None:
     """Start a process for a later command, where none waits. Blocking; on the thread of the starter."""
     with suppress(OSError):
         ahead.slot.fill(lambda: _waiting(ahead, starter))
 
 
-def _served(launch: Launch, wanted: Wanted, starter: Starter) -> Started | None:
+def _served(
+    launch: Launch, wanted: LaunchRequest, starter: ProcessStarter
+) -> LaunchedProcess | None:
     """Run a command in the process that was started ahead; None: there is none that serves."""
     if launch.ahead is None or wanted.stdin:
         return None
@@ -192,7 +198,7 @@ def _served(launch: Launch, wanted: Wanted, starter: Starter) -> Started | None:
     return started
 
 
-def _waiting(ahead: Ahead, starter: Starter) -> WaitingProcess | None:
+def _waiting(ahead: PrestartPlan, starter: ProcessStarter) -> WaitingProcess | None:
     """Start a process that waits; None: its namespace was not built as planned.
 
     Raises:
@@ -206,7 +212,7 @@ def _waiting(ahead: Ahead, starter: Starter) -> WaitingProcess | None:
         stack.callback(os.close, order_fd)
         stack.callback(launch.started)
         launch.starting()
-        started = _launched(launch, Wanted(argv=(), cwd=Path("/"), env={}, needs=NO_NEEDS))
+        started = _launched(launch, LaunchRequest(argv=(), cwd=Path("/"), env={}, needs=NO_NEEDS))
         launch.started()
         _ = stack.pop_all()
     waiting = WaitingProcess(
@@ -218,13 +224,13 @@ def _waiting(ahead: Ahead, starter: Starter) -> WaitingProcess | None:
     return None
 
 
-def _launch(wanted: Wanted, sandbox: Sandbox | None) -> Launch:
+def _launch(wanted: LaunchRequest, sandbox: Sandbox | None) -> Launch:
     if sandbox is None:
         return Launch(argv=wanted.argv, env=wanted.env)
     return sandbox.wrap(wanted.argv, cwd=wanted.cwd, env=wanted.env, needs=wanted.needs)
 
 
-def _launched(launch: Launch, wanted: Wanted) -> Started:
+def _launched(launch: Launch, wanted: LaunchRequest) -> LaunchedProcess:
     with ExitStack() as ours, ExitStack() as theirs:
         reading, writing = _pipe(ours, theirs)
         argv, passed = launch.argv, launch.pass_fds
@@ -253,7 +259,7 @@ def _launched(launch: Launch, wanted: Wanted) -> Started:
                 pass_fds=passed,
             )
         _ = ours.pop_all()
-    return Started(
+    return LaunchedProcess(
         popen=popen,
         mark=mark,
         begun_s=begun_s,
@@ -273,8 +279,8 @@ def _apart(
         return argv, passed, complaining
     # A keeper lets both go where the output goes, so the program is started by a shell that parts them again.
     at = launch.command_at
-    words = (find_shell() or "bash", "-c", PARTED, "parted", str(complaining))
-    return (*argv[:at], *words, *argv[at:]), (*passed, complaining), plain
+    wrapper_argv = (find_shell() or "bash", "-c", PARTED, "parted", str(complaining))
+    return (*argv[:at], *wrapper_argv, *argv[at:]), (*passed, complaining), plain
 
 
 def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:

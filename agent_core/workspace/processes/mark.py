@@ -30,7 +30,7 @@ LEAST_LIMIT = 2**61
 _STARTING = threading.Lock()
 
 
-class Mark(Value, frozen=True, kw_only=True):
+class ProcessMark(Value, frozen=True, kw_only=True):
     """Mark that distinguishes the processes of one command from all others."""
 
     text: str
@@ -44,7 +44,7 @@ class Mark(Value, frozen=True, kw_only=True):
 
 
 @contextmanager
-def fresh_mark() -> Generator[Mark]:
+def fresh_mark() -> Generator[ProcessMark]:
     """Create a mark; processes started in the context inherit the limit. Blocks while another thread is in it."""
     text = secrets.token_hex(16)
     with _STARTING:
@@ -55,7 +55,7 @@ def fresh_mark() -> Generator[Mark]:
         if before is None or not _set_limit(limit):
             limit = None
         try:
-            yield Mark(text=text, limit=limit)
+            yield ProcessMark(text=text, limit=limit)
         finally:
             if before is not None:
                 _set_limit(before)

@@ -8,14 +8,14 @@ from contextlib import suppress
 from errno import ESRCH
 from pathlib import Path
 
-from agent_core.workspace.port import Killed
-from agent_core.workspace.processes.tree import Member, Tree, ask_to_end, end_tree
+from agent_core.workspace.port import KillReport
+from agent_core.workspace.processes.tree import Member, ProcessTree, ask_to_end, end_tree
 
 GONE_MS = 5_000
 """How long the kernel may take to end a namespace."""
 
 
-def end_kept(tree: Tree, *, is_over: bool, was_alone: bool, grace_s: float) -> Killed:
+def end_kept(tree: ProcessTree, *, is_over: bool, was_alone: bool, grace_s: float) -> KillReport:
     """End a contained command: signal its processes, and end the namespace after the grace period.
 
     Three processes are ours and are not reported: bubblewrap, the init of its namespace, and the keeper.
@@ -30,7 +30,7 @@ def end_kept(tree: Tree, *, is_over: bool, was_alone: bool, grace_s: float) -> K
     if init is None:
         # It has just been started, or has just ended.
         killed = end_tree(tree, grace_s=grace_s)
-        return Killed(pids=() if is_over else (tree.first,), survivors=killed.survivors)
+        return KillReport(pids=() if is_over else (tree.first,), survivors=killed.survivors)
     with suppress(ProcessLookupError, PermissionError):
         opened = os.pidfd_open(init)
         try:
@@ -38,7 +38,7 @@ def end_kept(tree: Tree, *, is_over: bool, was_alone: bool, grace_s: float) -> K
             return _ended(tree, opened, pids)
         finally:
             os.close(opened)
-    return Killed(pids=(), survivors=())
+    return KillReport(pids=(), survivors=())
 
 
 def mounts_inside(first: int) -> bytes:
@@ -56,7 +56,7 @@ def mounts_inside(first: int) -> bytes:
     return Path(f"/proc/{init}/mountinfo").read_bytes()
 
 
-def _asked(tree: Tree, init: int, *, is_over: bool, grace_s: float) -> tuple[int, ...]:
+def _asked(tree: ProcessTree, init: int, *, is_over: bool, grace_s: float) -> tuple[int, ...]:
     def theirs() -> Mapping[int, Member]:
         return _without_ours(tree.members(), first=tree.first, init=init)
 
@@ -68,16 +68,16 @@ def _asked(tree: Tree, init: int, *, is_over: bool, grace_s: float) -> tuple[int
     return tuple(sorted((found.keys() - {command}) | {tree.first}))
 
 
-def _ended(tree: Tree, init: int, pids: tuple[int, ...]) -> Killed:
+def _ended(tree: ProcessTree, init: int, pids: tuple[int, ...]) -> KillReport:
     """Kill the init of a namespace; it is only gone when all others are."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(init, signal.SIGKILL)
     poll = select.poll()
     poll.register(init, select.POLLIN)
     if poll.poll(GONE_MS):
-        return Killed(pids=pids, survivors=())
+        return KillReport(pids=pids, survivors=())
     left = tuple(sorted(tree.members()))
-    return Killed(pids=tuple(pid for pid in pids if pid not in left), survivors=left)
+    return KillReport(pids=tuple(pid for pid in pids if pid not in left), survivors=left)
 
 
 def _without_ours(members: Mapping[int, Member], *, first: int, init: int) -> Mapping[int, Member]:
@@ -89,7 +89,7 @@ def _without_ours(members: Mapping[int, Member], *, first: int, init: int) -> Ma
 
 def _child_of(pid: int) -> int | None:
     try:
-        words = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+        child_pids = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
     except OSError:
         return None
-    return int(words[0]) if words else None
+    return int(child_pids[0]) if child_pids else None

@@ -17,7 +17,7 @@ SEEN_BYTES = 16_384
 """How much of the end of it is remembered."""
 
 
-class Output:
+class ProcessOutput:
     """The reading end of a pipe, which does not block; it is closed at the end, or by `close`."""
 
     def __init__(self, reading: int) -> None:

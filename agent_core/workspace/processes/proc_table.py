@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from agent_core.workspace.processes.mark import UNLIMITED, Mark, limit_of
+from agent_core.workspace.processes.mark import UNLIMITED, ProcessMark, limit_of
 from agent_core.workspace.processes.tree import Member
 
 PROC = Path("/proc")
@@ -49,7 +49,7 @@ class ProcTable:
         # Ids are given out upwards, so a younger process has a smaller one only after they began anew.
         return [pid for pid in _ids() if pid >= first]
 
-    def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
+    def carries(self, pid: int, mark: ProcessMark) -> Literal["limit", "variable"] | None:
         """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         limit = limit_of(pid)
         if mark.limit is not None:
@@ -87,17 +87,17 @@ def _look_at(pids: Iterable[int]) -> dict[int, Member]:
 
 
 def _newest() -> int:
-    words = _read("loadavg").split()
-    return int(words[-1]) if words else 0
+    fields = _read("loadavg").split()
+    return int(fields[-1]) if fields else 0
 
 
 def _look(pid: int) -> Member | None:
     # The name stands in brackets and may hold anything, brackets too.
-    words = _read(f"{pid}/stat").rpartition(b")")[2].split()
+    fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
     # A process whose first thread has ended looks dead, and is not while others go on.
-    if not words or (words[0] in DEAD and int(words[17]) <= 1):
+    if not fields or (fields[0] in DEAD and int(fields[17]) <= 1):
         return None
-    return Member(pid, started=int(words[19]), parent=int(words[1]), session=int(words[3]))
+    return Member(pid, started=int(fields[19]), parent=int(fields[1]), session=int(fields[3]))
 
 
 def _read(name: str) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Literal
 
-from agent_core.workspace.processes.mark import MARK, Mark, limit_of
+from agent_core.workspace.processes.mark import MARK, ProcessMark, limit_of
 from agent_core.workspace.processes.tree import Member
 
 
@@ -36,7 +36,7 @@ class PsutilTable:
                     )
         return found
 
-    def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
+    def carries(self, pid: int, mark: ProcessMark) -> Literal["limit", "variable"] | None:
         """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         import psutil  # noqa: PLC0415 - slow to import
 

@@ -13,10 +13,10 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 log = logging.getLogger(__name__)
-Made = TypeVar("Made")
+StarterResult = TypeVar("StarterResult")
 
 
-class Starter:
+class ProcessStarter:
     """Runs functions on one thread of its own, which lives as long as this object."""
 
     def __init__(self) -> None:
@@ -24,9 +24,9 @@ class Starter:
         self._lock = threading.Lock()
         self._runs = False
 
-    def run(self, function: Callable[[], Made]) -> Made:
+    def run(self, function: Callable[[], StarterResult]) -> StarterResult:
         """Run a function there and give what it gives, or raise what it raises. Blocking."""
-        future: Future[Made] = Future()
+        future: Future[StarterResult] = Future()
 
         def settle() -> None:
             try:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, Protocol
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.port import Killed
-from agent_core.workspace.processes.mark import Mark
+from agent_core.workspace.port import KillReport
+from agent_core.workspace.processes.mark import ProcessMark
 
 INIT = 1
 """The process that orphans are given to."""
@@ -50,7 +50,7 @@ class ProcessTable(Protocol):
         """
         ...
 
-    def carries(self, pid: int, mark: Mark) -> Literal["limit", "variable"] | None:
+    def carries(self, pid: int, mark: ProcessMark) -> Literal["limit", "variable"] | None:
         """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         ...
 
@@ -59,13 +59,13 @@ class ProcessTable(Protocol):
         ...
 
 
-class Tree(Value, frozen=True, kw_only=True):
+class ProcessTree(Value, frozen=True, kw_only=True):
     """How to recognise the processes of one command."""
 
     table: ProcessTable
     first: int
     """The id of its first process, which leads the session."""
-    mark: Mark
+    mark: ProcessMark
     begun_s: float
     """When it was started, by the monotonic clock."""
     reaped: bool = False
@@ -75,7 +75,7 @@ class Tree(Value, frozen=True, kw_only=True):
         """Look for the living processes of the tree."""
         first = 0 if self.reaped else self.first
         living = self.table.living(first=first, age_s=time.monotonic() - self.begun_s)
-        found = {pid: member for pid, member in living.items() if self._is_known(member)}
+        found = {pid: member for pid, member in living.items() if self._is_member(member)}
         grown = True
         while grown:
             children = {
@@ -87,7 +87,7 @@ class Tree(Value, frozen=True, kw_only=True):
             grown = bool(children)
         return found
 
-    def _is_known(self, member: Member) -> bool:
+    def _is_member(self, member: Member) -> bool:
         if member.pid == os.getpid():
             return False
         if not self.reaped and member.session == self.first:
@@ -103,7 +103,7 @@ class Tree(Value, frozen=True, kw_only=True):
                 return False
 
 
-def end_tree(tree: Tree, *, grace_s: float) -> Killed:
+def end_tree(tree: ProcessTree, *, grace_s: float) -> KillReport:
     """Signal every process of a tree to end, and kill the rest after the grace period.
 
     A process that ignores the first signal is sent another one at half the time: some programs obey only that.
@@ -122,11 +122,11 @@ def end_tree(tree: Tree, *, grace_s: float) -> Killed:
         _send(tree, left.values(), signal.SIGKILL)
         left = _wait_for_none(tree.members, seconds=4 * POLL_S)
     survivors = tuple(sorted(left))
-    return Killed(pids=tuple(sorted(ended.keys() - left.keys())), survivors=survivors)
+    return KillReport(pids=tuple(sorted(ended.keys() - left.keys())), survivors=survivors)
 
 
 def ask_to_end(
-    tree: Tree, members: Callable[[], Mapping[int, Member]], *, grace_s: float
+    tree: ProcessTree, members: Callable[[], Mapping[int, Member]], *, grace_s: float
 ) -> tuple[dict[int, Member], Mapping[int, Member]]:
     """Ask processes to end, and give all that were seen, and those that are left after the grace.
 
@@ -155,6 +155,6 @@ def _wait_for_none(
     return left
 
 
-def _send(tree: Tree, members: Iterable[Member], number: signal.Signals) -> None:
+def _send(tree: ProcessTree, members: Iterable[Member], number: signal.Signals) -> None:
     for member in members:
         tree.table.send(member, number)

@@ -1,20 +1,26 @@
 """Containment: limits of the resources that a process started by a tool can see, change and reach."""
 
 from agent_core.workspace.sandbox.backends.uncontained import SWITCHED_OFF, Uncontained
-from agent_core.workspace.sandbox.environment import Scrubbed, scrubbed
+from agent_core.workspace.sandbox.environment import ScrubbedEnvironment, scrubbed
 from agent_core.workspace.sandbox.probe import Prober, probe
 from agent_core.workspace.sandbox.selection import sandbox_for
-from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch, Sandbox
+from agent_core.workspace.sandbox.values import (
+    Boundaries,
+    Launch,
+    Sandbox,
+    SandboxCapability,
+    SandboxReport,
+)
 
 __all__ = [
     "SWITCHED_OFF",
-    "Aftermath",
     "Boundaries",
-    "Containing",
     "Launch",
     "Prober",
     "Sandbox",
-    "Scrubbed",
+    "SandboxCapability",
+    "SandboxReport",
+    "ScrubbedEnvironment",
     "Uncontained",
     "probe",
     "sandbox_for",

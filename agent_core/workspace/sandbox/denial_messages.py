@@ -78,7 +78,7 @@ HIDDEN_SAID: Final = (
 MASKED_SAID: Final = "{place} holds secrets and shows as empty to a contained command. Go on without it, or tell the user what is needed."
 
 
-class Walls(Value, frozen=True, kw_only=True):
+class CommandLimits(Value, frozen=True, kw_only=True):
     """Limits under which a command ran."""
 
     network: bool
@@ -95,7 +95,7 @@ class Walls(Value, frozen=True, kw_only=True):
     """It could make unix sockets."""
 
 
-def denials(output: str, *, exit_code: int | None, walls: Walls) -> tuple[str, ...]:
+def denials(output: str, *, exit_code: int | None, walls: CommandLimits) -> tuple[str, ...]:
     """Return the operations that containment denied, a sentence each.
 
     Args:
@@ -108,7 +108,7 @@ def denials(output: str, *, exit_code: int | None, walls: Walls) -> tuple[str, .
     return tuple(dict.fromkeys(_said(output[-LOOKED_AT_CHARS:], walls)))
 
 
-def _said(text: str, walls: Walls) -> Iterator[str]:
+def _said(text: str, walls: CommandLimits) -> Iterator[str]:
     if not walls.network and NO_NETWORK.search(text):
         yield NETWORK_SAID
     if not walls.sockets and NO_SOCKETS.search(text):
@@ -122,7 +122,7 @@ def _said(text: str, walls: Walls) -> Iterator[str]:
             yield from _about_masks(line, walls)
 
 
-def _about_writing(line: str, walls: Walls) -> str:
+def _about_writing(line: str, walls: CommandLimits) -> str:
     if GIT.search(line) and walls.git != "open":
         return GIT_SAID if walls.git == "data" or GIT_SETTINGS.search(line) else GIT_DATA_SAID
     for name in walls.secrets:
@@ -134,7 +134,7 @@ def _about_writing(line: str, walls: Walls) -> str:
     return OUTSIDE_SAID
 
 
-def _about_masks(line: str, walls: Walls) -> Sequence[str]:
+def _about_masks(line: str, walls: CommandLimits) -> Sequence[str]:
     for place in walls.masked:
         spelt = [str(place)]
         if place.is_relative_to(walls.home):

@@ -11,7 +11,7 @@ from typing import Final
 from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.toolchains import VARIABLE_PREFIXES, VARIABLES
 
-SECRET_WORDS: Final = frozenset(
+SECRET_NAME_PARTS: Final = frozenset(
     {
         *("APIKEY", "AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "CREDENTIAL", "CREDENTIALS", "CREDS"),
         *("KEY", "KEYS", "PASS", "PASSPHRASE", "PASSWD", "PASSWORD", "PASSWORDS", "PAT", "PRIVATE", "PWD"),
@@ -102,7 +102,7 @@ KEPT: Final = frozenset({"TILLER_PROCESS_ID"})
 """The mark by which a command's processes are known."""
 
 
-class Scrubbed(Value, frozen=True, kw_only=True):
+class ScrubbedEnvironment(Value, frozen=True, kw_only=True):
     """An environment, and what was taken out of it."""
 
     env: Mapping[str, str]
@@ -110,7 +110,7 @@ class Scrubbed(Value, frozen=True, kw_only=True):
     """Names, sorted."""
 
 
-def scrubbed(env: Mapping[str, str], *, passed: Collection[str] = ()) -> Scrubbed:
+def scrubbed(env: Mapping[str, str], *, passed: Collection[str] = ()) -> ScrubbedEnvironment:
     """Return the variables that reach a process of a tool.
 
     Args:
@@ -120,7 +120,7 @@ def scrubbed(env: Mapping[str, str], *, passed: Collection[str] = ()) -> Scrubbe
     """
     # An allowlist: no list of secrets' names is complete (decision 0062).
     kept = {name: value for name, value in env.items() if _passes(name, value, passed)}
-    return Scrubbed(env=kept, removed=tuple(sorted(env.keys() - kept.keys())))
+    return ScrubbedEnvironment(env=kept, removed=tuple(sorted(env.keys() - kept.keys())))
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -128,7 +128,9 @@ def is_secret(name: str, value: str) -> bool:
     if name in NO_SECRETS:
         return False
     upper = name.upper()
-    by_name = bool(SECRET_WORDS.intersection(upper.split("_"))) or upper.endswith(SECRET_ENDINGS)
+    by_name = bool(SECRET_NAME_PARTS.intersection(upper.split("_"))) or upper.endswith(
+        SECRET_ENDINGS
+    )
     is_login = upper.endswith(PROXY) and upper != f"NO{PROXY}" and "@" in value
     return by_name or is_login or PASSWORD_IN_URL.search(value) is not None
 

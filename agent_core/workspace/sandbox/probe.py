@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.workspace.sandbox.backends.keeper import find_shell
-from agent_core.workspace.sandbox.values import Boundaries, Containing
+from agent_core.workspace.sandbox.values import Boundaries, SandboxCapability
 
 WHERE: Final = (
     *("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/run/wrappers/bin"),
@@ -45,30 +45,32 @@ exit 0
 class Prober:
     """Probes once, when it is first asked; to be shared by the sessions of a process."""
 
-    def __init__(self, known: Containing | None = None) -> None:
-        """Create a prober; `known` is an earlier result, None: probe when first asked."""
-        self._known = known
+    def __init__(self, result: SandboxCapability | None = None) -> None:
+        """Create a prober; `result` is an earlier result, None: probe when first asked."""
+        self._result = result
         self._lock = threading.Lock()
 
-    def containing(self) -> Containing:
+    def containing(self) -> SandboxCapability:
         """Return how this machine contains processes. Blocking, up to some seconds the first time."""
         with self._lock:
-            if self._known is None:
-                self._known = probe()
-            return self._known
+            if self._result is None:
+                self._result = probe()
+            return self._result
 
 
-def probe() -> Containing:
+def probe() -> SandboxCapability:
     """Try each rung of the ladder for real, the best first."""
     if sys.platform == "darwin":
         return _seatbelt()
     if sys.platform != "linux":
         why = f"there is no containment for {sys.platform}; use WSL 2 on Windows"
-        return Containing(level="none", how="nothing", why_not_full=why)
+        return SandboxCapability(level="none", how="nothing", why_not_full=why)
     return on_linux(find_program("bwrap"))
 
 
-def on_linux(bwrap: str | None, *, landlock: Callable[[], int | None] | None = None) -> Containing:
+def on_linux(
+    bwrap: str | None, *, landlock: Callable[[], int | None] | None = None
+) -> SandboxCapability:
     """Try the rungs that Linux has.
 
     Args:
@@ -79,7 +81,7 @@ def on_linux(bwrap: str | None, *, landlock: Callable[[], int | None] | None = N
         why = f"bubblewrap is not installed: {INSTALL}"
     else:
         tried = try_bubblewrap(bwrap)
-        if isinstance(tried, Containing):
+        if isinstance(tried, SandboxCapability):
             return tried
         why = f"bubblewrap does not work here ({tried}): {ALLOW}"
     if landlock is None:
@@ -88,8 +90,8 @@ def on_linux(bwrap: str | None, *, landlock: Callable[[], int | None] | None = N
         landlock = try_landlock
     abi = landlock()
     if abi is None:
-        return Containing(level="none", how="nothing", why_not_full=why)
-    return Containing(level="partial", how=f"Landlock {abi}", why_not_full=why)
+        return SandboxCapability(level="none", how="nothing", why_not_full=why)
+    return SandboxCapability(level="partial", how=f"Landlock {abi}", why_not_full=why)
 
 
 def find_program(name: str) -> str | None:
@@ -106,7 +108,7 @@ def find_program(name: str) -> str | None:
     return None
 
 
-def try_bubblewrap(program: str) -> Containing | str:
+def try_bubblewrap(program: str) -> SandboxCapability | str:
     """Contain a small script with the profile that is used later; gives what is wrong if it does not hold."""
     version = _version(program)
     if version is None:
@@ -116,7 +118,7 @@ def try_bubblewrap(program: str) -> Containing | str:
     numbers = tuple(int(part) for part in version.split("."))
     why = ""
     for forbids in (True, False) if numbers >= HAS_DISABLE_USERNS else (False,):
-        containing = Containing(
+        containing = SandboxCapability(
             level="full", how=f"bubblewrap {version}", program=program, can_forbid_userns=forbids
         )
         why = _what_is_wrong(containing, program)
@@ -125,7 +127,7 @@ def try_bubblewrap(program: str) -> Containing | str:
     return why
 
 
-def _what_is_wrong(containing: Containing, program: str) -> str:
+def _what_is_wrong(containing: SandboxCapability, program: str) -> str:
     from agent_core.workspace.sandbox.backends.bubblewrap import Bubblewrap  # noqa: PLC0415 - it imports much
 
     with tempfile.TemporaryDirectory(prefix="tiller-probe-") as made:
@@ -138,10 +140,13 @@ def _what_is_wrong(containing: Containing, program: str) -> str:
             argv = ("/bin/sh", "-c", CHECKS, "sh", str(outside), str(inside))
             launch = sandbox.wrap(argv, cwd=inside, env=env, needs=frozenset())
             # The keeper would wait for ever; the script alone is what is tried.
-            words = [*launch.argv[launch.argv.index(program) : launch.argv.index("--") + 1], *argv]
+            command_line = [
+                *launch.argv[launch.argv.index(program) : launch.argv.index("--") + 1],
+                *argv,
+            ]
             try:
                 ended = subprocess.run(  # noqa: S603 - a fixed program of the system
-                    words,
+                    command_line,
                     env=dict(launch.env),
                     pass_fds=launch.pass_fds,
                     stdin=subprocess.DEVNULL,
@@ -172,10 +177,14 @@ def _version(program: str) -> str | None:
     return found[0] if found else None
 
 
-def _seatbelt() -> Containing:
+def _seatbelt() -> SandboxCapability:
     why = (
         "sandbox-exec hides less than namespaces do and has not been tried on this version of macOS"
     )
     if not SEATBELT.exists():
-        return Containing(level="none", how="nothing", why_not_full=f"{SEATBELT} is not there")
-    return Containing(level="partial", how="sandbox-exec", program=str(SEATBELT), why_not_full=why)
+        return SandboxCapability(
+            level="none", how="nothing", why_not_full=f"{SEATBELT} is not there"
+        )
+    return SandboxCapability(
+        level="partial", how="sandbox-exec", program=str(SEATBELT), why_not_full=why
+    )

@@ -19,12 +19,12 @@ from agent_core.workspace.sandbox.guards.git_folders import (
     is_tame_hooks,
     neutral_config,
 )
-from agent_core.workspace.sandbox.guards.tree_index import Entry
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
 
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 PLAIN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-ASIDE: Final = ".tiller-quarantine"
+ROOT_QUARANTINE: Final = ".tiller-quarantine"
 """Begins the name of a folder in a root for what cannot be moved to the quarantine, which is on another file system."""
 POINTERS: Final = ("commondir", "gitdir", "config.worktree", "modules")
 """Files of a git folder that lead to another configuration; a new repository has none."""
@@ -42,9 +42,9 @@ class Quarantine:
         """Create a quarantine: `folder` is created when needed, `roots` are those that things are moved from."""
         self._folder = folder
         self._roots = sorted(roots, key=lambda root: len(root.parts), reverse=True)
-        self._aside = f"{ASIDE}-{secrets.token_hex(4)}"
+        self._root_quarantine = f"{ROOT_QUARANTINE}-{secrets.token_hex(4)}"
 
-    def take(self, path: Path, entry: Entry) -> bool:
+    def take(self, path: Path, entry: GuardedEntry) -> bool:
         """Move one thing away, if it still is what was seen; returns whether it is gone from there."""
         with suppress(OSError), self._parent(path) as parent:
             found = os.lstat(path.name, dir_fd=parent)
@@ -53,7 +53,7 @@ class Quarantine:
                 return True
         return False
 
-    def restore_link(self, path: Path, target: str, new: Entry | None) -> bool:
+    def restore_link(self, path: Path, target: str, new: GuardedEntry | None) -> bool:
         """Restore a link that is gone or was replaced, after moving the replacement away; return whether it worked."""
         if new is not None and not self.take(path, new):
             return False
@@ -62,7 +62,7 @@ class Quarantine:
             return True
         return False
 
-    def neutralize(self, path: Path, entry: Entry) -> tuple[str, ...]:
+    def neutralize(self, path: Path, entry: GuardedEntry) -> tuple[str, ...]:
         """Remove from a new git folder what makes git run programs or look elsewhere.
 
         Returns:
@@ -90,7 +90,7 @@ class Quarantine:
                 taken.append("config")
         return tuple(taken)
 
-    def make_readable(self, path: Path, entry: Entry) -> bool:
+    def make_readable(self, path: Path, entry: GuardedEntry) -> bool:
         """Make a new folder readable for its owner; returns whether that was possible."""
         with suppress(OSError), self._parent(path) as parent:
             found = os.lstat(path.name, dir_fd=parent)
@@ -152,9 +152,9 @@ class Quarantine:
                 return
         with _opened(str(root), None) as at:
             with suppress(FileExistsError):
-                os.mkdir(self._aside, 0o700, dir_fd=at)
-            with _opened(self._aside, at) as aside:
-                os.rename(name, free, src_dir_fd=parent, dst_dir_fd=aside)
+                os.mkdir(self._root_quarantine, 0o700, dir_fd=at)
+            with _opened(self._root_quarantine, at) as root_quarantine:
+                os.rename(name, free, src_dir_fd=parent, dst_dir_fd=root_quarantine)
 
     @contextmanager
     def _parent(self, path: Path) -> Generator[int]:

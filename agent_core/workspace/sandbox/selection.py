@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from agent_core.workspace.sandbox.backends.uncontained import Uncontained
-from agent_core.workspace.sandbox.values import Boundaries, Containing, Sandbox
+from agent_core.workspace.sandbox.values import Boundaries, Sandbox, SandboxCapability
 
 NOT_A_ROOT: Final = tuple(
     Path(f"/{one}")
@@ -19,12 +19,12 @@ NOT_A_ROOT: Final = tuple(
 NEVER_INSIDE: Final = tuple(Path(f"/{one}") for one in ("proc", "sys", "dev", "boot"))
 
 
-def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
+def sandbox_for(containing: SandboxCapability, boundaries: Boundaries) -> Sandbox:
     """Return the containment for a workspace: never a lower rung without saying why. Blocking."""
     homes = homes_of(boundaries.env)
     why = why_uncontainable(boundaries.roots, homes=homes)
     if why is not None:
-        uncontainable = Containing(level="none", how="nothing", why_not_full=why)
+        uncontainable = SandboxCapability(level="none", how="nothing", why_not_full=why)
         return Uncontained(uncontainable, passed=boundaries.passed_variables)
     match containing.level, containing.how.partition(" ")[0]:
         case "full", _:
@@ -32,9 +32,9 @@ def sandbox_for(containing: Containing, boundaries: Boundaries) -> Sandbox:
 
             return Bubblewrap(containing, boundaries, homes=homes)
         case "partial", "Landlock":
-            from agent_core.workspace.sandbox.backends.landlock import Landlocked  # noqa: PLC0415 - as above
+            from agent_core.workspace.sandbox.backends.landlock import LandlockSandbox  # noqa: PLC0415 - as above
 
-            return Landlocked(containing, boundaries, homes=homes)
+            return LandlockSandbox(containing, boundaries, homes=homes)
         case "partial", _:
             from agent_core.workspace.sandbox.backends.seatbelt import Seatbelt  # noqa: PLC0415 - as above
 

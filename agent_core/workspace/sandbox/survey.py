@@ -14,24 +14,24 @@ import msgspec
 
 from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.call_permission import Needs
-from agent_core.workspace.sandbox.denial_messages import Walls, denials
+from agent_core.workspace.sandbox.denial_messages import CommandLimits, denials
 from agent_core.workspace.sandbox.environment import scrubbed
 from agent_core.workspace.sandbox.guards.git_folders import is_tame, unfinished_programs
 from agent_core.workspace.sandbox.guards.git_programs import first_made
 from agent_core.workspace.sandbox.guards.guarded_names import DEPENDENCIES, GIT
 from agent_core.workspace.sandbox.guards.mount_plan import (
     GitAccess,
-    Holds,
+    MountPlan,
     git_pointers,
     plan_holds,
 )
 from agent_core.workspace.sandbox.guards.secret_places import SecretPlaces, secret_places
 from agent_core.workspace.sandbox.guards.tracked_secrets import TrackedSecrets
-from agent_core.workspace.sandbox.guards.tree_index import Entry, TreeIndex
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry, TreeIndex
 from agent_core.workspace.sandbox.home_view import HomeView, home_view
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.quarantine import Quarantine
-from agent_core.workspace.sandbox.values import Aftermath, Boundaries
+from agent_core.workspace.sandbox.values import Boundaries, SandboxReport
 
 TEMPORARY: Final = "/tmp"  # noqa: S108 - a private one stands there
 OVERLAID: Final = tuple(Path(one) for one in ("/tmp", "/var/tmp", "/run"))  # noqa: S108 - as above
@@ -43,12 +43,12 @@ MOST_PASSES: Final = 32
 """Most passes of the clean-up: a removal may uncover another entry."""
 
 
-class Ground(Value, frozen=True, kw_only=True):
+class CommandBaseline(Value, frozen=True, kw_only=True):
     """State found just before a command."""
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, GuardedEntry]
     """All that is held in the roots, by absolute path."""
-    holds: Holds
+    holds: MountPlan
     git: GitAccess
     pointers: frozenset[Path] = msgspec.field(default_factory=frozenset[Path])
     """Entries in the git folders with writable data that lead git elsewhere."""
@@ -76,14 +76,14 @@ class Survey:
         self._homes = homes
         self._turn = threading.Lock()
         self._index = TreeIndex(tuple(str(root) for root in boundaries.roots))
-        self._left: dict[str, Entry] = {}
+        self._left: dict[str, GuardedEntry] = {}
         """Entries that had to be removed and could not be."""
         self._tracked = TrackedSecrets()
         self._failure: str | None = None
         self._made: set[Path] = set()
         """Paths that were created where git or a protected link leads to, and that could not be removed."""
 
-    def before(self, *, env: Mapping[str, str], git: GitAccess) -> Ground:
+    def before(self, *, env: Mapping[str, str], git: GitAccess) -> CommandBaseline:
         """Look at everything that the containment of one command depends on."""
         boundaries = self._boundaries
         with self._turn:
@@ -92,7 +92,7 @@ class Survey:
         secrets = secret_places(
             homes=self._homes, env={**boundaries.env, **env}, own=boundaries.hidden
         )
-        return Ground(
+        return CommandBaseline(
             entries=entries,
             holds=holds,
             git=git,
@@ -113,16 +113,16 @@ class Survey:
 
     def after(
         self,
-        ground: Ground,
+        ground: CommandBaseline,
         *,
         needs: frozenset[Needs],
         into: Path,
         output: str,
         exit_code: int | None,
-    ) -> Aftermath:
+    ) -> SandboxReport:
         """Remove what a command must not have made, and return that with what it was kept from."""
         quarantine = Quarantine(into, (*self._boundaries.roots, *ground.holds.data))
-        walls = Walls(
+        walls = CommandLimits(
             network="network" in needs,
             sockets="sockets" in needs,
             git=ground.git,
@@ -137,7 +137,7 @@ class Survey:
             open_roots(ground.modes)
             taken = self._clean(ground, quarantine)
             self._failure = earlier
-        return Aftermath(
+        return SandboxReport(
             quarantined=tuple(taken),
             denied=denials(output, exit_code=exit_code, walls=walls),
         )
@@ -148,14 +148,14 @@ class Survey:
             self._index.close()
 
     def _plan(
-        self, entries: Mapping[str, Entry], git: GitAccess, *, env: Mapping[str, str]
-    ) -> Holds:
+        self, entries: Mapping[str, GuardedEntry], git: GitAccess, *, env: Mapping[str, str]
+    ) -> MountPlan:
         if self._failure is not None:
-            return Holds(problem=self._failure)
+            return MountPlan(problem=self._failure)
         left = next((path for path, one in self._left.items() if entries.get(path) == one), None)
         left = left or next((place for place in self._made if os.path.lexists(place)), None)
         if left is not None:
-            return Holds(problem=f"a command made {left}, and it could not be taken away")
+            return MountPlan(problem=f"a command made {left}, and it could not be taken away")
         visible = frozenset(self._boundaries.visible())
         tracked = self._tracked.among(entries)
         return plan_holds(
@@ -167,13 +167,13 @@ class Survey:
             settings=user_settings(self._homes, env),
         )
 
-    def _clean(self, ground: Ground, quarantine: Quarantine) -> list[Path]:
+    def _clean(self, ground: CommandBaseline, quarantine: Quarantine) -> list[Path]:
         """Remove what is new and must not be, until nothing of that is left."""
         taken: list[Path] = []
         if ground.git == "data":
             taken += _taken_pointers(ground, quarantine)
         taken += self._taken_led_to(ground, quarantine)
-        judged: dict[str, Entry] = {}
+        judged: dict[str, GuardedEntry] = {}
         for _ in range(MOST_PASSES):
             now = self._index.refresh()
             taken += _restored(ground, now, quarantine)
@@ -197,7 +197,7 @@ class Survey:
         }
         return list(dict.fromkeys(taken))
 
-    def _taken_led_to(self, ground: Ground, quarantine: Quarantine) -> Iterable[Path]:
+    def _taken_led_to(self, ground: CommandBaseline, quarantine: Quarantine) -> Iterable[Path]:
         """Remove what a command made where git, or a protected link, leads to."""
         for place in sorted(ground.holds.vacant):
             for _ in range(MOST_PASSES):
@@ -210,7 +210,7 @@ class Survey:
                     break
                 yield made
 
-    def _must_go(self, name: str, entry: Entry, ground: Ground) -> bool:
+    def _must_go(self, name: str, entry: GuardedEntry, ground: CommandBaseline) -> bool:
         """Return whether something that is there since a command began must not be."""
         before, path = ground.entries.get(name), Path(name)
         if before and before.kind != "marker" and before.target in {None, entry.target}:
@@ -246,9 +246,9 @@ class Survey:
 
 def _take(
     path: Path,
-    entry: Entry,
-    now: Mapping[str, Entry],
-    before: Mapping[str, Entry],
+    entry: GuardedEntry,
+    now: Mapping[str, GuardedEntry],
+    before: Mapping[str, GuardedEntry],
     quarantine: Quarantine,
 ) -> Iterable[Path]:
     """Remove one thing that must not be there; returns what was taken."""
@@ -268,7 +268,9 @@ def _take(
             return (path,) if quarantine.take(path, entry) else ()
 
 
-def _restored(ground: Ground, now: Mapping[str, Entry], quarantine: Quarantine) -> Iterable[Path]:
+def _restored(
+    ground: CommandBaseline, now: Mapping[str, GuardedEntry], quarantine: Quarantine
+) -> Iterable[Path]:
     """Restore protected links that are gone or others: no mount can hold a link in its place."""
     for name, entry in ground.entries.items():
         if entry.target is None or entry.kind == "link":
@@ -280,7 +282,7 @@ def _restored(ground: Ground, now: Mapping[str, Entry], quarantine: Quarantine) 
             yield path
 
 
-def _taken_pointers(ground: Ground, quarantine: Quarantine) -> Iterable[Path]:
+def _taken_pointers(ground: CommandBaseline, quarantine: Quarantine) -> Iterable[Path]:
     """Remove what a command of git made in the git folders beyond data."""
     steps = {path for path, _ in unfinished_programs(ground.holds.data) - ground.unfinished}
     for path in sorted(steps | (git_pointers(ground.holds.data) - ground.pointers)):
@@ -303,13 +305,13 @@ def open_roots(modes: Mapping[Path, int]) -> None:
                 os.close(opened)
 
 
-def entry_at(path: Path) -> Entry | None:
+def entry_at(path: Path) -> GuardedEntry | None:
     """Return what stands at a place, to be taken away; None: nothing."""
     try:
         found = os.lstat(path)
     except OSError:
         return None
-    return Entry(kind="git", device=found.st_dev, inode=found.st_ino, mode=found.st_mode)
+    return GuardedEntry(kind="git", device=found.st_dev, inode=found.st_ino, mode=found.st_mode)
 
 
 def user_settings(homes: Sequence[Path], env: Mapping[str, str]) -> Sequence[Path]:
@@ -325,7 +327,10 @@ def user_settings(homes: Sequence[Path], env: Mapping[str, str]) -> Sequence[Pat
 
 
 def _unmade(
-    folder: Path, now: Mapping[str, Entry], before: Mapping[str, Entry], quarantine: Quarantine
+    folder: Path,
+    now: Mapping[str, GuardedEntry],
+    before: Mapping[str, GuardedEntry],
+    quarantine: Quarantine,
 ) -> tuple[Path, ...]:
     """Remove the new names that make a folder a repository, and return them; the rest of it may be the user's."""
     inside = {

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.permissions.call_permission import Containment, Needs
+from agent_core.workspace.permissions.call_permission import Needs, SandboxLevel
 from agent_core.workspace.sandbox.backends.prestart_slot import Slot
 
 
-class Containing(Value, frozen=True, kw_only=True):
+class SandboxCapability(Value, frozen=True, kw_only=True):
     """How this machine contains processes, found out by trying."""
 
-    level: Containment
+    level: SandboxLevel
     how: str
     """The mechanism, for people: `bubblewrap 0.8.0`."""
     program: str | None = None
@@ -23,7 +23,7 @@ class Containing(Value, frozen=True, kw_only=True):
     """bubblewrap can forbid further user namespaces; the filter of system calls does so in any case."""
 
 
-class Aftermath(Value, frozen=True, kw_only=True):
+class SandboxReport(Value, frozen=True, kw_only=True):
     """Result of containment after a command is over."""
 
     quarantined: tuple[Path, ...] = ()
@@ -54,15 +54,15 @@ class Launch(Value, frozen=True, kw_only=True):
     """Called just before the start, on the thread that starts it: processes of that thread are limited from then on."""
     started: Callable[[], None] = _nothing
     """To be called once it was started, or could not be. Idempotent."""
-    after: Callable[[str, int | None], Aftermath] | None = None
+    after: Callable[[str, int | None], SandboxReport] | None = None
     """To be called when all of it has ended, with the end of its output and its exit code; None: nothing is known of that. Blocking."""
-    ahead: "Ahead | None" = None
+    ahead: "PrestartPlan | None" = None
     """How a process is started that waits for a later command of this kind; None: none can be."""
     order_fd: int | None = None
     """Of a process that waits: the descriptor that its order is written to, which the caller closes. `argv` has no command then."""
 
 
-class Ahead(Value, frozen=True, kw_only=True):
+class PrestartPlan(Value, frozen=True, kw_only=True):
     """How the namespace of a command is built before the command is known."""
 
     conditions: tuple[object, ...]
@@ -100,7 +100,7 @@ class Sandbox(Protocol):
     """Contains the processes of one workspace."""
 
     @property
-    def containing(self) -> Containing:
+    def containing(self) -> SandboxCapability:
         """Containment of this workspace."""
         ...
 

@@ -7,7 +7,7 @@ from time import time_ns
 
 from agent_core.extensions import ExtensionApi
 from agent_core.messages import AssistantMessage, Text, UserMessage
-from agent_core.providers import Answer, ModelFacts, ModelRequest, Part, TextDelta
+from agent_core.providers import ModelInfo, ModelRequest, StreamEvent, StreamFinished, TextDelta
 
 NS_PER_MS = 1_000_000
 
@@ -16,10 +16,12 @@ NS_PER_MS = 1_000_000
 class Echo:
     """Says the user's last words back, a word at a time; a `Model`."""
 
-    facts: ModelFacts
+    facts: ModelInfo
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         """Answer; leaving the context ends it."""
         parts = self._parts(request)
         try:
@@ -27,13 +29,13 @@ class Echo:
         finally:
             await parts.aclose()
 
-    async def _parts(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
+    async def _parts(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         said = [one for one in request.messages if isinstance(one, UserMessage)]
         words = [part.text for part in said[-1].content if isinstance(part, Text)] if said else []
         text = f"You said: {' '.join(words)}"
         for word in text.split(" "):
             yield TextDelta(text=word if word == "You" else f" {word}")
-        yield Answer(
+        yield StreamFinished(
             message=AssistantMessage(
                 content=(Text(text=text),),
                 provider=self.facts.provider,

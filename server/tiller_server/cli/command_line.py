@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server import VERSION
-from tiller_server.cli.environment import Commands, Environment, read_environment
+from tiller_server.cli.environment import CommandParsers, Environment, read_environment
 from tiller_server.cli.exit_codes import FAILED, USAGE, complain
 from tiller_server.cli.fast_import import loading
 from tiller_server.cli.terminal.stdio import abandon, complete
@@ -20,10 +20,10 @@ DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
 EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"
 
 
-class Command(Protocol):
+class CliCommand(Protocol):
     """A module that is a command."""
 
-    def add_parser(self, commands: Commands) -> None:
+    def add_parser(self, commands: CommandParsers) -> None:
         """Describe the command."""
         ...
 
@@ -96,7 +96,7 @@ def _wanted(arguments: Sequence[str]) -> tuple[str, ...]:
     return (arguments[0],) if arguments and arguments[0] in COMMANDS else COMMANDS
 
 
-def _command(name: str) -> Command:
+def _command(name: str) -> CliCommand:
     module: Any = import_module(
         f"tiller_server.cli.subcommands.{name}"
     )  # a command is a module; `--help` of each is tested

@@ -8,7 +8,7 @@ from typing import Protocol
 from agent_core.kernel.values import Value
 
 
-class Commands(Protocol):
+class CommandParsers(Protocol):
     """Where commands describe themselves: argparse's subparsers."""
 
     def add_parser(

@@ -13,11 +13,11 @@ from lsprotocol import types
 
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
-from tiller_server.lsp.transport.stdio import Reader, stdio_streams
+from tiller_server.lsp.transport.stdio import InputStream, stdio_streams
 from tiller_server.process.config import from_environment
 from tiller_server.process.crash_log import log_crashes
-from tiller_server.process.gc_tuning import ShortLooks
-from tiller_server.process.memory_privacy import hide
+from tiller_server.process.gc_tuning import IncrementalGc
+from tiller_server.process.memory_privacy import forbid_ptrace
 from tiller_server.process.redacted_log import hide_early
 
 TERMINATED: Final = 143
@@ -58,8 +58,8 @@ async def _serve(first_bytes: bytes, tell: str | None) -> int:
     reader, sink = await stdio_streams()
     config = from_environment()
     # Beside the first answer: it costs some milliseconds, and no tool runs before that.
-    hiding = asyncio.get_running_loop().run_in_executor(None, hide, config.env)
-    looks = ShortLooks()
+    hiding = asyncio.get_running_loop().run_in_executor(None, forbid_ptrace, config.env)
+    looks = IncrementalGc()
     try:
         async with (
             Runtime(config, on_loaded=looks.begin) as runtime,
@@ -85,7 +85,7 @@ async def _beside(work: Coroutine[None, None, None]) -> AsyncGenerator[None]:
 class _Continued:
     """A reader whose beginning somebody else has read."""
 
-    def __init__(self, first_bytes: bytes, rest: Reader) -> None:
+    def __init__(self, first_bytes: bytes, rest: InputStream) -> None:
         self._first_bytes = first_bytes
         self._rest = rest
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent_core.assembly.models.available_models import known_models
+from agent_core.assembly.models.available_models import available_models
 from agent_core.assembly.request import SessionRequest
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths
@@ -27,7 +27,7 @@ async def open_registry(
         WorkspaceMissing: The workspace is no folder.
     """
     request = SessionRequest(workspace=workspace or Path(), env=environment.variables, paths=paths)
-    async with known_models(request) as known:
-        for problem in known.told:
+    async with available_models(request) as models:
+        for problem in models.notices:
             _ = sys.stderr.write(f"{problem}\n")
-        yield known.registry
+        yield models.registry

@@ -6,7 +6,7 @@ from typing import Final
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import encode
 from agent_core.providers.messages.thinking_level import supported
-from agent_core.providers.model import ModelFacts, Prices
+from agent_core.providers.model import ModelInfo, Prices
 from agent_core.providers.registry import ModelRegistry
 
 WINDOW_WIDTH: Final = 9
@@ -20,7 +20,7 @@ UNKNOWN: Final = "?"
 
 
 def table(
-    models: Sequence[ModelFacts], registry: ModelRegistry, *, default: str | None
+    models: Sequence[ModelInfo], registry: ModelRegistry, *, default: str | None
 ) -> Iterator[str]:
     """Return a header and a line for each model, with a star before the default; as narrow as the names allow."""
     width = max((len(model.ref) for model in models), default=0) + 2
@@ -32,7 +32,7 @@ def table(
         yield _row(model, registry, mark="*" if default == model.ref else " ", width=width)
 
 
-def _row(model: ModelFacts, registry: ModelRegistry, *, mark: str, width: int) -> str:
+def _row(model: ModelInfo, registry: ModelRegistry, *, mark: str, width: int) -> str:
     can = " ".join(
         word for word, has in (("think", model.reasoning), ("images", model.images)) if has
     )
@@ -44,7 +44,7 @@ def _row(model: ModelFacts, registry: ModelRegistry, *, mark: str, width: int) -
 
 
 def described(
-    model: ModelFacts, registry: ModelRegistry, sources: Mapping[str, str]
+    model: ModelInfo, registry: ModelRegistry, sources: Mapping[str, str]
 ) -> Iterator[str]:
     """Return everything that is known of a model, line by line, each with where it comes from."""
     yield f"{'model':<{NAME_WIDTH}}{model.ref}"
@@ -69,7 +69,7 @@ def described(
     yield f"{'key':<{NAME_WIDTH}}{key or registry.states()[model.provider].advice}"
 
 
-def as_json(model: ModelFacts, registry: ModelRegistry) -> JsonObject:
+def as_json(model: ModelInfo, registry: ModelRegistry) -> JsonObject:
     """Return a model for programs; never a header, which a user may have put a key into."""
     return {
         "model": model.ref,

@@ -25,7 +25,7 @@ CODES: Final[Mapping[signal.Signals, int]] = {
 }
 
 
-class Ending(Struct):
+class TerminationRequest(Struct):
     """How the run was asked to end, if it was."""
 
     code: int | None = None
@@ -34,7 +34,11 @@ class Ending(Struct):
 
 
 async def watch_signals(
-    session: AgentSession, ending: Ending, group: TaskGroup, *, task_status: TaskStatus[None]
+    session: AgentSession,
+    ending: TerminationRequest,
+    group: TaskGroup,
+    *,
+    task_status: TaskStatus[None],
 ) -> None:
     """The first Ctrl-C or SIGTERM cancels and settles, the second leaves at once; so does a terminal that is closed."""
     await watch_for(partial(abort, session), ending, group, task_status=task_status)
@@ -42,7 +46,7 @@ async def watch_signals(
 
 async def watch_for(
     settle: Callable[[], Coroutine[None, None, None]],
-    ending: Ending,
+    ending: TerminationRequest,
     group: TaskGroup,
     *,
     task_status: TaskStatus[None],
@@ -71,7 +75,7 @@ async def abort(session: AgentSession) -> None:
         _ = await session.abort()
 
 
-def leave(code: int, ending: Ending) -> NoReturn:
+def leave(code: int, ending: TerminationRequest) -> NoReturn:
     """End the process now, and with it what it started. The session's file is whole at any time."""
     import psutil  # noqa: PLC0415 - 30 ms that only this needs
 

@@ -9,17 +9,17 @@ from typing import Final, cast
 
 from agent_core.kernel import Clock
 from tiller_server.daemon import paths
-from tiller_server.daemon.admission.handshake import Ask
+from tiller_server.daemon.admission.handshake import DaemonCommand
 from tiller_server.daemon.lockfile import owner
 from tiller_server.daemon.shim.connection import SPOKEN, Unreachable, call
-from tiller_server.daemon.shim.discovery import Search
+from tiller_server.daemon.shim.discovery import DaemonDiscovery
 
 ANSWER_S: Final = 10.0
 START_S: Final = 20.0
 MAX_ANSWER_BYTES: Final = 64 * 1024
 
 
-def ask_daemon(env: Mapping[str, str], ask: Ask) -> Mapping[str, object] | None:
+def ask_daemon(env: Mapping[str, str], ask: DaemonCommand) -> Mapping[str, object] | None:
     """Return the daemon's answer; None when there is none.
 
     Raises:
@@ -47,11 +47,11 @@ def _answer(sock: socket.socket) -> Mapping[str, object]:
         if not data:
             break
         read += data
-    told: object = json.loads(read)
-    if not isinstance(told, dict):
+    decoded: object = json.loads(read)
+    if not isinstance(decoded, dict):
         message = "its answer is no object"
         raise ValueError(message)  # noqa: TRY004 - caught as what cannot be read
-    answer = cast("dict[str, object]", told)
+    answer = cast("dict[str, object]", decoded)
     if answer.get("tiller") == "refused":
         raise Unreachable(str(answer.get("why")), code=str(answer.get("code")))
     return answer
@@ -63,7 +63,7 @@ async def start_and_wait(env: Mapping[str, str], clock: Clock) -> None:
     Raises:
         Unreachable: There will be none.
     """
-    search = Search(env, clock=clock.monotonic_s)
+    search = DaemonDiscovery(env, clock=clock.monotonic_s)
     search.begin(within_s=START_S)
     while (found := search.look()) is None:
         await clock.sleep(search.again_s)

@@ -4,12 +4,12 @@ import json
 import os
 from dataclasses import asdict, dataclass
 
-from tiller_server.daemon.admission.handshake import Ask
+from tiller_server.daemon.admission.handshake import DaemonCommand
 from tiller_server.lsp.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class DaemonState:
     """State of a daemon."""
 
     pid: int
@@ -23,16 +23,16 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ControlReply:
     """An answer, and what follows it."""
 
     line: bytes
     leaves: bool = False
 
 
-def status_of(runtime: Runtime, *, version: str, since_ms: int, connections: int) -> Status:
+def status_of(runtime: Runtime, *, version: str, since_ms: int, connections: int) -> DaemonState:
     """Look at what goes on."""
-    return Status(
+    return DaemonState(
         pid=os.getpid(),
         version=version,
         since_ms=since_ms,
@@ -42,16 +42,16 @@ def status_of(runtime: Runtime, *, version: str, since_ms: int, connections: int
     )
 
 
-def answer(ask: Ask | None, status: Status) -> Told:
+def answer(ask: DaemonCommand | None, status: DaemonState) -> ControlReply:
     """Return what a question deserves; `stop` is not obeyed while something goes on."""
     match ask:
         case "stop" if status.working:
-            return Told(line=_line("busy", status))
+            return ControlReply(line=_line("busy", status))
         case "stop" | "stopNow":
-            return Told(line=_line("stopping", status), leaves=True)
+            return ControlReply(line=_line("stopping", status), leaves=True)
         case _:
-            return Told(line=_line("status", status))
+            return ControlReply(line=_line("status", status))
 
 
-def _line(word: str, status: Status) -> bytes:
+def _line(word: str, status: DaemonState) -> bytes:
     return json.dumps({"tiller": word, **asdict(status)}).encode() + b"\n"

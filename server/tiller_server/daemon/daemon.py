@@ -11,20 +11,26 @@ from typing import Final
 from agent_core.kernel import Clock, SystemClock
 from tiller_server import VERSION
 from tiller_server.daemon import paths
-from tiller_server.daemon.admission.handshake import SPOKEN, Hello, is_newer
-from tiller_server.daemon.admission.listener import Bound, Checks, Door, listen, make_token
+from tiller_server.daemon.admission.handshake import SPOKEN, Handshake, is_newer
+from tiller_server.daemon.admission.listener import (
+    AdmissionPolicy,
+    BoundSocket,
+    SocketListener,
+    listen,
+    make_token,
+)
 from tiller_server.daemon.admission.peer import Lineage
-from tiller_server.daemon.errors import Refused
-from tiller_server.daemon.idle_timer import Quiet, idle_limit_s
+from tiller_server.daemon.errors import ClientRefused
+from tiller_server.daemon.idle_timer import IdleTimer, idle_limit_s
 from tiller_server.daemon.lockfile import Ownership
 from tiller_server.daemon.private_dir import private_folder
 from tiller_server.lsp.app import App
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.typed_params import make_converter
 from tiller_server.lsp.runtime import Runtime
-from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 from tiller_server.lsp.transport.outbox import Sink
-from tiller_server.lsp.transport.stdio import Reader
+from tiller_server.lsp.transport.stdio import InputStream
 from tiller_server.process.config import ServerConfig
 
 HANDOVER_S: Final = 20.0
@@ -35,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class DaemonFiles:
     """Where the daemon keeps what it is found by."""
 
     lock: Path
@@ -43,7 +49,7 @@ class Files:
     token: Path
 
     @classmethod
-    def of(cls, config: ServerConfig) -> "Files":
+    def of(cls, config: ServerConfig) -> "DaemonFiles":
         """Make sure of the folder, and name what is in it. Blocking.
 
         Raises:
@@ -67,7 +73,7 @@ class Daemon:
         *,
         clock: Clock | None = None,
         version: str = VERSION,
-        checks: Callable[[Checks], Checks] = lambda usual: usual,
+        checks: Callable[[AdmissionPolicy], AdmissionPolicy] = lambda usual: usual,
         on_loaded: Callable[[], None] = lambda: None,
         on_leaving: Callable[[], None] = lambda: None,
     ) -> None:
@@ -88,7 +94,7 @@ class Daemon:
         self._on_leaving = on_leaving
         self._runtime = Runtime(config, on_loaded=on_loaded)
         self._converter = make_converter()
-        self._connections: set[Connection] = set()
+        self._connections: set[LspConnection] = set()
         self._leaving = asyncio.Event()
         self.started_ms = self._clock.now_ms()
 
@@ -107,7 +113,7 @@ class Daemon:
         Raises:
             CannotServe: There can be no daemon here.
         """
-        files = await asyncio.to_thread(Files.of, self._config)
+        files = await asyncio.to_thread(DaemonFiles.of, self._config)
         owned = await self._own(files)
         if owned is None:
             return False
@@ -117,7 +123,7 @@ class Daemon:
             await asyncio.to_thread(owned.release)
         return True
 
-    async def _own(self, files: Files) -> Ownership | None:
+    async def _own(self, files: DaemonFiles) -> Ownership | None:
         """Acquire the lock, waiting while a leaving daemon holds it; None when another daemon keeps it."""
         waited_s = 0.0
         while True:
@@ -129,19 +135,23 @@ class Daemon:
             await self._clock.sleep(POLL_S)
             waited_s += POLL_S
 
-    async def _serve(self, files: Files, owned: Ownership, opened: Callable[[], None]) -> None:
+    async def _serve(
+        self, files: DaemonFiles, owned: Ownership, opened: Callable[[], None]
+    ) -> None:
         token = await asyncio.to_thread(make_token, files.token)
         sock = await asyncio.to_thread(listen, files.socket)
-        bound = await asyncio.to_thread(Bound, files.socket)
-        usual = Checks(
+        bound = await asyncio.to_thread(BoundSocket, files.socket)
+        usual = AdmissionPolicy(
             token=token,
             objection=(await asyncio.to_thread(Lineage)).objection,
             uid=os.geteuid(),
         )
-        door = Door(sock, self._checks(usual), guest=self._welcome, clock=self._clock)
+        listener = SocketListener(
+            sock, self._checks(usual), handler=self._welcome, clock=self._clock
+        )
         async with self._runtime, asyncio.TaskGroup() as tasks:
             try:
-                door.open(tasks)
+                listener.open(tasks)
                 owned.describe({"pid": os.getpid(), "version": self._version})
                 _log.info(
                     "Tiller %s serves at %s, process %d.", self._version, files.socket, os.getpid()
@@ -157,7 +167,7 @@ class Daemon:
             finally:
                 # First of all: who comes now must not find this one.
                 await asyncio.to_thread(_remove, files, bound)
-                door.close()
+                listener.close()
                 for connection in self._connections:
                     connection.close()
         _log.info("The daemon has left.")
@@ -176,9 +186,9 @@ class Daemon:
             # Whoever comes is told what is wrong; nobody is served worse for want of a rehearsal.
             _log.exception("the agent could not be made ready")
 
-    async def _leave_when_idle(self, bound: Bound) -> None:
+    async def _leave_when_idle(self, bound: BoundSocket) -> None:
         now_s = self._clock.monotonic_s
-        quiet = Quiet(limit_s=idle_limit_s(self._config.env), since_s=now_s())
+        quiet = IdleTimer(limit_s=idle_limit_s(self._config.env), since_s=now_s())
         while (wait_s := quiet.look(now_s(), is_used=self._is_used())) is not None:
             await self._clock.sleep(wait_s)
             if not self._is_used() and not await asyncio.to_thread(bound.is_there):
@@ -197,54 +207,55 @@ class Daemon:
     def _is_used(self) -> bool:
         return bool(self._connections) or self.is_working()
 
-    async def _welcome(self, hello: Hello, reader: Reader, sink: Sink) -> None:
-        if hello.ask is not None:
-            await self._answer(hello, sink)
+    async def _welcome(self, handshake: Handshake, reader: InputStream, sink: Sink) -> None:
+        if handshake.ask is not None:
+            await self._answer(handshake, sink)
             return
-        self._check_version(hello)
-        await asyncio.to_thread(_check_folders, self._config, hello)
-        env = self._config.env if hello.env is None else hello.env
-        app = self._app(Origin(env=env, cwd=hello.cwd, pid=hello.pid))
+        self._check_version(handshake)
+        await asyncio.to_thread(_check_folders, self._config, handshake)
+        env = self._config.env if handshake.env is None else handshake.env
+        app = self._app(ClientEnvironment(env=env, cwd=handshake.cwd, pid=handshake.pid))
         self._connections.add(app.connection)
         if self._leaving.is_set():
             app.connection.close()
         try:
             code = await app.connection.serve(reader, sink)
-            _log.info("The client of process %d has left (%d).", hello.pid, code)
+            _log.info("The client of process %d has left (%d).", handshake.pid, code)
         finally:
             self._connections.discard(app.connection)
 
-    def _app(self, origin: Origin) -> App:
-        connection = Connection("tiller", self._version, converter=self._converter)
+    def _app(self, origin: ClientEnvironment) -> App:
+        connection = LspConnection("tiller", self._version, converter=self._converter)
         return App(self._runtime, origin=origin, connection=connection)
 
-    def _check_version(self, hello: Hello) -> None:
+    def _check_version(self, handshake: Handshake) -> None:
         """Check the version of a client. For a newer one the daemon leaves, unless it is in use.
 
         Raises:
             Refused: The client is not served, or not by this daemon.
         """
         if self._leaving.is_set():
-            raise Refused("leaving", "this daemon is leaving; start another one")
-        if hello.v < SPOKEN:
-            raise Refused(
-                "version", f"this daemon speaks {SPOKEN}, the client {hello.v}; update the client"
+            raise ClientRefused("leaving", "this daemon is leaving; start another one")
+        if handshake.v < SPOKEN:
+            raise ClientRefused(
+                "version",
+                f"this daemon speaks {SPOKEN}, the client {handshake.v}; update the client",
             )
-        if hello.v == SPOKEN and not is_newer(hello.version, than=self._version):
+        if handshake.v == SPOKEN and not is_newer(handshake.version, than=self._version):
             return
         if self._is_used():
             why = (
-                f"the daemon is Tiller {self._version}, older than this client ({hello.version}), and is in use by other"
+                f"the daemon is Tiller {self._version}, older than this client ({handshake.version}), and is in use by other"
                 " editors or runs; it is replaced when they are done, or by `tiller daemon stop`"
             )
-            raise Refused("busyOlder", why)
+            raise ClientRefused("busyOlder", why)
         self.leave()
-        raise Refused(
+        raise ClientRefused(
             "leaving",
-            f"the daemon was Tiller {self._version} and has made room for {hello.version}",
+            f"the daemon was Tiller {self._version} and has made room for {handshake.version}",
         )
 
-    async def _answer(self, hello: Hello, sink: Sink) -> None:
+    async def _answer(self, handshake: Handshake, sink: Sink) -> None:
         # Most clients ask nothing, and the first one waits for what is loaded with this file.
         from tiller_server.daemon.control_replies import answer, status_of  # noqa: PLC0415 - see above
 
@@ -254,30 +265,30 @@ class Daemon:
             since_ms=self.started_ms,
             connections=len(self._connections),
         )
-        told = answer(hello.ask, status)
-        sink.write(told.line)
+        reply = answer(handshake.ask, status)
+        sink.write(reply.line)
         await sink.drain()
-        if told.leaves:
+        if reply.leaves:
             self.leave()
 
 
-def _check_folders(config: ServerConfig, hello: Hello) -> None:
+def _check_folders(config: ServerConfig, handshake: Handshake) -> None:
     """Keep sessions where the client's environment says they lie, or nowhere.
 
     Raises:
         Refused: This daemon keeps them elsewhere.
     """
-    if hello.env is None or hello.env == config.env:
+    if handshake.env is None or handshake.env == config.env:
         return
     from agent_core.resources.paths import app_paths  # noqa: PLC0415 - the first client, which started us, has our own
 
-    ours, theirs = app_paths(config.env), app_paths(hello.env)
+    ours, theirs = app_paths(config.env), app_paths(handshake.env)
     if (ours.config, ours.data) != (theirs.config, theirs.data):
         why = f"this daemon keeps sessions in {ours.data} and settings in {ours.config}, and this client elsewhere"
-        raise Refused("otherFolders", why)
+        raise ClientRefused("otherFolders", why)
 
 
-def _remove(files: Files, bound: Bound) -> None:
+def _remove(files: DaemonFiles, bound: BoundSocket) -> None:
     # When the folder was taken away, another daemon may be there by now.
     if bound.is_there():
         for path in (files.socket, files.token):

@@ -14,7 +14,7 @@ class CannotServe(Exception):
     """There can be no daemon here; the text says why and what to do."""
 
 
-class Refused(Exception):
+class ClientRefused(Exception):
     """A client is not served; the text says why."""
 
     def __init__(self, code: Code, why: str) -> None:
@@ -23,5 +23,5 @@ class Refused(Exception):
         """Reason as a code, by which a program decides what to do next."""
 
 
-class NoHello(Exception):
+class HandshakeMissing(Exception):
     """The peer sends no hello line; the message continues "a connection was closed: it"."""

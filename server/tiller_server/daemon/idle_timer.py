@@ -9,7 +9,7 @@ MOST_BETWEEN_LOOKS_S: Final = 30.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Quiet:
+class IdleTimer:
     """How long nothing has gone on."""
 
     limit_s: float

@@ -45,9 +45,9 @@ class Ownership:
 
     def describe(self, about: Mapping[str, object]) -> None:
         """Write down who has the lock, for people and for `tiller daemon status`."""
-        words = json.dumps(about).encode() + b"\n"
+        content = json.dumps(about).encode() + b"\n"
         os.ftruncate(self._fd, 0)
-        _ = os.pwrite(self._fd, words, 0)
+        _ = os.pwrite(self._fd, content, 0)
 
     def release(self) -> None:
         """Release the lock. The file stays: another process may have opened it already, to wait for the lock."""
@@ -65,7 +65,7 @@ def owner(path: Path) -> Mapping[str, object] | None:
         free.release()
         return None
     try:
-        told: object = json.loads(path.read_bytes() or b"{}")
+        decoded: object = json.loads(path.read_bytes() or b"{}")
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, object]", told) if isinstance(told, dict) else {}
+    return cast("dict[str, object]", decoded) if isinstance(decoded, dict) else {}

@@ -21,8 +21,8 @@ from tiller_server.daemon.log_file import log_to
 from tiller_server.daemon.private_dir import private_folder
 from tiller_server.process.config import ServerConfig, from_environment
 from tiller_server.process.crash_log import log_crashes
-from tiller_server.process.gc_tuning import ShortLooks
-from tiller_server.process.memory_privacy import hide
+from tiller_server.process.gc_tuning import IncrementalGc
+from tiller_server.process.memory_privacy import forbid_ptrace
 from tiller_server.process.redacted_log import hide_early
 
 SERVED: Final = 0
@@ -73,8 +73,8 @@ async def _run(config: ServerConfig) -> int:
     # Loads what waiting needs before clients can come: at the first pause it may find no descriptor left to be read.
     await lowlevel.checkpoint()
     loop = asyncio.get_running_loop()
-    hiding = loop.run_in_executor(None, hide, config.env)
-    looks = ShortLooks()
+    hiding = loop.run_in_executor(None, forbid_ptrace, config.env)
+    looks = IncrementalGc()
     daemon = Daemon(config, on_loaded=looks.begin, on_leaving=_leave_in_time)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.leave)

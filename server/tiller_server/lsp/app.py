@@ -15,7 +15,7 @@ from tiller_server import VERSION
 from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.documents.workspace_folders import Folders
 from tiller_server.lsp.jsonrpc.document_params import changed_params, opened_params
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.methods import (
     ACTION_KINDS,
@@ -23,23 +23,23 @@ from tiller_server.lsp.methods import (
     COMMANDS,
     DIFF_SCHEME,
     METHODS,
-    TOLD,
+    NOTIFICATIONS,
     server_capability,
 )
 from tiller_server.lsp.runtime import Runtime
-from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 
-ROOM: Final = "tiller_server.lsp.plain.client"
+PLAIN_CLIENT: Final = "tiller_server.lsp.plain.client"
 
 _log = logging.getLogger(__name__)
 
 
 def chat_name(params: Mapping[str, Any]) -> str:
     """Return how the URI of the chat file ends."""
-    known: Mapping[str, Any] = params
+    options: Mapping[str, Any] = params
     for name in ("initializationOptions", "agent", "plain"):
-        known = as_object(known.get(name)) or {}
-    chosen = known.get("chatFile")
+        options = as_object(options.get(name)) or {}
+    chosen = options.get("chatFile")
     return quote(PurePath(chosen if isinstance(chosen, str) and chosen else CHAT_FILE).name)
 
 
@@ -50,27 +50,27 @@ class App:
         self,
         runtime: Runtime,
         *,
-        origin: Origin | None = None,
-        connection: Connection | None = None,
+        origin: ClientEnvironment | None = None,
+        connection: LspConnection | None = None,
     ) -> None:
         self.origin = origin or runtime.origin
-        self.connection = connection or Connection("tiller", VERSION)
+        self.connection = connection or LspConnection("tiller", VERSION)
         self.mirror = Mirror()
         self.folders = Folders()
         self._runtime = runtime
-        self._front: Any = None
+        self._client: Any = None
         self._plain: Any = None
         self._register()
 
-    async def front(self) -> Any:
+    async def client(self) -> Any:
         """Return the loaded half of this connection."""
         host = await self._runtime.host()
-        if self._front is None:
-            self._front = host.connect(
+        if self._client is None:
+            self._client = host.connect(
                 self.connection, self.mirror, self.folders, origin=self.origin
             )
-            self.connection.on_close(self._front.detach)
-        return self._front
+            self.connection.on_close(self._client.detach)
+        return self._client
 
     def _register(self) -> None:
         connection = self.connection
@@ -102,8 +102,8 @@ class App:
         connection.add_agent_notification(
             types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._did_change_configuration
         )
-        for method in TOLD:
-            connection.add_agent_notification(method, partial(self._tell, method))
+        for method in NOTIFICATIONS:
+            connection.add_agent_notification(method, partial(self._notify, method))
 
         connection.add_agent_notification(
             types.NOTEBOOK_DOCUMENT_DID_OPEN, partial(self._notebook, mirror.notebooks.add)
@@ -128,12 +128,12 @@ class App:
     def _amend(self, result: types.InitializeResult) -> None:
         """Report what the agent can do, and start loading it: this answer goes out first."""
         given: object = result.capabilities.experimental
-        known = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+        experimental = cast("dict[str, object]", given) if isinstance(given, dict) else {}
         agent = server_capability()
         if self.origin.pid is not None:
             # Served by a process that outlives the client: what it starts goes on without it.
             agent["durable"] = {}
-        result.capabilities.experimental = {**known, "agent": agent}
+        result.capabilities.experimental = {**experimental, "agent": agent}
         result.capabilities.notebook_document_sync = types.NotebookDocumentSyncOptions(
             notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")]
         )
@@ -151,8 +151,8 @@ class App:
         self._runtime.warm_up()
 
     async def _did_open(self, params: dict[str, Any]) -> None:
-        told, version = opened_params(params)
-        read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_OPEN, told)
+        repaired, version = opened_params(params)
+        read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_OPEN, repaired)
         self.mirror.did_open(read, version=version)
         await self._chat("opened", self.mirror.get(read.text_document.uri))
 
@@ -169,15 +169,15 @@ class App:
             capabilities.workspace = offered
 
     async def _did_change(self, params: dict[str, Any]) -> None:
-        told, version = changed_params(params)
-        read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, told)
+        repaired, version = changed_params(params)
+        read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, repaired)
         self.mirror.did_change(read, version=version)
 
     async def _chat(self, what: str, document: Document | None) -> None:
         """Report the chat file that something was done to it; of other documents nothing is loaded."""
         if document is None or not document.uri.endswith(chat_name(self.connection.client_params)):
             return
-        chat = (await self.front()).chat
+        chat = (await self.client()).chat
         if chat.is_chat(document.uri):
             await (chat.opened if what == "opened" else chat.saved)(document)
 
@@ -188,35 +188,35 @@ class App:
             take(uri)
 
     async def _did_change_folders(self, params: dict[str, Any]) -> None:
-        if self.folders.changed(params) and self._front is not None:
-            await self._front.host.follow_roots(self._front)
+        if self.folders.changed(params) and self._client is not None:
+            await self._client.host.follow_roots(self._client)
 
     async def _did_change_configuration(self, params: dict[str, Any]) -> None:
-        front = await self.front()
-        await front.host.configure(front, params)
+        client = await self.client()
+        await client.host.configure(client, params)
 
-    async def _tell(self, method: str, params: dict[str, Any]) -> None:
-        front = await self.front()
-        _ = await self._runtime.told(method).run(front, params)
+    async def _notify(self, method: str, params: dict[str, Any]) -> None:
+        client = await self.client()
+        _ = await self._runtime.notification(method).run(client, params)
 
     async def _call(self, method: str, params: dict[str, Any]) -> object:
-        front = await self.front()
-        return await self._runtime.feature(method).run(front, params)
+        client = await self.client()
+        return await self._runtime.feature(method).run(client, params)
 
-    async def _room(self) -> Any:
-        front = await self.front()
+    async def _plain_client(self) -> Any:
+        client = await self.client()
         if self._plain is None:
-            self._plain = importlib.import_module(ROOM).Room(front)
+            self._plain = importlib.import_module(PLAIN_CLIENT).PlainClient(client)
         return self._plain
 
     async def _code_actions(self, params: dict[str, Any]) -> object:
-        return await (await self._room()).code_actions(params)
+        return await (await self._plain_client()).code_actions(params)
 
     async def _code_lenses(self, params: dict[str, Any]) -> object:
-        return await (await self._room()).code_lenses(params)
+        return await (await self._plain_client()).code_lenses(params)
 
     async def _content(self, params: dict[str, Any]) -> object:
-        return await (await self._room()).content(params)
+        return await (await self._plain_client()).content(params)
 
     async def _execute(self, params: dict[str, Any]) -> object:
-        return await (await self._room()).execute(params)
+        return await (await self._plain_client()).execute(params)

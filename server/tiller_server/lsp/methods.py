@@ -56,12 +56,12 @@ TRUST: Final = "agent/trust"
 """First of the notifications that clients send; they have no answer."""
 ACK: Final = "agent/ack"
 EDITOR_CONTEXT: Final = "agent/editorContext"
-TOLD: Final[Mapping[str, str]] = {
+NOTIFICATIONS: Final[Mapping[str, str]] = {
     TRUST: "trust",
     ACK: "ack",
     EDITOR_CONTEXT: "editor_context",
 }
-SENT: Final[tuple[str, ...]] = (
+CLIENT_REQUESTS: Final[tuple[str, ...]] = (
     "agent/permission",
     "agent/question",
     "agent/edit/apply",
@@ -172,7 +172,7 @@ def server_capability() -> dict[str, object]:
         "v": LEVEL,
         "protocol": PROTOCOL,
         "server": {"name": "tiller", "version": VERSION},
-        "methods": [*METHODS, *TOLD],
+        "methods": [*METHODS, *NOTIFICATIONS],
         "events": list(EVENTS),
         "limits": {
             "maxFrameBytes": MAX_FRAME_BYTES,

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import Any, Final, Self
 
 from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, RpcError
-from tiller_server.lsp.methods import METHODS, TOLD
-from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.methods import METHODS, NOTIFICATIONS
+from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 from tiller_server.lsp.transport.stdio import EXHAUSTED
 from tiller_server.process.config import ServerConfig
 
@@ -54,10 +54,10 @@ class Runtime:
         self._loading: asyncio.Task[Any] | None = None
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> ClientEnvironment:
         """Where a client comes from that this process serves directly."""
         env, home = self._config.env, self._config.home
-        return Origin(env=env, cwd=Path(env.get("PWD") or home))
+        return ClientEnvironment(env=env, cwd=Path(env.get("PWD") or home))
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -104,9 +104,9 @@ class Runtime:
         """Return the module that answers a method."""
         return importlib.import_module(f"{FEATURES}.{METHODS[method]}")
 
-    def told(self, method: str) -> ModuleType:
+    def notification(self, method: str) -> ModuleType:
         """Return the module that takes a notification."""
-        return importlib.import_module(f"{FEATURES}.{TOLD[method]}")
+        return importlib.import_module(f"{FEATURES}.{NOTIFICATIONS[method]}")
 
     async def close(self) -> None:
         """Settle all sessions."""
@@ -126,7 +126,7 @@ class Runtime:
             if isinstance(error, OSError) and error.errno in EXHAUSTED:
                 self._loading = None  # The next request tries again.
             return error
-        host = module.Host(self._config, **self._hosting)
+        host = module.SessionHost(self._config, **self._hosting)
         self._tasks.create_task(host.run(), name="sessions")
         await host.ready()
         self._on_loaded()

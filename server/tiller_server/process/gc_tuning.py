@@ -13,7 +13,7 @@ MOST_PUT_OFF: Final = 12
 """So often tidying waits for runs to end; then it is done beside them."""
 
 
-class ShortLooks:
+class IncrementalGc:
     """Limits full collections to new objects: those that survive one are frozen, in the whole process, after `begin`.
 
     A frozen object that becomes garbage later stays, if it is part of a cycle, until `tidy` collects everything.
@@ -24,7 +24,7 @@ class ShortLooks:
         self._spared = False
 
     @contextmanager
-    def held(self) -> Generator["ShortLooks"]:
+    def held(self) -> Generator["IncrementalGc"]:
         """End it with the block."""
         try:
             yield self

@@ -14,7 +14,7 @@ ATTACHABLE: Final = (
 )
 
 
-def hide(env: Mapping[str, str]) -> None:
+def forbid_ptrace(env: Mapping[str, str]) -> None:
     """Prevent other processes of the user from reading our memory or environment and from attaching. Linux only.
 
     Args:

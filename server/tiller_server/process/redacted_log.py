@@ -7,7 +7,7 @@ from typing import Protocol
 from typing_extensions import override
 
 
-class Cleaner(Protocol):
+class LogRedactor(Protocol):
     """Remover of secrets from texts; never raises. The redactor itself is too expensive to import with this module."""
 
     def text(self, text: str, /) -> str:
@@ -18,7 +18,7 @@ class Cleaner(Protocol):
 class RedactedLog(logging.Formatter):
     """Writes records as another formatter does, tracebacks included, without secrets and with nothing hidden."""
 
-    def __init__(self, inner: logging.Formatter, redactor: Cleaner) -> None:
+    def __init__(self, inner: logging.Formatter, redactor: LogRedactor) -> None:
         super().__init__()
         self.inner = inner
         self._redactor = redactor
@@ -60,7 +60,7 @@ class EarlyLog(logging.Formatter):
         except Exception:  # noqa: BLE001 - logging would write the record as it is to standard error
             return f"(a log line that cannot be looked through for secrets, of {record.name})"
 
-    def _loaded(self) -> Cleaner:
+    def _loaded(self) -> LogRedactor:
         from agent_core.kernel.redaction.redactor import Redactor  # noqa: PLC0415 - see above
 
         redactor = Redactor()
@@ -74,12 +74,12 @@ def hide_early(environment: Callable[[], Mapping[str, str]]) -> None:
         handler.setFormatter(EarlyLog(_inner(handler), environment))
 
 
-def hide_in_log(redactor: Cleaner) -> None:
+def hide_in_log(redactor: LogRedactor) -> None:
     """Install a redactor on every log handler, in place of an earlier one."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(RedactedLog(_inner(handler), redactor))
 
 
 def _inner(handler: logging.Handler) -> logging.Formatter:
-    known = handler.formatter or logging.Formatter()
-    return known.inner if isinstance(known, RedactedLog | EarlyLog) else known
+    formatter = handler.formatter or logging.Formatter()
+    return formatter.inner if isinstance(formatter, RedactedLog | EarlyLog) else formatter

@@ -22,10 +22,10 @@ from tiller_server import VERSION
 from tiller_server.review.findings.baseline import not_accepted, read_baseline
 from tiller_server.review.findings.deduplication import left, limited, merged
 from tiller_server.review.findings.incremental import (
-    Since,
+    ChangesSince,
     find_since,
     hunks_to_read,
-    still_standing,
+    persisting_findings,
 )
 from tiller_server.review.findings.redaction import redacted
 from tiller_server.review.findings.result import (
@@ -36,19 +36,24 @@ from tiller_server.review.findings.result import (
     ReviewHeader,
 )
 from tiller_server.review.findings.sanitizer import markdown_of
-from tiller_server.review.findings.verification import NotSo
-from tiller_server.review.git.change_set import Change, prepare_change
+from tiller_server.review.findings.verification import FindingRejected
+from tiller_server.review.git.change_set import ReviewChangeSet, prepare_change
 from tiller_server.review.git.client import open_git
-from tiller_server.review.git.diff import Hunk
+from tiller_server.review.git.diff import GitDiffHunk
 from tiller_server.review.git.head_files import HeadFiles, head_folder
 from tiller_server.review.git.revisions import Revisions, find_revisions
-from tiller_server.review.model.budget import Spending
-from tiller_server.review.model.chunks import Part, divide, reviewed
-from tiller_server.review.model.passes import Look, Looking
-from tiller_server.review.model.prompt_injection import steering_words
+from tiller_server.review.model.budget import ReviewBudgetTracker
+from tiller_server.review.model.chunks import ReviewChunk, divide, reviewed
+from tiller_server.review.model.passes import ModelReviewer, ModelReviewResult
+from tiller_server.review.model.prompt_injection import injection_findings
 from tiller_server.review.model.prompts import prompt_hash
 from tiller_server.review.model.report_tool import TOOL, Reports
-from tiller_server.review.options import Nobody, ReviewOrder, Stop, Watcher
+from tiller_server.review.options import (
+    NullReviewWatcher,
+    ReviewCancellation,
+    ReviewOrder,
+    ReviewWatcher,
+)
 from tiller_server.review.rules import BASELINE, ProjectRules, read_rules
 from tiller_server.review.scratch import private_folder
 
@@ -62,28 +67,28 @@ NOBODY: Final = "none"
 """The model of a review that asked none."""
 
 
-class Given(Value, frozen=True, kw_only=True):
+class ReviewInputs(Value, frozen=True, kw_only=True):
     """Inputs of a review, complete before the model is asked."""
 
     order: ReviewOrder
     started_ms: int
     revisions: Revisions
     rules: ProjectRules
-    change: Change
-    since: Since | None
-    hunks: Mapping[str, tuple[Hunk, ...]] | None
+    change: ReviewChangeSet
+    since: ChangesSince | None
+    hunks: Mapping[str, tuple[GitDiffHunk, ...]] | None
     """By path, what of each file is new since the earlier review; None: there was none."""
     reports: Reports
 
 
-class Work(Struct, kw_only=True):
+class ReviewRun(Struct, kw_only=True):
     """A review while it is made."""
 
-    given: Given
-    parts: tuple[Part, ...]
-    spending: Spending
-    look: Look = msgspec.field(default_factory=Look)
-    stop: Stop = msgspec.field(default_factory=Stop)
+    given: ReviewInputs
+    parts: tuple[ReviewChunk, ...]
+    spending: ReviewBudgetTracker
+    look: ModelReviewResult = msgspec.field(default_factory=ModelReviewResult)
+    stop: ReviewCancellation = msgspec.field(default_factory=ReviewCancellation)
     model: str = NOBODY
     location: str | None = None
 
@@ -92,8 +97,8 @@ async def review(
     order: ReviewOrder,
     request: SessionRequest,
     *,
-    watcher: Watcher | None = None,
-    stop: Stop | None = None,
+    watcher: ReviewWatcher | None = None,
+    stop: ReviewCancellation | None = None,
 ) -> Review:
     """Review a change. An early end of the model's work results in a partial review, not in an error.
 
@@ -109,7 +114,7 @@ async def review(
         GitFailed: A command of Git failed.
     """
     async with private_folder() as scratch:
-        watching = watcher or Nobody()
+        watching = watcher or NullReviewWatcher()
         work = await _prepare(order, request, scratch)
         work.stop = stop or work.stop
         accepted = _accepted(order, work.given.rules)
@@ -122,7 +127,7 @@ async def review(
         return made
 
 
-async def _prepare(order: ReviewOrder, request: SessionRequest, scratch: Path) -> Work:
+async def _prepare(order: ReviewOrder, request: SessionRequest, scratch: Path) -> ReviewRun:
     started_ms = request.clock.now_ms()
     request.redactor.hold_environment(request.env)
     git = await open_git(
@@ -133,7 +138,7 @@ async def _prepare(order: ReviewOrder, request: SessionRequest, scratch: Path) -
     rules = await read_rules(revisions.git, revisions.base.sha)
     since = None if order.earlier is None else await find_since(revisions, order.earlier)
     hunks = None if since is None else await anyio.to_thread.run_sync(hunks_to_read, change, since)
-    given = Given(
+    given = ReviewInputs(
         order=order,
         started_ms=started_ms,
         revisions=revisions,
@@ -143,14 +148,14 @@ async def _prepare(order: ReviewOrder, request: SessionRequest, scratch: Path) -
         hunks=hunks,
         reports=Reports(files=HeadFiles(revisions, change), cleaner=request.redactor),
     )
-    return Work(
+    return ReviewRun(
         given=given,
         parts=await _parts(change, hunks, order.part_chars),
-        spending=Spending(budgets=order.budgets, started_s=request.clock.monotonic_s()),
+        spending=ReviewBudgetTracker(budgets=order.budgets, started_s=request.clock.monotonic_s()),
     )
 
 
-async def _ask(work: Work, request: SessionRequest, watcher: Watcher) -> None:
+async def _ask(work: ReviewRun, request: SessionRequest, watcher: ReviewWatcher) -> None:
     """Have the model look at the parts, then let what steers reviewers be seen without it."""
     async with open_session(request) as session:
         watcher.opened(session)
@@ -158,7 +163,7 @@ async def _ask(work: Work, request: SessionRequest, watcher: Watcher) -> None:
         room = session.info.context_usage().size * CHARS_OF_A_TOKEN // WINDOW_SHARE
         if 0 < room < work.given.order.part_chars:
             work.parts = await _parts(work.given.change, work.given.hunks, room)
-        looking = Looking(
+        reviewer = ModelReviewer(
             session=session,
             clock=request.clock,
             spending=work.spending,
@@ -170,23 +175,23 @@ async def _ask(work: Work, request: SessionRequest, watcher: Watcher) -> None:
         )
         with suppress(TillerError):  # a title is only a help
             await session.tree.rename(f"Review of {work.given.revisions.head.ref}")
-        work.look = await looking.over(work.parts)
+        work.look = await reviewer.review_parts(work.parts)
         if len(work.parts) > 1 and work.look.stopped is None:
-            await looking.sum_up(work.look, work.given.reports.found)
+            await reviewer.summarise(work.look, work.given.reports.found)
         snapshot = session.info.snapshot()
         work.model = snapshot.config.model or NOBODY
         work.location = session.info.location
 
 
 async def _parts(
-    change: Change, hunks: Mapping[str, tuple[Hunk, ...]] | None, part_chars: int
-) -> tuple[Part, ...]:
+    change: ReviewChangeSet, hunks: Mapping[str, tuple[GitDiffHunk, ...]] | None, part_chars: int
+) -> tuple[ReviewChunk, ...]:
     return await anyio.to_thread.run_sync(
         lambda: divide(change.files, hunks=hunks, part_chars=part_chars)
     )
 
 
-def _session_request(work: Work, request: SessionRequest, folder: Path) -> SessionRequest:
+def _session_request(work: ReviewRun, request: SessionRequest, folder: Path) -> SessionRequest:
     above = dict(request.settings.get("request", {}))
     above["permission"] = {"mode": "plan", "fallback": "rules"}
     above.pop("budgets", None)
@@ -219,12 +224,12 @@ def _accepted(order: ReviewOrder, rules: ProjectRules) -> frozenset[str]:
     return read_baseline(rules.baseline, name=f"{BASELINE} of the base")
 
 
-async def _conclude(work: Work, *, accepted: frozenset[str], ended_ms: int) -> Review:
+async def _conclude(work: ReviewRun, *, accepted: frozenset[str], ended_ms: int) -> Review:
     earlier = work.given.order.earlier
     carried = (
         ()
         if earlier is None
-        else await still_standing(
+        else await persisting_findings(
             earlier.findings, since=work.given.since, files=work.given.reports.files
         )
     )
@@ -259,7 +264,7 @@ async def _conclude(work: Work, *, accepted: frozenset[str], ended_ms: int) -> R
     )
 
 
-def _files(work: Work) -> tuple[ReviewedFile, ...]:
+def _files(work: ReviewRun) -> tuple[ReviewedFile, ...]:
     """Name what was looked at, also by the earlier review, as long as it is part of the change."""
     read = list(work.look.read)
     if work.given.since is not None:
@@ -272,16 +277,16 @@ def _files(work: Work) -> tuple[ReviewedFile, ...]:
     return tuple(read)
 
 
-async def _see_steering(work: Work) -> None:
+async def _see_steering(work: ReviewRun) -> None:
     paths = {piece.file.path for part in work.parts for piece in part.pieces}
     sides = [await work.given.reports.files.side(path) for path in sorted(paths)]
     there = [side for side in sides if side is not None]
-    for raw in await anyio.to_thread.run_sync(steering_words, there):
-        with suppress(NotSo):
+    for raw in await anyio.to_thread.run_sync(injection_findings, there):
+        with suppress(FindingRejected):
             _ = await work.given.reports.take(raw)
 
 
-def _header(work: Work, ended_ms: int) -> ReviewHeader:
+def _header(work: ReviewRun, ended_ms: int) -> ReviewHeader:
     return ReviewHeader(
         version=VERSION,
         model=work.model,
@@ -299,7 +304,7 @@ def _header(work: Work, ended_ms: int) -> ReviewHeader:
     )
 
 
-def _partial(work: Work) -> str | None:
+def _partial(work: ReviewRun) -> str | None:
     if work.look.stopped is None:
         return None
     read = {one.path for one in work.look.read}
@@ -308,7 +313,7 @@ def _partial(work: Work) -> str | None:
     return f"{len(read)} of {len(wanted)} files were looked at: {why}."
 
 
-def _own_summary(work: Work, shown: Sequence[Finding]) -> str:
+def _own_summary(work: ReviewRun, shown: Sequence[Finding]) -> str:
     if not work.parts:
         return NOTHING if work.given.since is None else "Nothing has changed since the last review."
     count = len(work.look.read)

@@ -6,11 +6,11 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from agent_core.events import Budgets, Stamped
+from agent_core.events import Budgets, EventEnvelope
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from tiller_server.review.findings.result import Review
-from tiller_server.review.git.file_filter import Scope
+from tiller_server.review.git.file_filter import ReviewFileFilter
 from tiller_server.review.model.chunks import PART_CHARS
 
 MOST_FINDINGS = 20
@@ -23,7 +23,7 @@ class ReviewOrder(Value, frozen=True, kw_only=True):
     """A branch, tag or commit; None: the base by the variables of CI or by the repository."""
     head: str = "HEAD"
     """The same, or `WORKING_TREE`."""
-    scope: Scope = msgspec.field(default_factory=Scope)
+    scope: ReviewFileFilter = msgspec.field(default_factory=ReviewFileFilter)
     wishes: str = ""
     """Words for the model, of whoever asks."""
     most_findings: int = MOST_FINDINGS
@@ -39,13 +39,13 @@ class ReviewOrder(Value, frozen=True, kw_only=True):
     part_chars: int = PART_CHARS
 
 
-class Stop(Struct):
+class ReviewCancellation(Struct):
     """Request to end a review with its results so far. The caller also aborts the current run; no other is started."""
 
     asked: bool = False
 
 
-class Watcher(Protocol):
+class ReviewWatcher(Protocol):
     """Follows a review while it is made."""
 
     def opened(self, session: AgentSession) -> None:
@@ -56,7 +56,7 @@ class Watcher(Protocol):
         """Learn that a part is looked at, from 1; after the last one comes the summary."""
         ...
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Learn what goes on."""
         ...
 
@@ -65,7 +65,7 @@ class Watcher(Protocol):
         ...
 
 
-class Nobody:
+class NullReviewWatcher:
     """Watcher that ignores everything."""
 
     def opened(self, session: AgentSession) -> None:
@@ -76,7 +76,7 @@ class Nobody:
         """Ignore it."""
         _ = number, count
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Ignore it."""
         _ = stamped
 

@@ -36,7 +36,7 @@ class FixOrder(Value, frozen=True, kw_only=True):
     """Of the agent."""
 
 
-class Fixed(Value, frozen=True, kw_only=True):
+class RepairResult(Value, frozen=True, kw_only=True):
     """Result of a repair."""
 
     tree: str
@@ -50,7 +50,7 @@ class Fixed(Value, frozen=True, kw_only=True):
     """Whether the tests passed with it."""
 
 
-class Bench(Struct, kw_only=True):
+class RepairWorkspace(Struct, kw_only=True):
     """The copy in which is worked."""
 
     git: Git
@@ -72,7 +72,7 @@ class Bench(Struct, kw_only=True):
         return await written_tree(self.git)
 
 
-async def repair(review: Review, order: FixOrder, request: SessionRequest) -> Fixed:
+async def repair(review: Review, order: FixOrder, request: SessionRequest) -> RepairResult:
     """Repair what can be repaired; the repository's files, index and branches stay as they are.
 
     Args:
@@ -96,8 +96,8 @@ async def repair(review: Review, order: FixOrder, request: SessionRequest) -> Fi
             raise RevisionUnknown(message)
         folder, index = scratch / "head", scratch / "index"
         await write_tree(git, head, folder=folder, index=index)
-        known = git.at(folder).knowing(GIT_INDEX_FILE=str(index))
-        bench = Bench(git=known, folder=folder, head=head)
+        scratch_git = git.at(folder).knowing(GIT_INDEX_FILE=str(index))
+        bench = RepairWorkspace(git=scratch_git, folder=folder, head=head)
         inside = replace(
             request,
             session="new",
@@ -112,7 +112,9 @@ async def repair(review: Review, order: FixOrder, request: SessionRequest) -> Fi
             return await _repaired(review, order, bench, session)
 
 
-async def _repaired(review: Review, order: FixOrder, bench: Bench, session: AgentSession) -> Fixed:
+async def _repaired(
+    review: Review, order: FixOrder, bench: RepairWorkspace, session: AgentSession
+) -> RepairResult:
     fine_before = order.test is None or await _passes(order.test, session)
     await bench.reset()
     wanted, left = _disjoint([one for one in review.findings if one.suggestion is not None])
@@ -137,7 +139,7 @@ async def _repaired(review: Review, order: FixOrder, bench: Bench, session: Agen
 
 
 async def _one_by_one(
-    wanted: Sequence[Finding], test: str, bench: Bench, session: AgentSession
+    wanted: Sequence[Finding], test: str, bench: RepairWorkspace, session: AgentSession
 ) -> tuple[list[Finding], list[tuple[Finding, str]]]:
     """Keep what passes beside what was kept before."""
     kept: list[Finding] = []
@@ -153,7 +155,7 @@ async def _one_by_one(
 
 
 async def _by_agent(
-    review: Review, order: FixOrder, bench: Bench, session: AgentSession, *, begun: str
+    review: Review, order: FixOrder, bench: RepairWorkspace, session: AgentSession, *, begun: str
 ) -> str | None:
     """Run the agent on top of the suggestions; return the tree, None when nothing changed or the tests fail."""
     _ = session.info.configure(budgets=order.budgets)
@@ -172,22 +174,22 @@ async def _passes(test: str, session: AgentSession) -> bool:
     return ended.exit_code == 0 and not ended.cancelled
 
 
-async def _head_tree(bench: Bench) -> str:
+async def _head_tree(bench: RepairWorkspace) -> str:
     return await bench.git.text("rev-parse", f"{bench.head}^{{tree}}")
 
 
 async def _fixed(
-    bench: Bench,
+    bench: RepairWorkspace,
     tree: str,
     kept: Sequence[Finding],
     left: Sequence[tuple[Finding, str]],
     *,
     judged: bool,
-) -> Fixed:
+) -> RepairResult:
     patch = await bench.git.output(
         "diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", bench.head, tree
     )
-    return Fixed(tree=tree, patch=patch, kept=tuple(kept), left=tuple(left), judged=judged)
+    return RepairResult(tree=tree, patch=patch, kept=tuple(kept), left=tuple(left), judged=judged)
 
 
 def _disjoint(

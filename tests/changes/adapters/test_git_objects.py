@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import DiskLookout
-from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
 from agent_core.changes.commit_check import committed
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.poisoned import POISONS, poisoned
@@ -20,12 +20,12 @@ pytestmark = [pytest.mark.timeout(60)]
 
 async def held_before(root: Path, env: Mapping[str, str]) -> bytes | None:
     """Change a committed file as a command would, and give what the look says it held before."""
-    contents = MemoryContents()
-    lookout = DiskLookout((root,), contents, DiskProcesses(), env=env)
+    contents = MemoryBlobStore()
+    lookout = DiskChangeDetector((root,), contents, DiskProcesses(), env=env)
     try:
-        await lookout.before()
+        await lookout.snapshot()
         (root / "b.py").write_text("B = 5\n", "utf-8")
-        effects = await lookout.after()
+        effects = await lookout.diff()
     finally:
         lookout.close()
     version = {one.path.name: one.before for one in effects.files}["b.py"]

@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import MOST_EFFECTS, MOST_LOST, DiskLookout
-from agent_core.changes.adapters.detector.tree_scanner import MOST_IGNORED, TreeLook
-from agent_core.changes.adapters.memory_store import MemoryContents
-from agent_core.changes.ports.change_detector import Effects
+from agent_core.changes.adapters.detector.disk_detector import (
+    MOST_EFFECTS,
+    MOST_LOST,
+    DiskChangeDetector,
+)
+from agent_core.changes.adapters.detector.tree_scanner import MOST_IGNORED, TreeScanner
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
+from agent_core.changes.ports.change_detector import DetectedChanges
 from agent_core.changes.versions import MOST_BYTES
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 
@@ -30,13 +34,13 @@ GIT = {
 @dataclass(kw_only=True)
 class Post:
     root: Path
-    lookout: DiskLookout
-    contents: MemoryContents
+    lookout: DiskChangeDetector
+    contents: MemoryBlobStore
 
     async def sees(self, command: str) -> dict[str, tuple[str | None, str | None]]:
         """Run a command between two looks; gives the texts before and after by name, `?` for what is not known."""
         effects = await self.watch(command)
-        assert effects.unseen is None
+        assert effects.incomplete is None
         return {
             one.path.relative_to(self.root).as_posix(): (
                 await self._held(one.before),
@@ -45,10 +49,10 @@ class Post:
             for one in effects.files
         }
 
-    async def watch(self, command: str) -> Effects:
-        await self.lookout.before()
+    async def watch(self, command: str) -> DetectedChanges:
+        await self.lookout.snapshot()
         await to_thread.run_sync(self.sh, command)
-        return await self.lookout.after()
+        return await self.lookout.diff()
 
     def sh(self, command: str) -> None:
         subprocess.run(["/bin/sh", "-ec", command], cwd=self.root, env=GIT, check=True)
@@ -63,11 +67,11 @@ class Post:
 @pytest.fixture(params=["watched", "walked"])
 async def post(tmp_path: Path, request, monkeypatch) -> AsyncGenerator[Post]:
     if request.param == "walked":
-        monkeypatch.setattr(TreeLook, "_add_watch", lambda self, name: self.rest())
+        monkeypatch.setattr(TreeScanner, "_add_watch", lambda self, name: self.rest())
     root = tmp_path / "w"
     await to_thread.run_sync(root.mkdir)
-    contents = MemoryContents()
-    lookout = DiskLookout((root,), contents, DiskProcesses(), env={"PATH": os.defpath})
+    contents = MemoryBlobStore()
+    lookout = DiskChangeDetector((root,), contents, DiskProcesses(), env={"PATH": os.defpath})
     yield Post(root=root, lookout=lookout, contents=contents)
     lookout.close()
 
@@ -131,7 +135,7 @@ async def test_what_git_holds_is_asked_of_git_and_not_copied(post: Post) -> None
     )
     # The index must be younger than what it is sure of.
     post.sh("touch -d '1 minute ago' a b; git update-index --refresh -q || true; git status -s")
-    await post.lookout.before()
+    await post.lookout.snapshot()
     assert not post.contents._kept
     assert await post.sees("echo one >a; git add a; git commit -qm y; git rm -q b") == {
         "a": ("1\n", "one\n"),
@@ -181,19 +185,19 @@ async def test_links_are_not_followed(post: Post, tmp_path: Path) -> None:
 async def test_more_than_enough_is_counted(post: Post) -> None:
     effects = await post.watch(f"for i in $(seq {MOST_EFFECTS + 7}); do echo $i >f$i; done")
     assert len(effects.files) == MOST_EFFECTS
-    assert effects.unseen == "7 more files were changed and are not listed."
+    assert effects.incomplete == "7 more files were changed and are not listed."
 
 
 async def test_a_workspace_that_is_too_large_is_said_and_costs_once(
     post: Post, monkeypatch
 ) -> None:
     post.sh("for i in 1 2 3; do echo $i >f$i; done")
-    post.lookout._tree = TreeLook(most_files=2)
+    post.lookout._tree = TreeScanner(most_files=2)
     effects = await post.watch("echo >new")
     assert effects.files == ()
-    assert "more than 2 files" in (effects.unseen or "")
-    monkeypatch.setattr(TreeLook, "start", None)
-    assert "more than 2 files" in ((await post.watch("true")).unseen or "")
+    assert "more than 2 files" in (effects.incomplete or "")
+    monkeypatch.setattr(TreeScanner, "start", None)
+    assert "more than 2 files" in ((await post.watch("true")).incomplete or "")
 
 
 async def test_another_root_is_looked_at_from_the_next_command_on(
@@ -210,7 +214,7 @@ async def test_another_root_is_looked_at_from_the_next_command_on(
 
 
 async def test_without_a_look_before_nothing_is_claimed(post: Post) -> None:
-    assert (await post.lookout.after()).unseen is not None
+    assert (await post.lookout.diff()).incomplete is not None
 
 
 async def test_a_large_workspace_costs_little_for_each_command(tmp_path: Path) -> None:
@@ -224,13 +228,15 @@ async def test_a_large_workspace_costs_little_for_each_command(tmp_path: Path) -
                 (folder / f"f{name}").write_text("")
 
     await to_thread.run_sync(fill)
-    lookout = DiskLookout((root,), MemoryContents(), DiskProcesses(), env={"PATH": os.defpath})
-    await lookout.before()
+    lookout = DiskChangeDetector(
+        (root,), MemoryBlobStore(), DiskProcesses(), env={"PATH": os.defpath}
+    )
+    await lookout.snapshot()
     took_s: list[float] = []
     for _ in range(60):
         begun_s = time.perf_counter()
-        await lookout.before()
-        assert (await lookout.after()).files == ()
+        await lookout.snapshot()
+        assert (await lookout.diff()).files == ()
         took_s.append(time.perf_counter() - begun_s)
     lookout.close()
     # Other work on the machine only ever adds.
@@ -262,7 +268,7 @@ async def test_what_git_ignores_and_is_deleted_is_named(
     post.sh(IGNORING + made)
     effects = await post.watch(command)
     assert [one.path.relative_to(post.root).as_posix() for one in effects.lost] == lost
-    assert effects.unseen is None
+    assert effects.incomplete is None
 
 
 async def test_an_ignored_file_that_becomes_another_one_is_moved_and_not_lost(post: Post) -> None:
@@ -278,7 +284,7 @@ async def test_ignored_files_beyond_the_bound_are_counted(post: Post) -> None:
     effects = await post.watch("rm out/*")
     assert len(effects.lost) == MOST_LOST
     assert (
-        effects.unseen
+        effects.incomplete
         == "10 more files or refs, of which no copy is kept, were deleted and are not listed."
     )
 
@@ -343,4 +349,4 @@ async def test_of_too_many_changes_those_are_kept_that_may_lose_something(post: 
     post.sh("echo 1 >zz")
     effects = await post.watch(f"for i in $(seq {MOST_EFFECTS}); do echo 1 >a$i; done; rm zz")
     assert [one.path.name for one in effects.files if one.after is None] == ["zz"]
-    assert effects.unseen == "1 more files were changed and are not listed."
+    assert effects.incomplete == "1 more files were changed and are not listed."

@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
 from tests.changes.adapters.conformance import ContentsConformance
 
 
 class TestMemoryContents(ContentsConformance):
     @pytest.fixture
-    def contents(self) -> MemoryContents:
-        return MemoryContents()
+    def contents(self) -> MemoryBlobStore:
+        return MemoryBlobStore()

@@ -19,18 +19,18 @@ import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import TillerError
-from agent_core.workspace.permissions.call_permission import Containment as Level, Needs
-from agent_core.workspace.permissions.policy import Ask, CommandAsked, Refuse, decide, writes_data
-from agent_core.workspace.permissions.policy.subjects import Situation
+from agent_core.workspace.permissions.call_permission import Needs, SandboxLevel as Level
+from agent_core.workspace.permissions.policy import Ask, CommandAccess, Deny, decide, writes_data
+from agent_core.workspace.permissions.policy.subjects import PolicyContext
 from agent_core.workspace.permissions.protected_names import (
     PROTECTED_FOLDERS,
     PROTECTED_NAMES,
     PROTECTED_PATTERNS,
     folded,
 )
-from agent_core.workspace.port import Killed, ProcessEnd
+from agent_core.workspace.port import KillReport, ProcessEnd
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from agent_core.workspace.sandbox import Boundaries, Containing, Sandbox, probe, sandbox_for
+from agent_core.workspace.sandbox import Boundaries, Sandbox, SandboxCapability, probe, sandbox_for
 
 GRACE_S = 0.15
 LIMIT_S = 60.0
@@ -63,7 +63,7 @@ class Containment:
     """Contained commands of one workspace."""
 
     boundaries: Boundaries
-    level: Containing
+    level: SandboxCapability
     env: Mapping[str, str]
 
     @contextmanager
@@ -149,7 +149,7 @@ class Commands:
             return Ran(refused=process)
         output = bytearray()
         end = ProcessEnd(exit_code=None)
-        killed, failed = Killed(pids=(), survivors=()), None
+        killed, failed = KillReport(pids=(), survivors=()), None
 
         async def read() -> None:
             waits = during
@@ -191,14 +191,14 @@ def verdict(
     Args:
         git_starts_programs: Whether the repository has hooks or filters.
     """
-    situation = Situation(mode=mode, trusted=True, containment=level, roots=(root,))  # pyright: ignore[reportArgumentType] - from a table
-    asked = CommandAsked(
+    situation = PolicyContext(mode=mode, trusted=True, containment=level, roots=(root,))  # pyright: ignore[reportArgumentType] - from a table
+    asked = CommandAccess(
         command=command, cwd=root, env_path=os.defpath, git_starts_programs=git_starts_programs
     )
     match decide(asked, situation):
         case Ask():
             return "ask"
-        case Refuse():
+        case Deny():
             return "refuse"
         case _:
             return "run"

@@ -17,18 +17,18 @@ from typing import Final, get_args
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import DiskLookout
-from agent_core.changes.adapters.memory_store import MemoryContents
+from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
+from agent_core.changes.adapters.memory_store import MemoryBlobStore
 from agent_core.events import Notice
 from agent_core.kernel.errors import CheckpointConflict
-from agent_core.session.context import Place
-from agent_core.session.permissions.state import Standing
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.permissions.state import PermissionState
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.call_permission import SandboxLevel
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from agent_core.workspace.sandbox import Containing, Sandbox, sandbox_for
+from agent_core.workspace.sandbox import Sandbox, SandboxCapability, sandbox_for
 from agent_core.workspace.sandbox.backends.landlock import try_landlock
 from tests.security.red_team.containment import boundaries, verdict
 from tests.security.red_team.destructive import FILES, HISTORY, IGNORED, ROWS
@@ -44,7 +44,7 @@ pytestmark = [
     pytest.mark.timeout(60),
 ]
 PAGE: Final = ROOT / "docs" / "terminal" / "destructive-commands.md"
-LEVELS: Final = get_args(Containment)
+LEVELS: Final = get_args(SandboxLevel)
 COMMANDS: Final = (*(row.command for row in ROWS), *FILES)
 NOTHING: Final = "nothing"
 MOST_NAMES: Final = 4
@@ -107,7 +107,7 @@ def test_the_page_has_every_row_with_what_the_policy_says() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_no_row_runs_unasked_that_nothing_holds(level: Containment) -> None:
+def test_no_row_runs_unasked_that_nothing_holds(level: SandboxLevel) -> None:
     unasked = [one for one in COMMANDS if _verdict(one, level) == "run"]
     assert bool(unasked) == (level == "full")
 
@@ -119,7 +119,7 @@ def test_git_commands_that_only_add_run_unasked_in_full_containment(command: str
 
 @pytest.mark.parametrize(("command", "level"), ROUNDS)
 async def test_undo_after_a_yes_brings_files_back_and_names_all_else(
-    machine: World, command: str, level: Containment
+    machine: World, command: str, level: SandboxLevel
 ) -> None:
     told = await _run_and_undo(machine, command, level)
     # `partial` keeps a command in the folders of the workspace; within them it can do what it could do without.
@@ -132,7 +132,7 @@ async def test_undo_after_a_yes_brings_files_back_and_names_all_else(
         assert ".git" not in told
 
 
-async def _run_and_undo(machine: World, command: str, level: Containment) -> str:
+async def _run_and_undo(machine: World, command: str, level: SandboxLevel) -> str:
     """Run a command as after a yes, undo it, and return what is named; nothing else may be lost."""
     before = await to_thread.run_sync(_state, machine)
     async with _session(machine, level) as b:
@@ -165,16 +165,16 @@ async def _run_and_undo(machine: World, command: str, level: Containment) -> str
 
 
 @asynccontextmanager
-async def _session(machine: World, level: Containment) -> AsyncGenerator[Bench]:
-    roots, contents = (machine.root, machine.second), MemoryContents()
+async def _session(machine: World, level: SandboxLevel) -> AsyncGenerator[Bench]:
+    roots, contents = (machine.root, machine.second), MemoryBlobStore()
     sandbox = await to_thread.run_sync(_sandbox, machine, level)
     files, processes = DiskFiles(roots, machine.root), DiskProcesses(sandbox=sandbox)
-    lookout = DiskLookout(roots, contents, processes, env=machine.env)
-    place = Place(
+    lookout = DiskChangeDetector(roots, contents, processes, env=machine.env)
+    place = WorkspaceContext(
         workspace=Workspace(roots=roots, files=files, processes=processes, env=machine.env),
         raw=files,
-        lookout=lookout,
-        standing=Standing(mode="yolo"),
+        detector=lookout,
+        permissions=PermissionState(mode="yolo"),
     )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(to_thread.run_sync, sandbox.close)
@@ -189,7 +189,7 @@ async def _session(machine: World, level: Containment) -> AsyncGenerator[Bench]:
         yield await stack.enter_async_context(session)
 
 
-def _sandbox(machine: World, level: Containment) -> Sandbox:
+def _sandbox(machine: World, level: SandboxLevel) -> Sandbox:
     """Return what contains commands at a level; skips where the machine has nothing of the kind."""
     match level:
         case "full":
@@ -197,9 +197,9 @@ def _sandbox(machine: World, level: Containment) -> Sandbox:
         case "partial":
             if try_landlock() is None:
                 pytest.skip("this machine has no Landlock, so there is no partial containment")
-            found = Containing(level="partial", how="Landlock", why_not_full="told")
+            found = SandboxCapability(level="partial", how="Landlock", why_not_full="told")
         case "none":
-            found = Containing(level="none", how="nothing", why_not_full="told")
+            found = SandboxCapability(level="none", how="nothing", why_not_full="told")
     bounds = boundaries(
         machine.root, machine.second, env=machine.env, own=(), quarantine=machine.quarantine
     )
@@ -211,7 +211,7 @@ def _verdicts(command: str) -> tuple[str, str, str]:
     return full, partial, none
 
 
-def _verdict(command: str, level: Containment) -> str:
+def _verdict(command: str, level: SandboxLevel) -> str:
     return verdict(command, root=ROOT, level=level, mode="ask", git_starts_programs=False)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.guards.tree_index import Entry, TreeIndex
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry, TreeIndex
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.quarantine import Quarantine
 from tests.security.red_team.attack import Attack
@@ -183,7 +183,7 @@ def test_opening_a_folder_changes_nothing_outside(tmp_path: Path) -> None:
     outside.chmod(0o600)
     link.symlink_to(outside)
     found = folder.lstat()
-    entry = Entry("unreadable", found.st_dev, found.st_ino, stat.S_IFDIR)
+    entry = GuardedEntry("unreadable", found.st_dev, found.st_ino, stat.S_IFDIR)
     if (child := os.fork()) == 0:
         libc, first, second = CDLL(None), os.fsencode(folder), os.fsencode(link)
         while os.getppid() != 1:

@@ -12,19 +12,19 @@ from tiller_server.lsp.plain.commands.arguments import (
     object_of,
     place_of,
     problems_of,
-    words_of,
+    text_argument,
 )
-from tiller_server.lsp.plain.task_prompts import Place, Problem
+from tiller_server.lsp.plain.task_prompts import TaskDiagnostic, TaskLocation
 
 ROOT = Path("/work space")
 
 
-def make(uri: str, lines0: tuple[int, int] | None) -> Place | None:
+def make(uri: str, lines0: tuple[int, int] | None) -> TaskLocation | None:
     path = path_of(uri)
-    return None if path is None else Place(uri=uri, name=str(path), lines0=lines0)
+    return None if path is None else TaskLocation(uri=uri, name=str(path), lines0=lines0)
 
 
-def place(*arguments: Any, root: Path | None = ROOT) -> Place | None:
+def place(*arguments: Any, root: Path | None = ROOT) -> TaskLocation | None:
     return place_of("tiller.fix", arguments, root=root, make=make)
 
 
@@ -40,7 +40,7 @@ def place(*arguments: Any, root: Path | None = ROOT) -> Place | None:
     ],
 )
 def test_words_come_in_pieces_or_in_an_object(arguments: list[Any], words: str) -> None:
-    assert words_of("tiller.send", arguments) == words
+    assert text_argument("tiller.send", arguments) == words
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_words_come_in_pieces_or_in_an_object(arguments: list[Any], words: str) 
 )
 def test_what_are_no_words_is_said(arguments: list[Any], complaint: str) -> None:
     with pytest.raises(RpcError) as refused:
-        words_of("tiller.send", arguments)
+        text_argument("tiller.send", arguments)
     assert (refused.value.code, refused.value.message) == (INVALID_PARAMS, complaint)
 
 
@@ -121,14 +121,14 @@ def test_without_a_folder_a_path_must_be_absolute() -> None:
 
 def test_an_object_stands_alone() -> None:
     with pytest.raises(RpcError, match="takes one object with `remove`"):
-        object_of("tiller.rules", [{}, {}], known={"remove": str})
+        object_of("tiller.rules", [{}, {}], members={"remove": str})
 
 
 def test_problems_are_read_and_the_rest_is_passed_over() -> None:
     good = {"range": {"start": {"line": 4}}, "message": "no", "source": "ruff", "code": "E1"}
     odd: list[Any] = [{}, 3, None, {"message": "", "range": {"start": {"line": 1}}}]
     assert problems_of([{"diagnostics": [good, *odd]}]) == (
-        Problem(line0=4, message="no", source="ruff E1"),
+        TaskDiagnostic(line0=4, message="no", source="ruff E1"),
     )
     assert problems_of(["a.py"]) == ()
 

@@ -8,7 +8,7 @@ import pytest
 from anyio.abc import TaskGroup
 
 from tiller_server.lsp.jsonrpc.errors import RpcError
-from tiller_server.lsp.plain.deadline import at_once
+from tiller_server.lsp.plain.deadline import answer_within
 
 
 class Office:
@@ -19,7 +19,9 @@ class Office:
         self._group = group
 
     async def run(self, work: Callable[[], Awaitable[object]], **more: Any) -> object:
-        return await at_once("tiller.test", work, start=self._start, tell=self.told.append, **more)
+        return await answer_within(
+            "tiller.test", work, start=self._start, show_error=self.told.append, **more
+        )
 
     def _start(self, work: Callable[[], Awaitable[None]], /, *, what: str) -> None:
         async def run() -> None:

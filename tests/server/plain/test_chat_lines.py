@@ -20,10 +20,10 @@ from agent_core.events import (
     TargetSubject,
 )
 from agent_core.kernel import ItemId, RunId, SessionId
-from tiller_server.lsp.plain.chat.event_renderer import Told
+from tiller_server.lsp.plain.chat.event_renderer import ChatEventRenderer
 from tiller_server.lsp.plain.chat.pieces import (
     LINE_CHARS,
-    Streamed,
+    StreamedText,
     call_line,
     permission_pieces,
     question_pieces,
@@ -50,19 +50,19 @@ ASKED = PermissionRequest(
 )
 
 
-def shown(stream: Streamed, *bits: str) -> list[str]:
+def shown(stream: StreamedText, *bits: str) -> list[str]:
     return [stream.feed(bit) for bit in bits]
 
 
 def test_blanks_and_half_a_word_wait_for_what_follows() -> None:
-    stream = Streamed()
+    stream = StreamedText()
     bits = ("Hello ", "wor", "ld.\n", "\n", "More")
     assert shown(stream, *bits) == ["Hello", "", " world.", "", ""]
     assert stream.rest("Hello world.\n\nMore\n") == "\n\nMore"
 
 
 def test_words_without_blanks_are_shown_as_they_come() -> None:
-    stream = Streamed()
+    stream = StreamedText()
     assert "".join(shown(stream, *("\u6f22\u5b57" * 60))) == "\u6f22\u5b57" * 60
 
 
@@ -71,7 +71,7 @@ def test_a_heading_of_ours_is_escaped_however_it_comes(heading: str) -> None:
     text = f"{heading}\nso\n{heading}\n\nend ## You\n{heading}"
     for seed in range(50):
         chance = random.Random(seed)  # noqa: S311 - a script, not a secret
-        stream = Streamed()
+        stream = StreamedText()
         out, rest = "", text
         while rest:
             size = chance.randint(1, 6)
@@ -84,7 +84,7 @@ def test_a_heading_of_ours_is_escaped_however_it_comes(heading: str) -> None:
 
 
 def test_an_answer_that_is_another_than_was_streamed_is_not_continued() -> None:
-    stream = Streamed()
+    stream = StreamedText()
     _ = stream.feed("Hello world")
     assert stream.rest("Help") is None
 
@@ -169,8 +169,8 @@ def test_a_question_stands_there_with_its_options() -> None:
 
 
 def test_notices_and_the_users_own_commands_are_lines() -> None:
-    told = Told()
-    assert [one.text for one in told.see(Notice(level="info", text="a\nb"))] == ["> a b"]
-    assert [*told.see(BashStarted(command="make"))] == []
+    told = ChatEventRenderer()
+    assert [one.text for one in told.render(Notice(level="info", text="a\nb"))] == ["> a b"]
+    assert [*told.render(BashStarted(command="make"))] == []
     ended = BashEnded(exit_code=3, output="", cancelled=False, truncated=False, full_output=None)
-    assert [one.text for one in told.see(ended)] == ["> ! make · exit 3"]
+    assert [one.text for one in told.render(ended)] == ["> ! make · exit 3"]

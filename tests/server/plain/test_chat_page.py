@@ -3,26 +3,26 @@
 import pytest
 
 from tiller_server.lsp.plain.chat import projection
-from tiller_server.lsp.plain.chat.format import Piece, grown, mark_of, new_file
-from tiller_server.lsp.plain.chat.projection import EARLIER, Page
+from tiller_server.lsp.plain.chat.format import ChatPiece, grown, mark_of, new_file
+from tiller_server.lsp.plain.chat.projection import EARLIER, ChatProjection
 
 NEW = new_file()
 
 
-def you(words: str, *, from_file: bool = False) -> Piece:
-    return Piece(kind="you", text=words, from_file=from_file)
+def you(words: str, *, from_file: bool = False) -> ChatPiece:
+    return ChatPiece(kind="you", text=words, from_file=from_file)
 
 
-def block(text: str) -> Piece:
-    return Piece(kind="block", text=text)
+def block(text: str) -> ChatPiece:
+    return ChatPiece(kind="block", text=text)
 
 
-def more(text: str) -> Piece:
-    return Piece(kind="more", text=text)
+def more(text: str) -> ChatPiece:
+    return ChatPiece(kind="more", text=text)
 
 
-def line(text: str) -> Piece:
-    return Piece(kind="line", text=f"> {text}")
+def line(text: str) -> ChatPiece:
+    return ChatPiece(kind="line", text=f"> {text}")
 
 
 LOG = (
@@ -36,7 +36,7 @@ LOG = (
 WHOLE = grown(NEW, LOG, tail="")
 
 
-def wrote(page: Page, text: str) -> str:
+def wrote(page: ChatProjection, text: str) -> str:
     """Write what waits into a file, and give the file."""
     pieces = page.waiting()
     text = grown(text, pieces, tail="")
@@ -45,13 +45,13 @@ def wrote(page: Page, text: str) -> str:
 
 
 def test_bits_of_an_answer_that_wait_are_one_piece() -> None:
-    page = Page()
+    page = ChatProjection()
     page.add(block("a"), more("b"), more(" c"), line("x"), more("d"))
     assert page.waiting() == (block("ab c"), line("x"), more("d"))
 
 
 def test_what_is_being_written_is_not_changed_any_more() -> None:
-    page = Page()
+    page = ChatProjection()
     page.add(block("a"))
     assert page.waiting() == (block("a"),)
     page.add(more("b"))
@@ -60,7 +60,7 @@ def test_what_is_being_written_is_not_changed_any_more() -> None:
 
 
 def test_without_a_save_all_since_the_last_one_comes_again() -> None:
-    page = Page()
+    page = ChatProjection()
     page.add(block("a"))
     _ = wrote(page, NEW)
     page.keep()
@@ -72,7 +72,7 @@ def test_without_a_save_all_since_the_last_one_comes_again() -> None:
 
 
 def test_an_editor_that_read_the_disk_too_early_lacks_what_was_written_since() -> None:
-    page = Page()
+    page = ChatProjection()
     page.add(block("alpha"))
     early = wrote(page, NEW)
     page.keep()
@@ -86,7 +86,7 @@ def test_an_editor_that_read_the_disk_too_early_lacks_what_was_written_since() -
 
 
 def test_a_state_of_the_file_is_known_again() -> None:
-    page = Page()
+    page = ChatProjection()
     texts = [NEW]
     for name in ("alpha", "beta", "gamma"):
         page.add(block(name))
@@ -120,9 +120,9 @@ def test_a_state_of_the_file_is_known_again() -> None:
     ],
 )
 def test_what_a_file_lacks_that_an_earlier_process_wrote(
-    text: str, rest: tuple[Piece, ...]
+    text: str, rest: tuple[ChatPiece, ...]
 ) -> None:
-    page = Page(LOG)
+    page = ChatProjection(LOG)
     page.add(block("since"))
     page.find(text)
     assert page.waiting() == (*rest, block("since"))
@@ -130,20 +130,20 @@ def test_what_a_file_lacks_that_an_earlier_process_wrote(
 
 def test_what_is_missing_comes_into_the_file_once() -> None:
     text = grown(NEW, LOG[:3], tail="") + "two\n"
-    page = Page(LOG)
+    page = ChatProjection(LOG)
     page.find(text)
     assert wrote(page, text) == WHOLE
 
 
 def test_a_file_that_is_gone_gets_all_of_it() -> None:
-    page = Page(LOG)
+    page = ChatProjection(LOG)
     page.find(WHOLE)
     page.start_anew()
     assert page.waiting() == LOG
 
 
 def test_of_a_draft_what_was_sent_is_left_out_until_it_is_answered() -> None:
-    page = Page()
+    page = ChatProjection()
     page.add(you("a", from_file=True), block("b"))
     assert page.unsent("a") == ""
     assert page.unsent("a\n\nc") == "c"
@@ -155,7 +155,7 @@ def test_of_a_draft_what_was_sent_is_left_out_until_it_is_answered() -> None:
 def test_of_a_long_session_the_newest_turns_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projection, "MOST_CHARS", 1_000)
     turns = [piece for n in range(50) for piece in (you(f"turn {n}"), block("x" * 90))]
-    page = Page(turns)
+    page = ChatProjection(turns)
     first, second, *_, last = page.waiting()
     assert (first, second.kind, last) == (EARLIER, "you", turns[-1])
     assert sum(len(one.text) for one in page.waiting()) < 1_000

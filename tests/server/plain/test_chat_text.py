@@ -6,8 +6,8 @@ import re
 import pytest
 
 from tiller_server.lsp.plain.chat.format import (
-    Kind,
-    Piece,
+    ChatPiece,
+    ChatPieceKind,
     draft_of,
     escaped,
     grown,
@@ -22,12 +22,12 @@ ASKED = f"{HEAD}## You\n\nfix it\n"
 ANSWERED = f"{HEAD}## You\n\nfix it\n\n## Tiller\n\nI look.\n\n## You\n\n"
 
 
-def piece(kind: Kind, text: str) -> Piece:
-    return Piece(kind=kind, text=text)
+def piece(kind: ChatPieceKind, text: str) -> ChatPiece:
+    return ChatPiece(kind=kind, text=text)
 
 
-def sent(words: str) -> Piece:
-    return Piece(kind="you", text=words, from_file=True)
+def sent(words: str) -> ChatPiece:
+    return ChatPiece(kind="you", text=words, from_file=True)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def sent(words: str) -> Piece:
 def test_what_stands_below_the_last_heading_waits_to_be_sent(text: str, words: str) -> None:
     draft = draft_of(text)
     assert draft is not None
-    assert draft.words == words
+    assert draft.text == words
 
 
 def test_below_an_answer_without_a_heading_nothing_waits() -> None:
@@ -135,7 +135,7 @@ def test_nobody_else_can_write_a_heading_of_ours(words: str, shown: str) -> None
     text = grown(NEW, [piece("block", escaped(words))], tail="")
     draft = draft_of(text)
     assert draft is not None
-    assert draft.words == ""
+    assert draft.text == ""
 
 
 PARTS = (

@@ -6,12 +6,12 @@ from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle
 from agent_core.extensions import ListView, Row, TableView, TextView, View
 from agent_core.extensions.ui.views import view_json
 from agent_core.kernel import JsonObject
-from tiller_server.lsp.plain.chat.extension_output import Views, view_text
+from tiller_server.lsp.plain.chat.extension_output import ExtensionOutputRenderer, view_text
 
 
 def seen(*events: UiEvent) -> list[tuple[str, str]]:
-    views = Views()
-    return [(piece.kind, piece.text) for event in events for piece in views.see(event)]
+    views = ExtensionOutputRenderer()
+    return [(piece.kind, piece.text) for event in events for piece in views.render(event)]
 
 
 def status(text: str | None, *, key: str = "k", extension: str = "x") -> UiStatus:

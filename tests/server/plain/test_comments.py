@@ -2,10 +2,10 @@
 
 import pytest
 
-from tiller_server.lsp.plain.comment_requests import MOST_LINES, Request, requests_in
+from tiller_server.lsp.plain.comment_requests import MOST_LINES, CommentRequest, requests_in
 
 
-def found(text: str, line0: int | None = None) -> list[Request]:
+def found(text: str, line0: int | None = None) -> list[CommentRequest]:
     rows = text.split("\n")
     first, last = (0, len(rows) - 1) if line0 is None else (line0, line0)
     return [*requests_in(rows, first_line0=first, last_line0=last)]
@@ -42,7 +42,7 @@ def found(text: str, line0: int | None = None) -> list[Request]:
     ],
 )
 def test_a_comment_asks_in_every_language(row: str) -> None:
-    assert found(row) == [Request(words="make it faster", first_line0=0, last_line0=0)]
+    assert found(row) == [CommentRequest(text="make it faster", first_line0=0, last_line0=0)]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,9 @@ def test_what_is_no_such_comment_asks_nothing(row: str) -> None:
 
 def test_lines_of_one_comment_are_one_request() -> None:
     text = "def f():\n    # tiller: split this\n    # into two parts\n    # and test both\n    pass"
-    expected = Request(words="split this into two parts and test both", first_line0=1, last_line0=3)
+    expected = CommentRequest(
+        text="split this into two parts and test both", first_line0=1, last_line0=3
+    )
     assert found(text) == [expected]
     assert found(text, 3) == [expected]
     assert found(text, 0) == []
@@ -77,18 +79,18 @@ def test_lines_of_one_comment_are_one_request() -> None:
 
 def test_a_block_goes_on_to_its_end() -> None:
     text = "/* tiller: split this\n * into two\n */\nint x; // not this"
-    assert found(text) == [Request(words="split this into two", first_line0=0, last_line0=2)]
+    assert found(text) == [CommentRequest(text="split this into two", first_line0=0, last_line0=2)]
     html = "<!-- tiller: say more\n     about dogs --> <p>Dogs</p>"
-    assert found(html) == [Request(words="say more about dogs", first_line0=0, last_line0=1)]
+    assert found(html) == [CommentRequest(text="say more about dogs", first_line0=0, last_line0=1)]
 
 
 def test_a_blank_comment_line_and_code_end_a_request() -> None:
     assert found("# tiller: one\n#\n# a remark")[0].last_line0 == 0
-    assert found("// tiller: one\nfoo(); // two")[0].words == "one"
+    assert found("// tiller: one\nfoo(); // two")[0].text == "one"
 
 
 def test_each_of_several_is_one_of_its_own() -> None:
-    words = [one.words for one in found("# tiller: one\n# tiller: two\nx\n# agent: three")]
+    words = [one.text for one in found("# tiller: one\n# tiller: two\nx\n# agent: three")]
     assert words == ["one", "two", "three"]
 
 

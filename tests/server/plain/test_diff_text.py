@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.history.hunk_tracker import FileNow, Following, Texts, accepted
+from agent_core.changes.history.hunk_tracker import FileReview, HunkTracker, Texts, accepted
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace.files.text import sha256_of
@@ -25,19 +25,19 @@ def version(text: str | None) -> FileVersion | None:
 
 def file(
     before: str | None, after: str | None, *, name: str = "a.txt", source: Path | None = None
-) -> FileNow:
+) -> FileReview:
     """Give a file that the agent changed once."""
     op: Op = "add" if before is None else "delete" if after is None else "modify"
     one = Change(
         id="e", run=RunId("r"), call=ToolCallId("c"), by="tool", op="move" if source else op,
         path=ROOT / name, source=source, before=version(before), after=version(after), at_ms=0,
     )  # fmt: skip
-    made = Following.of(one)
+    made = HunkTracker.of(one)
     made.follow(one, Texts(before=before or "", after=after or ""), index=0)
     return made.now
 
 
-def shown(*files: FileNow) -> str:
+def shown(*files: FileReview) -> str:
     text = diff_text(files, root=ROOT)
     assert text.startswith(HEAD)
     return text.removeprefix(HEAD)

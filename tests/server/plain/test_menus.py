@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tiller_server.lsp.plain.paged_menu import MORE, Choice, choose, pages
+from tiller_server.lsp.plain.paged_menu import MORE, MenuChoice, choose, pages
 
-NINE = [Choice(id=f"m{number}", title=f"Model {number}") for number in range(1, 10)]
+NINE = [MenuChoice(id=f"m{number}", title=f"Model {number}") for number in range(1, 10)]
 
 
 class Presses:
@@ -58,5 +58,5 @@ async def test_a_button_that_was_not_there_chooses_nothing() -> None:
 
 
 async def test_two_of_one_title_are_told_apart_or_not_at_all() -> None:
-    twins = [Choice(id="a", title="Same"), Choice(id="b", title="Same")]
+    twins = [MenuChoice(id="a", title="Same"), MenuChoice(id="b", title="Same")]
     assert await choose(Presses("Same", bare=True), "which?", twins) is None

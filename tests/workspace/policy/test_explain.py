@@ -1,6 +1,6 @@
 """What people are told about a command: what would happen, and how that was found."""
 
-from agent_core.workspace.permissions.policy.explanation import Part, explain
+from agent_core.workspace.permissions.policy.explanation import CommandExplanation, explain
 from tests.workspace.policy.world import World, command_rule
 
 
@@ -11,8 +11,12 @@ def test_a_plain_line_is_told_command_by_command(world: World) -> None:
     assert told.unclear is None
     assert told.mentions == ()
     assert told.parts == (
-        Part(argv=("ls",), program=world.program("ls"), rule=rule.id, why_no_rule=None),
-        Part(argv=("npm", "test"), program=world.program("npm"), rule=None, why_no_rule=None),
+        CommandExplanation(
+            argv=("ls",), program=world.program("ls"), rule=rule.id, why_no_rule=None
+        ),
+        CommandExplanation(
+            argv=("npm", "test"), program=world.program("npm"), rule=None, why_no_rule=None
+        ),
     )
     assert told.proposal == world.allow("npm", "test", scope="project")
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from agent_core.workspace.permissions import policy
-from agent_core.workspace.permissions.policy import Refuse, Run, decide, load_rules, save_rule
+from agent_core.workspace.permissions.policy import Allow, Deny, decide, load_rules, save_rule
 from tests.workspace.policy.test_matrix import SUBJECTS
 from tests.workspace.policy.world import World, command_rule, file_rule, other
 
@@ -62,7 +62,7 @@ def test_a_function_that_fails_never_turns_a_question_or_a_refusal_into_a_run(
     for situation, row in zip(situations, before, strict=True):
         for subject, was in zip(subjects, row, strict=True):
             now = decide(subject, situation)
-            assert not isinstance(now, Run) or isinstance(was, Run)
+            assert not isinstance(now, Allow) or isinstance(was, Allow)
 
 
 def test_a_failed_check_refuses_says_so_and_is_logged(
@@ -70,7 +70,7 @@ def test_a_failed_check_refuses_says_so_and_is_logged(
 ) -> None:
     monkeypatch.setattr(importlib.import_module(decide.__module__), "column_of", broken)
     why = "the permission check itself failed (Broken), so nothing was done."
-    assert decide(other("look", "read"), world.situation()) == Refuse(
+    assert decide(other("look", "read"), world.situation()) == Deny(
         reason=f"{why} Go on without it, and tell the user.", happened=why
     )
     assert "the permission check failed" in caplog.text
@@ -105,4 +105,4 @@ def test_the_reader_of_commands_may_fail_too(world: World, monkeypatch: pytest.M
                 f"agent_core.workspace.permissions.policy.commands.prefixes.{name}", broken
             )
             situation = world.situation(world.allow("ls"))
-            assert not isinstance(decide(world.command("ls"), situation), Run)
+            assert not isinstance(decide(world.command("ls"), situation), Allow)

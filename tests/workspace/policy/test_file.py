@@ -7,24 +7,28 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.permissions.policy import (
-    Origin,
     Rule,
     RuleSet,
+    RulesOrigin,
     load_rules,
     remembered_file,
 )
-from agent_core.workspace.permissions.policy.rules.rules_file import MOST_BYTES, MOST_RULES, Loaded
+from agent_core.workspace.permissions.policy.rules.rules_file import (
+    MOST_BYTES,
+    MOST_RULES,
+    LoadedRulesFile,
+)
 from tests.workspace.policy.world import World, other, verdict
 
 
-def load(world: World, content: object, *, origin: Origin = "user") -> Loaded:
+def load(world: World, content: object, *, origin: RulesOrigin = "user") -> LoadedRulesFile:
     path = world.base / "policy.json"
     text = content if isinstance(content, str | bytes) else json.dumps(content)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return read(world, path, origin=origin)
 
 
-def read(world: World, path: Path, *, origin: Origin = "user") -> Loaded:
+def read(world: World, path: Path, *, origin: RulesOrigin = "user") -> LoadedRulesFile:
     return load_rules(
         path, origin=origin, roots=(world.root,), env_path=str(world.bin), home=Path("/home/me")
     )
@@ -39,10 +43,10 @@ DENY = {"id": "d", "tool": "bash", "verdict": "deny", "argvPrefix": ["git", "pus
 
 
 def test_a_missing_or_empty_file_has_no_rules(world: World) -> None:
-    assert read(world, world.base / "gone.json") == Loaded(rules=(), problems=())
-    assert read(world, world.base / "bin" / "ls" / "x") == Loaded(rules=(), problems=())
+    assert read(world, world.base / "gone.json") == LoadedRulesFile(rules=(), problems=())
+    assert read(world, world.base / "bin" / "ls" / "x") == LoadedRulesFile(rules=(), problems=())
     for content in ("", " \n", "{}", '{"version": 1}', "\ufeff{}"):
-        assert load(world, content) == Loaded(rules=(), problems=())
+        assert load(world, content) == LoadedRulesFile(rules=(), problems=())
 
 
 def test_a_rule_is_read_whole_and_an_allowed_program_is_pinned(world: World) -> None:
@@ -121,7 +125,7 @@ def test_while_a_file_is_broken_everything_is_asked_about(world: World, name: st
 
 
 def test_the_most_that_a_file_may_be_is_read(world: World) -> None:
-    assert load(world, " " * MOST_BYTES) == Loaded(rules=(), problems=())
+    assert load(world, " " * MOST_BYTES) == LoadedRulesFile(rules=(), problems=())
     assert len(load(world, rules(*[DENY] * MOST_RULES)).rules) == MOST_RULES
 
 
@@ -234,7 +238,7 @@ def test_a_key_that_nobody_knows_does_not_widen_what_is_allowed(world: World, ke
 
 def test_what_is_written_for_people_is_left_alone(world: World) -> None:
     notes = {"note": "x", "comment": [1], "reason": "", "description": {}, "why": 1, "_x": 1, "$x": 1, "// x": 1}  # fmt: skip
-    origins: tuple[Origin, ...] = ("user", "project")
+    origins: tuple[RulesOrigin, ...] = ("user", "project")
     for origin in origins:
         found = load(world, rules({**ALLOW, **notes, "scope": origin}), origin=origin)
         assert [rule.id for rule in found.rules] == ["a"]

@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import pytest
 
-from agent_core.workspace.permissions.call_permission import Containment, Mode
-from agent_core.workspace.permissions.policy import Ask, Refuse, Run, Subject, decide
+from agent_core.workspace.permissions.call_permission import PolicyMode, SandboxLevel
+from agent_core.workspace.permissions.policy import Allow, Ask, Deny, Subject, decide
 from tests.workspace.policy.world import Word, World, other, verdict
 
-MODES: tuple[Mode, ...] = get_args(Mode)
+MODES: tuple[PolicyMode, ...] = get_args(PolicyMode)
 Make = Callable[[World], Subject]
 
 SUBJECTS: dict[str, Make] = {
@@ -80,9 +80,9 @@ CONTAINED: dict[str, tuple[Word, Word, Word, Word]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-@pytest.mark.parametrize("containment", get_args(Containment))
+@pytest.mark.parametrize("containment", get_args(SandboxLevel))
 def test_a_mode_does_with_a_subject_what_the_table_says(
-    lasting: World, name: str, containment: Containment
+    lasting: World, name: str, containment: SandboxLevel
 ) -> None:
     row = CONTAINED.get(name, TABLE[name]) if containment == "full" else TABLE[name]
     subject = SUBJECTS[name](lasting)
@@ -97,7 +97,7 @@ def test_an_untrusted_workspace_is_as_in_plan_mode_whatever_the_mode(
     lasting: World, name: str
 ) -> None:
     subject = SUBJECTS[name](lasting)
-    for mode, containment in product(MODES, get_args(Containment)):
+    for mode, containment in product(MODES, get_args(SandboxLevel)):
         untrusted = lasting.situation(mode=mode, containment=containment, trusted=False)
         assert verdict(subject, untrusted) == TABLE[name][0]
 
@@ -116,7 +116,7 @@ def test_the_reasons_say_what_it_was_and_what_to_do(world: World) -> None:
         "The user can trust it with `tiller trust add`, or `--trust`."
     )
     untrusted = decide(ls, world.situation(trusted=False))
-    assert isinstance(untrusted, Refuse)
+    assert isinstance(untrusted, Deny)
     assert untrusted.happened == (
         "bash is refused: this workspace is not trusted yet, so it may only be read. Trust the folder to allow it."
     )
@@ -194,7 +194,7 @@ def test_a_question_says_how_much_is_at_stake(lasting: World, name: str) -> None
 def test_only_a_refusal_stands_when_nobody_answers(lasting: World) -> None:
     for name, make in SUBJECTS.items():
         asked = decide(make(lasting), lasting.situation())
-        if isinstance(asked, Run | Refuse):
+        if isinstance(asked, Allow | Deny):
             continue
         kinds = {option.id: option.kind for option in asked.options}
         assert kinds[asked.default] == "rejectOnce", name

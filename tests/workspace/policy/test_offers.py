@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.permissions.policy import (
+    Allow,
     Ask,
     Option,
+    PolicyContext,
     Rule,
-    Run,
-    Situation,
     Subject,
     decide,
 )
@@ -20,13 +20,13 @@ from tests.workspace.policy.world import World, command_rule, other, verdict
 LASTING = ["allowOnce", "allowRun", "allowSession", "allowProject", "rejectOnce", "rejectAlways"]
 
 
-def ask(subject: Subject, situation: Situation) -> Ask:
+def ask(subject: Subject, situation: PolicyContext) -> Ask:
     found = decide(subject, situation)
     assert isinstance(found, Ask), found
     return found
 
 
-def labels(subject: Subject, situation: Situation) -> list[str]:
+def labels(subject: Subject, situation: PolicyContext) -> list[str]:
     return [option.label for option in ask(subject, situation).options]
 
 
@@ -64,7 +64,7 @@ def test_the_network_of_contained_commands_is_one_answer(world: World) -> None:
     assert rule is not None
     assert rule == command_rule("allow", host="*", scope="project")
     after = replace(situation, rules=situation.rules.with_rule(rule))
-    assert isinstance(decide(world.command("curl $x > y", "network"), after), Run)
+    assert isinstance(decide(world.command("curl $x > y", "network"), after), Allow)
     assert options[5].rule == command_rule("deny", "npm", "install", host="*", scope="project")
 
 
@@ -147,7 +147,7 @@ def test_a_question_that_was_answered_always_is_not_asked_again(
 ) -> None:
     situation = world.situation(containment=containment)
     subject = world.command(command, *needs)
-    if isinstance(decide(subject, situation), Run):
+    if isinstance(decide(subject, situation), Allow):
         return
     for option in ask(subject, situation).options:
         if option.rule is None:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from agent_core.workspace.permissions.call_permission import Containment, Needs
-from agent_core.workspace.permissions.policy import Ask, Run, Situation, decide
+from agent_core.workspace.permissions.call_permission import Needs, SandboxLevel
+from agent_core.workspace.permissions.policy import Allow, Ask, PolicyContext, decide
 from tests.workspace.policy.world import World
 
 MOST_QUESTIONS = 5
@@ -23,7 +23,7 @@ DAY = [
 ]  # fmt: skip
 
 
-def live(world: World, situation: Situation) -> tuple[int, list[str]]:
+def live(world: World, situation: PolicyContext) -> tuple[int, list[str]]:
     """Live the day with a person who answers for good where they can; count questions, and those that came twice."""
     questions, again = 0, []
     answered: set[str] = set()
@@ -34,7 +34,7 @@ def live(world: World, situation: Situation) -> tuple[int, list[str]]:
                 continue
             wants: tuple[Needs, ...] = ("network",) if needs else ()
             found = decide(world.command(command, *wants), situation)
-            if isinstance(found, Run):
+            if isinstance(found, Allow):
                 continue
             assert isinstance(found, Ask)
             questions += 1
@@ -53,7 +53,7 @@ def test_where_commands_are_contained_a_day_asks_at_most_five_times(world: World
 
 
 def test_without_containment_what_was_answered_for_good_is_not_asked_again(world: World) -> None:
-    levels: tuple[Containment, ...] = ("partial", "none")
+    levels: tuple[SandboxLevel, ...] = ("partial", "none")
     for level in levels:
         questions, again = live(world, world.situation(containment=level))
         assert again == []

@@ -7,16 +7,16 @@ from typing import get_args
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core.workspace.permissions.call_permission import Containment, Mode
+from agent_core.workspace.permissions.call_permission import PolicyMode, SandboxLevel
 from agent_core.workspace.permissions.policy import (
+    Allow,
     Ask,
+    Deny,
     FileOperation,
-    OtherAsked,
-    Refuse,
     Rule,
     RuleSet,
     RuleVerdict,
-    Run,
+    ToolAccess,
     decide,
     named,
 )
@@ -30,11 +30,11 @@ STRENGTH = {"run": 0, "ask": 1, "refuse": 2}
 
 def test_deny_goes_before_everything_and_names_the_rule(world: World) -> None:
     deny, allow = command_rule("deny", "ls"), world.allow("ls")
-    for mode, containment in ((m, c) for m in get_args(Mode) for c in get_args(Containment)):
+    for mode, containment in ((m, c) for m in get_args(PolicyMode) for c in get_args(SandboxLevel)):
         found = decide(
             world.command("ls -l"), world.situation(allow, deny, mode=mode, containment=containment)
         )
-        assert found == Refuse(
+        assert found == Deny(
             reason=f"this command is denied by the user's rule {deny.id!r}.", rule=deny
         )
 
@@ -56,7 +56,7 @@ def test_an_allow_rule_runs_what_would_be_asked_and_is_named(world: World) -> No
     rule = world.allow("npm", "test")
     for mode in ("ask", "auto"):
         found = decide(world.command("npm test -- -u"), world.situation(rule, mode=mode))
-        assert found == Run(reason=f"the user's rule {rule.id!r} allows it", rule=rule)
+        assert found == Allow(reason=f"the user's rule {rule.id!r} allows it", rule=rule)
     for mode in ("plan", "yolo"):
         assert verdict(world.command("npm test"), world.situation(rule, mode=mode)) == (
             "refuse" if mode == "plan" else "run"
@@ -66,7 +66,7 @@ def test_an_allow_rule_runs_what_would_be_asked_and_is_named(world: World) -> No
 def test_two_rules_that_allow_a_line_together_are_both_named(world: World) -> None:
     first, second = world.allow("ls"), world.allow("npm", "test", scope="project")
     found = decide(world.command("ls && npm test && ls"), world.situation(first, second))
-    assert found == Run(
+    assert found == Allow(
         reason=f"the user's rule {first.id!r} and the project's rule {second.id!r} allows it",
         rule=first,
     )
@@ -104,7 +104,7 @@ def test_in_containment_a_rule_may_give_the_network(
 
 @pytest.mark.parametrize("containment", ["none", "partial"])
 def test_without_full_containment_a_rule_for_the_network_does_not_allow_the_command(
-    world: World, containment: Containment
+    world: World, containment: SandboxLevel
 ) -> None:
     network, npm = command_rule("allow", host="*"), world.allow("npm", "install")
     asked = world.command("npm install", "network")
@@ -127,8 +127,10 @@ def test_a_rule_may_deny_the_network_alone(world: World) -> None:
     assert verdict(world.command("ls", "network"), world.situation(single, mode="yolo")) == "run"
 
 
-@pytest.mark.parametrize("containment", get_args(Containment))
-def test_no_rule_allows_a_command_in_another_folder(world: World, containment: Containment) -> None:
+@pytest.mark.parametrize("containment", get_args(SandboxLevel))
+def test_no_rule_allows_a_command_in_another_folder(
+    world: World, containment: SandboxLevel
+) -> None:
     rules = (world.allow("ls"), command_rule("allow", host="*"), world.allow("ls", host="*"))
     situation = world.situation(*rules, containment=containment)
     assert verdict(world.command("ls", cwd=Path("/")), situation) == "ask"
@@ -232,11 +234,11 @@ def test_no_rule_allows_what_is_protected(world: World) -> None:
     ],
 )  # fmt: skip
 def test_rules_for_other_tools_name_all_that_a_call_names(
-    lasting: World, rule: OtherRule, asked: OtherAsked, found: str
+    lasting: World, rule: OtherRule, asked: ToolAccess, found: str
 ) -> None:
     said, tool, host, mcp = rule
     made = named(Rule(id="", tool=tool, verdict=said, scope="user", host=host, mcp=mcp))
-    mode: Mode = "ask" if said == "allow" else "yolo"
+    mode: PolicyMode = "ask" if said == "allow" else "yolo"
     assert verdict(asked, lasting.situation(made, mode=mode)) == found
 
 
@@ -292,7 +294,7 @@ RULES = st.builds(
     mcp=st.sampled_from([None, None, "s/t", "s/*"]),
 )
 SITUATIONS = st.tuples(
-    st.sampled_from(get_args(Mode)), st.booleans(), st.sampled_from(get_args(Containment))
+    st.sampled_from(get_args(PolicyMode)), st.booleans(), st.sampled_from(get_args(SandboxLevel))
 )
 
 

@@ -5,21 +5,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agent_core.workspace.permissions.call_permission import Containment, Mode, Needs, ToolKind
+from agent_core.workspace.permissions.call_permission import (
+    Needs,
+    PolicyMode,
+    SandboxLevel,
+    ToolKind,
+)
 from agent_core.workspace.permissions.policy import (
+    Allow,
     Ask,
-    CommandAsked,
+    CommandAccess,
     Decision,
-    FileAsked,
+    FileAccess,
     FileOperation,
-    OtherAsked,
+    PolicyContext,
+    PolicyRuleScope,
     Rule,
     RuleSet,
     RuleVerdict,
-    Run,
-    Scope,
-    Situation,
     Subject,
+    ToolAccess,
     decide,
     named,
 )
@@ -47,11 +52,11 @@ class World:
     def situation(
         self,
         *rules: Rule,
-        mode: Mode = "ask",
+        mode: PolicyMode = "ask",
         trusted: bool = True,
-        containment: Containment = "none",
-    ) -> Situation:
-        return Situation(
+        containment: SandboxLevel = "none",
+    ) -> PolicyContext:
+        return PolicyContext(
             mode=mode,
             trusted=trusted,
             containment=containment,
@@ -66,8 +71,8 @@ class World:
         path: str | None = None,
         cwd: Path | None = None,
         git_starts_programs: bool = False,
-    ) -> CommandAsked:
-        return CommandAsked(
+    ) -> CommandAccess:
+        return CommandAccess(
             command=text,
             cwd=cwd or self.root,
             needs=frozenset(needs),
@@ -77,12 +82,12 @@ class World:
 
     def file(
         self, name: str, operation: FileOperation = "edit", *, protected: bool = False
-    ) -> FileAsked:
+    ) -> FileAccess:
         path = self.root / name
         inside = path.is_relative_to(self.root)
-        return FileAsked(path=path, operation=operation, inside=inside, protected=protected)
+        return FileAccess(path=path, operation=operation, inside=inside, protected=protected)
 
-    def allow(self, *argv: str, host: str | None = None, scope: Scope = "user") -> Rule:
+    def allow(self, *argv: str, host: str | None = None, scope: PolicyRuleScope = "user") -> Rule:
         """A rule for a command, pinned as it would be when it is made."""
         program = self.program(argv[0]) if argv else None
         return command_rule("allow", *argv, host=host, scope=scope, program=program)
@@ -92,7 +97,7 @@ def command_rule(
     verdict: RuleVerdict,
     *argv: str,
     host: str | None = None,
-    scope: Scope = "user",
+    scope: PolicyRuleScope = "user",
     program: str | None = None,
 ) -> Rule:
     made = Rule(
@@ -107,8 +112,8 @@ def file_rule(verdict: RuleVerdict, tool: str, path: str | None) -> Rule:
 
 def other(
     tool: str, kind: ToolKind = "other", host: str | None = None, mcp: str | None = None
-) -> OtherAsked:
-    return OtherAsked(tool=tool, kind=kind, host=host, mcp=mcp)
+) -> ToolAccess:
+    return ToolAccess(tool=tool, kind=kind, host=host, mcp=mcp)
 
 
 def make_world(base: Path, programs: Iterable[str] = PROGRAMS) -> World:
@@ -126,10 +131,10 @@ Word = Literal["run", "ask", "refuse"]
 
 
 def word(decision: Decision) -> Word:
-    if isinstance(decision, Run):
+    if isinstance(decision, Allow):
         return "run"
     return "ask" if isinstance(decision, Ask) else "refuse"
 
 
-def verdict(subject: Subject, situation: Situation) -> Word:
+def verdict(subject: Subject, situation: PolicyContext) -> Word:
     return word(decide(subject, situation))

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from agent_core.workspace import Killed, ProcessEnd
+from agent_core.workspace import KillReport, ProcessEnd
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.permissions.policy import writes_data
 from agent_core.workspace.processes.disk_processes import DiskProcesses
@@ -38,7 +38,7 @@ class Ran:
 
     output: str
     end: ProcessEnd
-    killed: Killed
+    killed: KillReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

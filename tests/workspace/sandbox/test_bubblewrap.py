@@ -11,9 +11,13 @@ import pytest
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox import survey
 from agent_core.workspace.sandbox.backends import bubblewrap as module
-from agent_core.workspace.sandbox.backends.bubblewrap import Bubblewrap, Problem, filter_descriptor
+from agent_core.workspace.sandbox.backends.bubblewrap import (
+    Bubblewrap,
+    SandboxProblem,
+    filter_descriptor,
+)
 from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
-from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch
+from agent_core.workspace.sandbox.values import Boundaries, Launch, SandboxCapability, SandboxReport
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 NONE: frozenset[Needs] = frozenset()
@@ -47,7 +51,7 @@ class Ground:
         return path
 
     def sandbox(self, *, hidden: tuple[Path, ...] = (), userns: bool = True) -> Bubblewrap:
-        containing = Containing(
+        containing = SandboxCapability(
             level="full", how="bubblewrap 1", program="/opt/bwrap", can_forbid_userns=userns
         )
         boundaries = Boundaries(
@@ -223,14 +227,16 @@ def test_the_aftermath_knows_what_was_there_before(ground: Ground) -> None:
     assert after.quarantined == (made,)
     assert [one.partition(" keeps ")[2][:9] for one in after.denied] == ["AGENTS.md"]
     assert [one.name.rpartition(".")[0] for one in (ground.top / "away").iterdir()] == ["CLAUDE.md"]
-    assert launch.after(said, 0) == Aftermath()
+    assert launch.after(said, 0) == SandboxReport()
 
 
 def test_without_a_place_for_it_what_a_command_made_goes_with_the_private_folder(
     ground: Ground,
 ) -> None:
     boundaries = Boundaries(roots=(ground.root,), env={})
-    sandbox = Bubblewrap(Containing(level="full", how="x", program="/x"), boundaries, homes=())
+    sandbox = Bubblewrap(
+        SandboxCapability(level="full", how="x", program="/x"), boundaries, homes=()
+    )
     launch = ground.launch(sandbox=sandbox)
     made = ground.file("home/work/CLAUDE.md")
     assert launch.after is not None
@@ -312,16 +318,16 @@ def test_when_the_problem_is_gone_commands_are_contained_again(ground: Ground) -
 
 
 def test_nothing_runs_in_spite_of_a_problem_but_what_was_judged_so() -> None:
-    problem = Problem()
-    found = Containing(level="full", how="bubblewrap 1")
+    problem = SandboxProblem()
+    found = SandboxCapability(level="full", how="bubblewrap 1")
     assert not problem.stands_in_the_way(None, agreed=False)
-    assert problem.told(found) is found
+    assert problem.applied_to(found) is found
     for _ in range(2):
         with pytest.raises(PermissionError, match=r"it is so\. Run it again"):
             _ = problem.stands_in_the_way("it is so", agreed=False)
-        assert problem.told(found).why_not_full == (
+        assert problem.applied_to(found).why_not_full == (
             "commands cannot be contained in this workspace: it is so"
         )
     assert problem.stands_in_the_way("it is otherwise", agreed=True)
     assert not problem.stands_in_the_way(None, agreed=True)
-    assert problem.told(found) is found
+    assert problem.applied_to(found) is found

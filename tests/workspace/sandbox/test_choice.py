@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.workspace.permissions.call_permission import Containment
+from agent_core.workspace.permissions.call_permission import SandboxLevel
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
     Boundaries,
-    Containing,
     Prober,
+    SandboxCapability,
     probe,
     sandbox_for,
 )
@@ -31,7 +31,7 @@ from tests.support.contained import require_full
 
 HOME = Path("/home/me")
 HOME_OF_ROOT = Path("/") / "root"
-FULL = Containing(level="full", how="bubblewrap 1.0", program="/usr/bin/bwrap")
+FULL = SandboxCapability(level="full", how="bubblewrap 1.0", program="/usr/bin/bwrap")
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,10 @@ def test_a_folder_of_a_project_is_contained(root: str) -> None:
     ("level", "how"),
     [("full", "bubblewrap 1.0"), ("partial", "Landlock 7"), ("partial", "sandbox-exec"), ("none", "nothing")],
 )  # fmt: skip
-def test_what_was_found_is_what_is_used(tmp_path: Path, level: Containment, how: str) -> None:
-    found = Containing(level=level, how=how, why_not_full=None if level == "full" else "because")
+def test_what_was_found_is_what_is_used(tmp_path: Path, level: SandboxLevel, how: str) -> None:
+    found = SandboxCapability(
+        level=level, how=how, why_not_full=None if level == "full" else "because"
+    )
     sandbox = sandbox_for(found, Boundaries(roots=(tmp_path,), env={}))
     assert (sandbox.containing.level, sandbox.containing.how) == (level, how)
 
@@ -135,7 +137,7 @@ async def test_switched_off_everything_works_without_secrets(tmp_path: Path) -> 
 
 
 def test_it_is_found_out_once() -> None:
-    known = Containing(level="none", how="nothing", why_not_full="told")
+    known = SandboxCapability(level="none", how="nothing", why_not_full="told")
     assert Prober(known).containing() is known
     prober = Prober()
     assert prober.containing() is prober.containing()
@@ -235,7 +237,7 @@ async def test_a_workspace_is_worked_in_under_landlock(tmp_path: Path) -> None:
     root = Path(os.path.realpath(tmp_path))  # noqa: ASYNC240 - nothing else runs here
     if (await to_thread.run_sync(probe)).level == "none":
         pytest.skip("this machine has neither bubblewrap nor Landlock")
-    found = Containing(level="partial", how="Landlock 7", why_not_full="told")
+    found = SandboxCapability(level="partial", how="Landlock 7", why_not_full="told")
     sandbox = await to_thread.run_sync(sandbox_for, found, Boundaries(roots=(root,), env={}))
     process = await DiskProcesses(sandbox=sandbox).start(
         (

@@ -195,7 +195,7 @@ def test_a_group_in_which_something_runs_stays(top: Path, ended: int) -> None:
 def test_the_group_of_a_server_that_was_killed_is_removed_by_the_next_one(top: Path) -> None:
     code = (
         "import os, sys, pathlib\n"
-        "from agent_core.workspace.sandbox import control_group as module\n"
+        "from agent_core.workspace.sandbox.backends import control_group as module\n"
         "module.FIRST, module.SECOND = map(pathlib.Path, sys.argv[1:])\n"
         "module.ControlGroup(processes=1, memory_bytes=None).entered(('true',))\n"
         "print('made', flush=True)\n"

@@ -15,11 +15,11 @@ from agent_core.workspace.sandbox.denial_messages import (
     OUTSIDE_SAID,
     PROTECTED_SAID,
     SOCKETS_SAID,
-    Walls,
+    CommandLimits,
     denials,
 )
 
-WALLS = Walls(
+WALLS = CommandLimits(
     network=False,
     git="closed",
     guarded=(".vscode", "AGENTS.md"),

@@ -12,12 +12,12 @@ import agent_core
 from agent_core.workspace.sandbox.guards.mount_plan import (
     MOST_MOUNTS,
     GitAccess,
-    Holds,
     MountKind,
+    MountPlan,
     git_pointers,
     plan_holds,
 )
-from agent_core.workspace.sandbox.guards.tree_index import Entry, TreeIndex
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry, TreeIndex
 
 
 def put(path: Path, text: str = "x") -> Path:
@@ -40,18 +40,20 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def indexed(*roots: Path) -> Mapping[str, Entry]:
+def indexed(*roots: Path) -> Mapping[str, GuardedEntry]:
     index = TreeIndex([str(root) for root in roots])
     found = dict(index.refresh())
     index.close()
     return found
 
 
-def planned(root: Path, access: GitAccess = "closed", *, visible: tuple[Path, ...] = ()) -> Holds:
+def planned(
+    root: Path, access: GitAccess = "closed", *, visible: tuple[Path, ...] = ()
+) -> MountPlan:
     return plan_holds(indexed(root), roots=(root,), git=access, visible=visible)
 
 
-def places(root: Path, holds: Holds) -> dict[str, MountKind]:
+def places(root: Path, holds: MountPlan) -> dict[str, MountKind]:
     return {os.path.relpath(path, root): kind for path, kind in holds.mounts.items()}
 
 
@@ -251,7 +253,7 @@ def test_our_own_code_in_a_root_is_read_only() -> None:
 
 
 def test_folders_that_cannot_be_looked_into_are_read_only(root: Path) -> None:
-    entry = Entry("unreadable", 1, 2, 0o040000)
+    entry = GuardedEntry("unreadable", 1, 2, 0o040000)
     holds = plan_holds({str(root / "a/b"): entry}, roots=(root,), git="closed")
     assert places(root, holds) == {"a": "writable", "a/b": "read-only"}
 

@@ -10,7 +10,7 @@ import pytest
 from agent_core.workspace.sandbox.backends.keeper import (
     EXCHANGED,
     EXCHANGED_SAID,
-    Report,
+    KeeperReport,
     find_shell,
     keeper_script,
     lacks_mounts,
@@ -26,37 +26,37 @@ from agent_core.workspace.sandbox.backends.memory_file import memory_file
 @pytest.mark.parametrize(
     ("said", "report"),
     [
-        ("key 0 2\n", Report(exit_code=0, signal=None, processes=2)),
-        ("key 7 3\n", Report(exit_code=7, signal=None, processes=3)),
-        ("key 137 2\n", Report(exit_code=137, signal=None, processes=2)),
+        ("key 0 2\n", KeeperReport(exit_code=0, signal=None, processes=2)),
+        ("key 7 3\n", KeeperReport(exit_code=7, signal=None, processes=3)),
+        ("key 137 2\n", KeeperReport(exit_code=137, signal=None, processes=2)),
         (
             "keeper: line 1: 5 Killed (exec)\nkey 137 2\n",
-            Report(exit_code=None, signal=9, processes=2),
+            KeeperReport(exit_code=None, signal=9, processes=2),
         ),
-        ("key 143 2\n", Report(exit_code=143, signal=None, processes=2)),
-        ("x Terminated\nkey 143 12\n", Report(exit_code=None, signal=15, processes=12)),
-        ("key 141 2\n", Report(exit_code=None, signal=13, processes=2)),
-        ("key 130 2\n", Report(exit_code=None, signal=2, processes=2)),
-        ("no such thing\nkey 127 2\n", Report(exit_code=127, signal=None, processes=2)),
-        ("said x\nkey 128 2\n", Report(exit_code=128, signal=None, processes=2)),
-        ("said x\nkey 129 2\n", Report(exit_code=None, signal=1, processes=2)),
+        ("key 143 2\n", KeeperReport(exit_code=143, signal=None, processes=2)),
+        ("x Terminated\nkey 143 12\n", KeeperReport(exit_code=None, signal=15, processes=12)),
+        ("key 141 2\n", KeeperReport(exit_code=None, signal=13, processes=2)),
+        ("key 130 2\n", KeeperReport(exit_code=None, signal=2, processes=2)),
+        ("no such thing\nkey 127 2\n", KeeperReport(exit_code=127, signal=None, processes=2)),
+        ("said x\nkey 128 2\n", KeeperReport(exit_code=128, signal=None, processes=2)),
+        ("said x\nkey 129 2\n", KeeperReport(exit_code=None, signal=1, processes=2)),
         ("", None),
         ("0 2\n", None),
         ("other 0 2\n", None),
-        ("0 2\nkey 3 2\n", Report(exit_code=3, signal=None, processes=2)),
+        ("0 2\nkey 3 2\n", KeeperReport(exit_code=3, signal=None, processes=2)),
         ("key 0 2", None),
         ("bwrap: cannot\n", None),
         ("xkey 0 2\n", None),
         ("key 9999 2\n", None),
     ],
 )
-def test_a_report_is_read(said: str, report: Report | None) -> None:
+def test_a_report_is_read(said: str, report: KeeperReport | None) -> None:
     assert read_report(said, key="key") == report
 
 
 def test_two_processes_are_the_keeper_and_its_init() -> None:
-    assert Report(exit_code=0, signal=None, processes=2).was_alone
-    assert not Report(exit_code=0, signal=None, processes=3).was_alone
+    assert KeeperReport(exit_code=0, signal=None, processes=2).was_alone
+    assert not KeeperReport(exit_code=0, signal=None, processes=3).was_alone
 
 
 def test_limits_are_set_where_they_count() -> None:
@@ -163,7 +163,9 @@ def test_with_all_mounts_as_planned_the_command_runs() -> None:
 def test_without_one_of_the_planned_mounts_nothing_runs(missing: str) -> None:
     code, said, report = kept(planned=["/", missing], writable=mounts())
     assert (code, said) == (EXCHANGED, f"{EXCHANGED_SAID}\n")
-    assert read_report(report, key="key") == Report(exit_code=EXCHANGED, signal=None, processes=2)
+    assert read_report(report, key="key") == KeeperReport(
+        exit_code=EXCHANGED, signal=None, processes=2
+    )
 
 
 @linux

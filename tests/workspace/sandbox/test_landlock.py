@@ -19,17 +19,17 @@ from agent_core.workspace.sandbox.backends.keeper import FILE_BYTES
 from agent_core.workspace.sandbox.backends.landlock import (
     LAUNCHER,
     PYTHON,
-    Landlocked,
+    LandlockSandbox,
     all_but,
     launcher_rules,
     try_landlock,
 )
 from agent_core.workspace.sandbox.backends.memory_file import closing, memory_file
 from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
-from agent_core.workspace.sandbox.values import Aftermath, Boundaries, Containing, Launch
+from agent_core.workspace.sandbox.values import Boundaries, Launch, SandboxCapability, SandboxReport
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is for Linux")
-FOUND = Containing(level="partial", how="Landlock 7", why_not_full="told")
+FOUND = SandboxCapability(level="partial", how="Landlock 7", why_not_full="told")
 ENV = {"PATH": os.defpath, "LANG": "C", "MY_TOKEN": "x"}
 MOST_OF_AN_ARGUMENT = 131_072
 NONE: frozenset[Needs] = frozenset()
@@ -130,13 +130,13 @@ def test_nothing_inside_of_a_secret_folder_is_named(top: Path) -> None:
 # How a command is started
 
 
-def launched(top: Path, *, needs: frozenset[Needs] = NONE, **more: Any) -> tuple[Landlocked, Launch, dict[str, Any]]:  # fmt: skip
+def launched(top: Path, *, needs: frozenset[Needs] = NONE, **more: Any) -> tuple[LandlockSandbox, Launch, dict[str, Any]]:  # fmt: skip
     boundaries = Boundaries(roots=(top / "inside",), env={}, **more)
-    sandbox = Landlocked(FOUND, boundaries, homes=(top,))
+    sandbox = LandlockSandbox(FOUND, boundaries, homes=(top,))
     launch = sandbox.wrap(("sh", "-c", "true"), cwd=top / "inside", env=ENV, needs=needs)
     (told,) = launch.pass_fds
     assert launch.argv[len(PYTHON) + 1] == str(told)
-    return sandbox, launch, json.loads(launcher.told(str(os.dup(told))))
+    return sandbox, launch, json.loads(launcher.rules_text(str(os.dup(told))))
 
 
 def test_a_command_is_started_by_the_launcher_without_secrets(top: Path) -> None:
@@ -164,7 +164,7 @@ def test_what_was_agreed_to_is_open(top: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_named(top: Path) -> None:
-    sandbox = Landlocked(FOUND, Boundaries(roots=(top / "inside",), env={}), homes=())
+    sandbox = LandlockSandbox(FOUND, Boundaries(roots=(top / "inside",), env={}), homes=())
     with pytest.raises(FileNotFoundError, match="none-such"):
         _ = sandbox.wrap(("none-such",), cwd=top, env=ENV, needs=NONE)
 
@@ -176,7 +176,7 @@ def test_what_a_command_made_is_taken_away(top: Path, into: str | None) -> None:
     made = top / "inside/AGENTS.md"
     made.write_text("x", encoding="utf-8")
     assert launch.after is not None
-    assert launch.after("", 0) == Aftermath(quarantined=(made,))
+    assert launch.after("", 0) == SandboxReport(quarantined=(made,))
     assert not made.exists()
     (kept,) = (place or Path(launch.env["TMPDIR"], "quarantine")).iterdir()
     assert kept.name.startswith("AGENTS.md.")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.sandbox.guards.git_folders import is_tame
-from agent_core.workspace.sandbox.guards.tree_index import Entry
-from agent_core.workspace.sandbox.quarantine import ASIDE, Quarantine
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
+from agent_core.workspace.sandbox.quarantine import ROOT_QUARANTINE, Quarantine
 
 OTHER_DISK = Path("/dev/shm")  # noqa: S108 - another file system, on most machines
 
@@ -26,9 +26,9 @@ def put(path: Path, text: str = "x") -> Path:
     return path
 
 
-def seen(path: Path) -> Entry:
+def seen(path: Path) -> GuardedEntry:
     found = path.lstat()
-    return Entry("protected", found.st_dev, found.st_ino, found.st_mode)
+    return GuardedEntry("protected", found.st_dev, found.st_ino, found.st_mode)
 
 
 def away(root: Path) -> list[str]:
@@ -117,7 +117,7 @@ def test_where_the_quarantine_is_on_another_disk_it_stays_aside(root: Path) -> N
             assert not path.exists()
     finally:
         into.rmdir()
-    (aside,) = root.glob(f"{ASIDE}-*")
+    (aside,) = root.glob(f"{ROOT_QUARANTINE}-*")
     assert aside.stat().st_mode & 0o777 == 0o700
     assert sorted(one.name.rpartition(".")[0] for one in aside.iterdir()) == [".vscode", "AGENTS.md"]  # fmt: skip
 

@@ -21,18 +21,18 @@ from agent_core.workspace.sandbox.denial_messages import (
     PROTECTED_SAID,
 )
 from agent_core.workspace.sandbox.guards.mount_plan import GitAccess
-from agent_core.workspace.sandbox.guards.tree_index import Entry
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.survey import (
     UNSEEN,
-    Ground,
+    CommandBaseline,
     Survey,
     find_program,
     git_access,
     inner_environment,
     shown_again,
 )
-from agent_core.workspace.sandbox.values import Aftermath, Boundaries
+from agent_core.workspace.sandbox.values import Boundaries, SandboxReport
 
 CLOSED: frozenset[Needs] = frozenset()
 
@@ -69,10 +69,10 @@ class Workspace:
         self.root = root
         self.survey = Survey(bounds(root), homes=homes, private=PrivateFolder())
 
-    def before(self, git: GitAccess = "closed") -> Ground:
+    def before(self, git: GitAccess = "closed") -> CommandBaseline:
         return self.survey.before(env={}, git=git)
 
-    def after(self, ground: Ground, output: str = "", *, needs: frozenset[Needs] = CLOSED, code: int | None = 0) -> Aftermath:  # fmt: skip
+    def after(self, ground: CommandBaseline, output: str = "", *, needs: frozenset[Needs] = CLOSED, code: int | None = 0) -> SandboxReport:  # fmt: skip
         into = self.root.parent / "away"
         return self.survey.after(ground, needs=needs, into=into, output=output, exit_code=code)
 
@@ -211,7 +211,7 @@ def test_what_a_command_made_is_taken_away_and_told(workspace: Workspace, name: 
     taken = made.parent if ".vscode" in name else made
     assert workspace.after(ground).quarantined == (taken,)
     assert not taken.exists()
-    assert workspace.after(ground) == Aftermath()
+    assert workspace.after(ground) == SandboxReport()
     assert workspace.before().holds.problem is None
 
 
@@ -225,7 +225,7 @@ def test_what_was_there_or_means_nothing_stays(workspace: Workspace) -> None:
     put(root / "node_modules/p/AGENTS.md")
     (root / "link").symlink_to("code.py")
     repository(root / "a/b")
-    assert workspace.after(ground) == Aftermath()
+    assert workspace.after(ground) == SandboxReport()
 
 
 def test_a_new_repository_is_made_harmless_where_it_is(workspace: Workspace) -> None:
@@ -339,7 +339,7 @@ def test_a_folder_of_programs_in_the_workspace_shows_nothing_of_a_home(root: Pat
     assert (view.closed, view.shown, view.links) == ((home,), (), ())
 
 
-class Unreadable(dict[str, Entry]):
+class Unreadable(dict[str, GuardedEntry]):
     """Entries that cannot be looked up."""
 
     @override

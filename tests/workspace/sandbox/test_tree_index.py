@@ -9,7 +9,11 @@ import pytest
 from typing_extensions import override
 
 from agent_core.workspace.files.folder_watch import FolderWatch
-from agent_core.workspace.sandbox.guards.tree_index import LONGEST_PATH_BYTES, Entry, TreeIndex
+from agent_core.workspace.sandbox.guards.tree_index import (
+    LONGEST_PATH_BYTES,
+    GuardedEntry,
+    TreeIndex,
+)
 
 DEEP = "/".join(f"d{number}" for number in range(30))
 EVENTS_OF_A_QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
@@ -78,14 +82,14 @@ def bare(folder: Path) -> Path:
     return folder
 
 
-def fresh(root: Path) -> Mapping[str, Entry]:
+def fresh(root: Path) -> Mapping[str, GuardedEntry]:
     apart = TreeIndex((str(root),), watch=no_watch)
     found = dict(apart.refresh())
     apart.close()
     return found
 
 
-def kinds(found: Mapping[str, Entry], root: Path) -> dict[str, str]:
+def kinds(found: Mapping[str, GuardedEntry], root: Path) -> dict[str, str]:
     return {os.path.relpath(path, root): entry.kind for path, entry in found.items()}
 
 

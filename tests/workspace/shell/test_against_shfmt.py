@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from agent_core.workspace.permissions.shell import Plain, read_command
+from agent_core.workspace.permissions.shell import PlainCommandLine, read_command
 from tests.support.shell_lines import LineMaker
 from tests.support.shfmt import commands_by_shfmt, find_shfmt
 from tests.support.sizes import at_size
@@ -26,7 +26,7 @@ def test_no_line_is_plain_for_both_with_different_words() -> None:
     not_plain: list[str] = []
     for line in itertools.islice(LineMaker(seed=SEED).lines(), MADE):
         read = read_command(line)
-        if not isinstance(read, Plain):
+        if not isinstance(read, PlainCommandLine):
             continue
         ours += 1
         theirs = commands_by_shfmt(line, shfmt=SHFMT)

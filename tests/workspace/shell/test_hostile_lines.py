@@ -5,7 +5,7 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core.workspace.permissions.shell import Plain, mentioned, read_command
+from agent_core.workspace.permissions.shell import PlainCommandLine, mentioned, read_command
 from tests.support.shell_lines import BARE, BLANKS, DOUBTFUL, JOINS, PROGRAMS, QUOTED
 from tests.support.sizes import at_size
 
@@ -37,7 +37,7 @@ def test_a_long_hostile_line_is_answered_soon(unit: str) -> None:
 def test_any_text_gets_an_answer_and_what_is_plain_is_mentioned(text: str) -> None:
     read = read_command(text)
     found = mentioned(text)
-    if isinstance(read, Plain):
+    if isinstance(read, PlainCommandLine):
         assert set(read.commands) <= set(found)
         assert all(argv and argv[0] for argv in read.commands)
 
@@ -48,6 +48,6 @@ def test_words_in_single_quotes_come_back_as_they_are(words: list[str]) -> None:
     kept = [word for word in words if "'" not in word]
     line = " ".join(["program", *(f"'{word}'" for word in kept)])
     read = read_command(line)
-    assert not isinstance(read, Plain) or read.commands == (("program", *kept),)
+    assert not isinstance(read, PlainCommandLine) or read.commands == (("program", *kept),)
     if line.isascii():
-        assert isinstance(read, Plain)
+        assert isinstance(read, PlainCommandLine)

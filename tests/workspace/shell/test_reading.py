@@ -2,7 +2,11 @@
 
 import pytest
 
-from agent_core.workspace.permissions.shell import Plain, Unclear, read_command
+from agent_core.workspace.permissions.shell import (
+    PlainCommandLine,
+    UnclearCommandLine,
+    read_command,
+)
 from agent_core.workspace.permissions.shell.strict_parser import LONGEST_BYTES, MOST_COMMANDS
 
 PLAIN: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -153,26 +157,26 @@ UNCLEAR: dict[str, str] = {
 
 @pytest.mark.parametrize(("line", "commands"), PLAIN.items(), ids=map(ascii, PLAIN))
 def test_a_plain_line_gives_its_words(line: str, commands: tuple[tuple[str, ...], ...]) -> None:
-    assert read_command(line) == Plain(commands=commands)
+    assert read_command(line) == PlainCommandLine(commands=commands)
 
 
 @pytest.mark.parametrize(("line", "why"), UNCLEAR.items(), ids=map(ascii, UNCLEAR))
 def test_any_doubt_makes_a_line_unclear_and_says_why(line: str, why: str) -> None:
     read = read_command(line)
-    assert isinstance(read, Unclear)
+    assert isinstance(read, UnclearCommandLine)
     assert why in read.reason
 
 
 def test_a_line_has_a_greatest_length() -> None:
     fits = f"ls {'x' * (LONGEST_BYTES - 3)}"
-    assert isinstance(read_command(fits), Plain)
-    assert read_command(f"{fits}x") == Unclear(reason="it is longer than 8192 bytes")
+    assert isinstance(read_command(fits), PlainCommandLine)
+    assert read_command(f"{fits}x") == UnclearCommandLine(reason="it is longer than 8192 bytes")
     in_bytes = f"ls '{'é' * (LONGEST_BYTES // 2)}'"
-    assert read_command(in_bytes) == Unclear(reason="it is longer than 8192 bytes")
+    assert read_command(in_bytes) == UnclearCommandLine(reason="it is longer than 8192 bytes")
 
 
 def test_a_line_has_a_greatest_number_of_commands() -> None:
-    assert isinstance(read_command("ls;" * MOST_COMMANDS), Plain)
-    assert read_command("ls;" * (MOST_COMMANDS + 1)) == Unclear(
+    assert isinstance(read_command("ls;" * MOST_COMMANDS), PlainCommandLine)
+    assert read_command("ls;" * (MOST_COMMANDS + 1)) == UnclearCommandLine(
         reason="it runs more than 100 commands"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.permissions.shell import Plain, read_command
+from agent_core.workspace.permissions.shell import PlainCommandLine, read_command
 from tests.support.real_bash import Argv, calls_in_bash
 from tests.support.shell_lines import PROGRAMS, LineMaker
 from tests.support.sizes import at_size
@@ -40,12 +40,12 @@ def test_accepted_lines_run_exactly_the_words_that_were_read(tmp_path: Path) -> 
     assert len(chosen) == ACCEPTED
 
 
-def _accepted() -> Iterator[tuple[str, Plain]]:
+def _accepted() -> Iterator[tuple[str, PlainCommandLine]]:
     """Give lines that are plain, and of which every program leaves a trace."""
     silent = _own_words_of_bash()
     for line in LineMaker(seed=SEED).lines():
         plain = read_command(line)
-        if isinstance(plain, Plain) and not any(
+        if isinstance(plain, PlainCommandLine) and not any(
             "/" in argv[0] or argv[0] in silent for argv in plain.commands
         ):
             yield line, plain

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Literal
 
 from agent_core.workspace.permissions.policy.commands.arguments import misleading
-from agent_core.workspace.permissions.shell import Plain, is_wrapper, mentioned, read_command
+from agent_core.workspace.permissions.shell import (
+    PlainCommandLine,
+    is_wrapper,
+    mentioned,
+    read_command,
+)
 from tests.support.shared import shared_path
 
 Says = Literal["allow", "ask", "deny"]
@@ -32,7 +37,7 @@ def test_no_line_of_the_corpus_is_allowed_that_should_not_be() -> None:
 
 def _says(line: str) -> Says:
     read = read_command(line)
-    plain = read.commands if isinstance(read, Plain) else ()
+    plain = read.commands if isinstance(read, PlainCommandLine) else ()
     if any(argv[: len(rule)] == rule for rule in DENIED for argv in (*plain, *mentioned(line))):
         return "deny"
     return "allow" if plain and all(_is_allowed(argv) for argv in plain) else "ask"

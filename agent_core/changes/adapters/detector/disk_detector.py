@@ -21,16 +21,21 @@ from anyio import Lock, to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.changes.adapters.detector.git_index import Tracked, index_of, tracked_in
+from agent_core.changes.adapters.detector.git_index import TrackedFile, index_of, tracked_in
 from agent_core.changes.adapters.detector.git_objects import objects_of
 from agent_core.changes.adapters.detector.repository_snapshot import (
-    Repository,
+    RepositorySnapshot,
     look_at_repository,
     lost_refs,
 )
-from agent_core.changes.adapters.detector.tree_scanner import Different, Stat, TooMuch, TreeLook
-from agent_core.changes.ports.blob_store import Contents
-from agent_core.changes.ports.change_detector import Effect, Effects
+from agent_core.changes.adapters.detector.tree_scanner import (
+    FileDifference,
+    ScanLimitExceeded,
+    Stat,
+    TreeScanner,
+)
+from agent_core.changes.ports.blob_store import BlobStore
+from agent_core.changes.ports.change_detector import DetectedChange, DetectedChanges
 from agent_core.changes.values import FileVersion
 from agent_core.changes.versions import MOST_BYTES, keep
 from agent_core.kernel.values import Value
@@ -56,18 +61,18 @@ COARSE_CLOCK: Final = 5
 log = logging.getLogger(__name__)
 
 
-class _Known(Value, frozen=True):
+class _RecordedContent(Value, frozen=True):
     """Last known content of a file."""
 
     stat: Stat
-    held: FileVersion | Tracked
+    held: FileVersion | TrackedFile
 
 
 class _Git(Struct):
     """Parsed index of a repository."""
 
     stamp: tuple[int, int] = (0, 0)
-    tracked: Mapping[bytes, Tracked] = msgspec.field(default_factory=dict[bytes, Tracked])
+    tracked: Mapping[bytes, TrackedFile] = msgspec.field(default_factory=dict[bytes, TrackedFile])
 
 
 class _Blind(Value, frozen=True):
@@ -78,13 +83,13 @@ class _Blind(Value, frozen=True):
     """Roots that are not scanned again because they hold too many files."""
 
 
-class DiskLookout:
+class DiskChangeDetector:
     """Looks at the roots of a workspace; see `Lookout`."""
 
     def __init__(
         self,
         roots: Sequence[Path],
-        contents: Contents,
+        contents: BlobStore,
         processes: Processes,
         *,
         env: Mapping[str, str],
@@ -101,12 +106,12 @@ class DiskLookout:
         self._contents = contents
         self._objects = partial(objects_of, processes=processes, env=env)
         self._is_closed = False
-        self._tree = TreeLook()
-        self._known: dict[str, _Known] = {}
+        self._tree = TreeScanner()
+        self._recorded: dict[str, _RecordedContent] = {}
         self._open: set[str] = set()
         """Files of which it is not known what they hold."""
         self._git: dict[Path, _Git] = {}
-        self._repositories: list[Repository] = []
+        self._repositories: list[RepositorySnapshot] = []
         self._blind: _Blind | None = _Blind("nobody looked before the command")
         self._turn = Lock()
 
@@ -121,17 +126,17 @@ class DiskLookout:
         """Look for the first time; see `Lookout.prepare`."""
         async with self._looking():
             if not self._tree.is_started:
-                await self._before()
+                await self._snapshot()
 
-    async def before(self) -> None:
+    async def snapshot(self) -> None:
         """Record what is there; see `Lookout.before`."""
         async with self._looking():
-            await self._before()
+            await self._snapshot()
 
-    async def after(self) -> Effects:
+    async def diff(self) -> DetectedChanges:
         """Return what is different; see `Lookout.after`."""
         async with self._looking():
-            return await self._after()
+            return await self._diff()
 
     @asynccontextmanager
     async def _looking(self) -> AsyncGenerator[None]:
@@ -142,7 +147,7 @@ class DiskLookout:
                 if self._is_closed:
                     self._tree.rest()
 
-    async def _before(self) -> None:
+    async def _snapshot(self) -> None:
         roots = tuple(self._roots)
         if self._blind is not None and self._blind.roots == roots:
             return
@@ -152,7 +157,7 @@ class DiskLookout:
                 await anyio.sleep(TICK_S)
                 _ = await to_thread.run_sync(partial(self._note, roots))
             await self._copy()
-        except TooMuch as error:
+        except ScanLimitExceeded as error:
             self._blind = _Blind(str(error), roots)
             self._tree.rest()
         except OSError as error:
@@ -162,15 +167,17 @@ class DiskLookout:
         else:
             self._blind = None
 
-    async def _after(self) -> Effects:
+    async def _diff(self) -> DetectedChanges:
         if self._blind is not None:
             why = self._blind.why
-            return Effects(unseen=f"What the command did to files was not seen: {why}.")
+            return DetectedChanges(incomplete=f"What the command did to files was not seen: {why}.")
         try:
             different, ignored = await to_thread.run_sync(self._different)
             refs = await to_thread.run_sync(self._lost_refs)
-        except TooMuch as error:
-            return Effects(unseen=f"What the command did to files was not seen: {error}.")
+        except ScanLimitExceeded as error:
+            return DetectedChanges(
+                incomplete=f"What the command did to files was not seen: {error}."
+            )
         if len(different) > MOST_EFFECTS:
             # What was made is no loss, what was there before may be one.
             different.sort(key=lambda one: one.before is None)
@@ -193,7 +200,9 @@ class DiskLookout:
             )
             if count > 0
         ]
-        return Effects(files=tuple(effects), lost=lost[:MOST_LOST], unseen=" ".join(lines) or None)
+        return DetectedChanges(
+            files=tuple(effects), lost=lost[:MOST_LOST], incomplete=" ".join(lines) or None
+        )
 
     # ------------------------------------------------------------------ before
 
@@ -202,14 +211,16 @@ class DiskLookout:
         self._repositories = [look_at_repository(root) for root in roots]
         if self._tree.start(roots):
             changed: Iterable[str] = [path for path, _ in self._tree.files()]
-            self._known = {
-                path: known
-                for path, known in self._known.items()
-                if self._tree.stat(path) == known.stat
+            self._recorded = {
+                path: recorded
+                for path, recorded in self._recorded.items()
+                if self._tree.stat(path) == recorded.stat
             }
         else:
             changed = [one.path for one in self._tree.refresh()]
-        self._open |= {path for path in changed if path not in self._known or self._is_other(path)}
+        self._open |= {
+            path for path in changed if path not in self._recorded or self._is_other(path)
+        }
         if self._open:
             for root in roots:
                 self._ask_git(root)
@@ -218,7 +229,7 @@ class DiskLookout:
         return any(one is not None and one.ctime_ns > just_now_ns for one in stats)
 
     def _is_other(self, path: str) -> bool:
-        return self._known[path].stat != self._tree.stat(path)
+        return self._recorded[path].stat != self._tree.stat(path)
 
     def _ask_git(self, root: Path) -> None:
         """Settle those files that are just as git knows them. Blocks."""
@@ -236,7 +247,7 @@ class DiskLookout:
         for path in [one for one in self._open if one.startswith(head)]:
             there, tracked = self._tree.stat(path), git.tracked.get(os.fsencode(path[len(head) :]))
             if there is not None and tracked is not None and _is_clean(there, tracked):
-                self._settle(path, _Known(there, tracked))
+                self._settle(path, _RecordedContent(there, tracked))
 
     async def _copy(self) -> None:
         """Keep what the other files hold, within bounds."""
@@ -251,13 +262,13 @@ class DiskLookout:
             version = await keep(found, self._contents)
             if version.content is None:
                 return  # there is no room for more
-            self._settle(path, _Known(there, version))
+            self._settle(path, _RecordedContent(there, version))
 
     def _to_copy(self) -> list[tuple[str, Stat]]:
         """Return the files that nobody keeps and that are small enough, newest first. Blocks."""
         there = [(path, found) for path in self._open if (found := self._tree.stat(path))]
         for path in self._open:
-            _ = self._known.pop(path, None)
+            _ = self._recorded.pop(path, None)
         self._open.clear()
         small = [one for one in there if one[1].size <= MOST_BYTES]
         small.sort(key=lambda one: one[1].mtime_ns, reverse=True)
@@ -265,15 +276,15 @@ class DiskLookout:
             islice((one for one in small if not self._tree.ignores(one[0])), MOST_COPIED_FILES)
         )
 
-    def _settle(self, path: str, known: _Known) -> None:
-        self._known[path] = known
+    def _settle(self, path: str, recorded: _RecordedContent) -> None:
+        self._recorded[path] = recorded
         self._open.discard(path)
 
     # ------------------------------------------------------------------ after
 
-    def _different(self) -> tuple[list[Different], list[Different]]:
+    def _different(self) -> tuple[list[FileDifference], list[FileDifference]]:
         """Return what is different, and apart from it what git ignores."""
-        different, ignored = list[Different](), list[Different]()
+        different, ignored = list[FileDifference](), list[FileDifference]()
         for one in sorted(self._tree.refresh()):
             if self._tree.ignores(one.path):
                 ignored.append(one)
@@ -281,35 +292,38 @@ class DiskLookout:
                 different.append(one)
         return different, ignored
 
-    def _lost_refs(self) -> list[Effect]:
+    def _lost_refs(self) -> list[DetectedChange]:
         """Return what a command removed of the roots' repositories. Blocks."""
         return [
-            Effect(path=path, before=FileVersion(sha256=named, content=None, size=0), after=None)
+            DetectedChange(
+                path=path, before=FileVersion(sha256=named, content=None, size=0), after=None
+            )
             for before in self._repositories
             for path, named in lost_refs(before, look_at_repository(before.folder.parent))
             # The look at the tree says this of whole repositories.
             if path != before.folder
         ]
 
-    def _is_only_rights(self, one: Different) -> bool:
+    def _is_only_rights(self, one: FileDifference) -> bool:
         """Return whether only the rights of a file are others; where it is known what it held, that is compared."""
-        if one.before is None or one.after is None or one.path in self._known:
+        if one.before is None or one.after is None or one.path in self._recorded:
             return False
         return one.before[:3] == one.after[:3]
 
-    async def _held(self, different: Sequence[Different]) -> Mapping[str, FileVersion]:
+    async def _held(self, different: Sequence[FileDifference]) -> Mapping[str, FileVersion]:
         """Return what files held before, as far as that is known."""
-        known = {
-            one.path: known.held
+        recorded = {
+            one.path: recorded.held
             for one in different
-            if (known := self._known.get(one.path)) is not None and known.stat == one.before
+            if (recorded := self._recorded.get(one.path)) is not None
+            and recorded.stat == one.before
         }
-        held = {path: one for path, one in known.items() if isinstance(one, FileVersion)}
+        held = {path: one for path, one in recorded.items() if isinstance(one, FileVersion)}
         for root in self._git:
             tracked = {
                 path: one
-                for path, one in known.items()
-                if isinstance(one, Tracked) and path.startswith(f"{root}/")
+                for path, one in recorded.items()
+                if isinstance(one, TrackedFile) and path.startswith(f"{root}/")
             }
             if not tracked:
                 continue
@@ -323,30 +337,30 @@ class DiskLookout:
                     held[path] = await keep(found, self._contents)
         return held
 
-    async def _effect(self, one: Different, held: FileVersion | None) -> Effect | None:
+    async def _effect(self, one: FileDifference, held: FileVersion | None) -> DetectedChange | None:
         """Return what became of a file; None: it holds what it held."""
         path = Path(one.path)
         before = None if one.before is None else (held or _unknown(one.before))
         if one.after is None:
-            _ = self._known.pop(one.path, None)
-            return None if before is None else Effect(path=path, before=before, after=None)
+            _ = self._recorded.pop(one.path, None)
+            return None if before is None else DetectedChange(path=path, before=before, after=None)
         found = await to_thread.run_sync(partial(_read, one.path, one.after))
         after = _unknown(one.after) if found is None else await keep(found, self._contents)
-        _ = self._known.pop(one.path, None)
+        _ = self._recorded.pop(one.path, None)
         if one.after.ctime_ns > _now_ns() - TICK_NS:
             self._open.add(one.path)  # as above
         elif found is not None and after.content is not None:
-            self._settle(one.path, _Known(one.after, after))
+            self._settle(one.path, _RecordedContent(one.after, after))
         if before is not None and before.sha256 and before.sha256 == after.sha256:
             return None
-        return Effect(path=path, before=before, after=after)
+        return DetectedChange(path=path, before=before, after=after)
 
 
-def _moves(different: Sequence[Different]) -> Mapping[str, Different]:
+def _moves(different: Sequence[FileDifference]) -> Mapping[str, FileDifference]:
     """Return the moved files by new path: deleted under another path, with equal size, modification time and inode."""
     gone = {one.before[:3]: one for one in different if one.before and one.after is None}
     come = [one for one in different if one.before is None and one.after]
-    found: dict[str, Different] = {}
+    found: dict[str, FileDifference] = {}
     for one in come:
         old = None if one.after is None else gone.pop(one.after[:3], None)
         if old is not None:
@@ -354,24 +368,26 @@ def _moves(different: Sequence[Different]) -> Mapping[str, Different]:
     return found
 
 
-def _lost(ignored: Sequence[Different], moved: Iterable[Different]) -> tuple[Effect, ...]:
+def _lost(
+    ignored: Sequence[FileDifference], moved: Iterable[FileDifference]
+) -> tuple[DetectedChange, ...]:
     """Return what went away of what git ignores and has no other name now."""
     elsewhere = {*moved, *_moves(ignored).values()}
     return tuple(
-        Effect(path=Path(one.path), before=_unknown(one.before), after=None)
+        DetectedChange(path=Path(one.path), before=_unknown(one.before), after=None)
         for one in ignored
         if one.before is not None and one.after is None and one not in elsewhere
     )
 
 
-def _moved(effect: Effect, old: Different | None) -> Effect:
+def _moved(effect: DetectedChange, old: FileDifference | None) -> DetectedChange:
     if old is None or effect.after is None:
         return effect
     # Size, times and place on the disk are the same, so it holds what it held.
     return replace(effect, source=Path(old.path), before=effect.after)
 
 
-def _is_clean(there: Stat, tracked: Tracked) -> bool:
+def _is_clean(there: Stat, tracked: TrackedFile) -> bool:
     # Git keeps 32 bits of an inode, and sets a size of 0 where it is not sure.
     return (there.size, there.mtime_ns, there.inode & 0xFFFF_FFFF) == (
         tracked.size,

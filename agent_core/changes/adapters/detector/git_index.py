@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
     flags: int
 
 
-class Tracked(Value, frozen=True):
+class TrackedFile(Value, frozen=True):
     """A file as git knew it."""
 
     mtime_ns: int
@@ -70,14 +70,14 @@ def index_of(root: Path) -> bytes | None:
         return None
 
 
-def tracked_in(index: bytes, *, written_ns: int) -> Mapping[bytes, Tracked]:
+def tracked_in(index: bytes, *, written_ns: int) -> Mapping[bytes, TrackedFile]:
     """Return the files of an index by their path, those of which git can be sure.
 
     Args:
         index: Its bytes.
         written_ns: When it was written: a file that was modified then or later may hold something else.
     """
-    found: dict[bytes, Tracked] = {}
+    found: dict[bytes, TrackedFile] = {}
     if len(index) < HEAD.size:
         return found
     mark, version, entries = _Head(*HEAD.unpack_from(index))
@@ -93,7 +93,7 @@ def tracked_in(index: bytes, *, written_ns: int) -> Mapping[bytes, Tracked]:
     return found
 
 
-def _entry(index: bytes, at: int, found: dict[bytes, Tracked], written_ns: int) -> int:
+def _entry(index: bytes, at: int, found: dict[bytes, TrackedFile], written_ns: int) -> int:
     """Read one entry; gives where the next one begins."""
     fields = _Entry(*ENTRY.unpack_from(index, at))
     flags = fields.flags
@@ -105,5 +105,5 @@ def _entry(index: bytes, at: int, found: dict[bytes, Tracked], written_ns: int) 
         raise ValueError(message)
     is_file = stat.S_ISREG(fields.mode)
     if is_file and not flags & STAGE_BITS and mtime_ns < written_ns:
-        found[index[begin:end]] = Tracked(mtime_ns, fields.inode, fields.size, fields.object)
+        found[index[begin:end]] = TrackedFile(mtime_ns, fields.inode, fields.size, fields.object)
     return at + (end - at + ALIGNED) // ALIGNED * ALIGNED

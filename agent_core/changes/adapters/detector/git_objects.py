@@ -70,16 +70,16 @@ def _read(output: bytes, names: Sequence[bytes]) -> dict[bytes, bytes]:
         end = output.find(b"\n", at)
         if end < 0:
             break
-        words = output[at:end].split()
+        header = output[at:end].split()
         at = end + 1
-        if len(words) != 3 or words[0] != name.hex().encode():  # noqa: PLR2004 - name, kind, size
+        if len(header) != 3 or header[0] != name.hex().encode():  # noqa: PLR2004 - name, kind, size
             # `… missing`, or what stderr said; the next line may be right again.
             continue
-        size = int(words[2])
+        size = int(header[2])
         data = output[at : at + size]
         at += size + 1
         # Whatever else was written in between, nothing is taken for an object that it is not.
-        if words[1] == b"blob" and _name_of(data) == name:
+        if header[1] == b"blob" and _name_of(data) == name:
             found[name] = data
     return found
 

@@ -20,7 +20,7 @@ PACKED: Final = re.compile(r"([0-9a-f]{40,64}) (refs/\S+)")
 NAMED: Final = re.compile(r"[0-9a-f]{40,64}|ref: refs/\S+")
 
 
-class Repository(Value, frozen=True, kw_only=True):
+class RepositorySnapshot(Value, frozen=True, kw_only=True):
     """State of the `.git` folder of a root; all fields are empty if there is none."""
 
     folder: Path
@@ -31,11 +31,11 @@ class Repository(Value, frozen=True, kw_only=True):
     """The sizes of reflogs, by the path of their ref."""
 
 
-def look_at_repository(root: Path) -> Repository:
+def look_at_repository(root: Path) -> RepositorySnapshot:
     """Return what a root's repository holds; a `.git` that is no folder counts as none."""
     git = root / ".git"
     if git.is_symlink() or not git.is_dir():
-        return Repository(folder=git, parts=frozenset(), refs={}, logs={})
+        return RepositorySnapshot(folder=git, parts=frozenset(), refs={}, logs={})
     parts = {git, *(git / name for name in PARTS if _holds_something(git / name))}
     refs = _packed(git)
     for path in (git / "HEAD", *_files(git / "refs")):
@@ -48,10 +48,10 @@ def look_at_repository(root: Path) -> Repository:
     for path in _files(git / "logs"):
         with suppress(OSError):
             logs[git / path.relative_to(git / "logs")] = path.lstat().st_size
-    return Repository(folder=git, parts=frozenset(parts), refs=refs, logs=logs)
+    return RepositorySnapshot(folder=git, parts=frozenset(parts), refs=refs, logs=logs)
 
 
-def lost_refs(before: Repository, now: Repository) -> Iterator[tuple[Path, str]]:
+def lost_refs(before: RepositorySnapshot, now: RepositorySnapshot) -> Iterator[tuple[Path, str]]:
     """Yield what is gone, the outermost alone, each with the object that it named, or an empty text.
 
     A ref that names something else counts if no reflog tells what it named; a reflog, if it is shorter.

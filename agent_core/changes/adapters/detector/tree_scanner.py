@@ -45,7 +45,7 @@ class Stat(NamedTuple):
     ctime_ns: int
 
 
-class Different(NamedTuple):
+class FileDifference(NamedTuple):
     """A file that is another one; None: nothing is, or was, there."""
 
     path: str
@@ -54,7 +54,7 @@ class Different(NamedTuple):
     after: Stat | None
 
 
-class TooMuch(Exception):
+class ScanLimitExceeded(Exception):
     """The folders hold more than can be looked through in good time."""
 
 
@@ -74,7 +74,7 @@ class _Folder(Struct):
         return len(self.files) + len(self.folders) + 1
 
 
-class TreeLook:
+class TreeScanner:
     """The files below some roots; of what git ignores no more than `MOST_IGNORED`. One thread at a time."""
 
     def __init__(self, *, most_files: int = MOST_FILES, most_s: float = MOST_S) -> None:
@@ -127,7 +127,7 @@ class TreeLook:
             raise
         return True
 
-    def refresh(self) -> list[Different]:
+    def refresh(self) -> list[FileDifference]:
         """Look again, where something happened; gives what is different, a file once.
 
         Raises:
@@ -136,7 +136,7 @@ class TreeLook:
         changed = None if self._watch is None else self._watch.take()
         looked = list(self._folders) if changed is None else [*changed]
         until = time.monotonic() + self._most_s
-        found: dict[str, Different] = {}
+        found: dict[str, FileDifference] = {}
         for name in sorted(looked):
             for one in self._look(name, until):
                 first = found.get(one.path)
@@ -155,8 +155,8 @@ class TreeLook:
     def stat(self, path: str) -> Stat | None:
         """Return what is known of a file."""
         folder, _, name = path.rpartition("/")
-        known = self._folders.get(folder)
-        return None if known is None else known.files.get(name)
+        scanned_folder = self._folders.get(folder)
+        return None if scanned_folder is None else scanned_folder.files.get(name)
 
     def ignores(self, path: str) -> bool:
         """Return whether a file is one that git ignores; also one that is gone, if its folder is there."""
@@ -172,49 +172,51 @@ class TreeLook:
         root = next((one for one in self._roots if _is_below(path, one)), "")
         return self._folders[folder].rules.ignores(path[len(root) + 1 :])
 
-    def _look(self, name: str, until: float) -> Iterator[Different]:
+    def _look(self, name: str, until: float) -> Iterator[FileDifference]:
         """Bring one folder up to date."""
-        known = self._folders.get(name)
-        if known is None:
+        scanned_folder = self._folders.get(name)
+        if scanned_folder is None:
             return
         listed = _listed(name)
         if listed is None:
             yield from self._leave(name)
             return
         files, folders = listed
-        if known.is_ignored:
-            yield from self._look_ignored(name, known, files, folders)
+        if scanned_folder.is_ignored:
+            yield from self._look_ignored(name, scanned_folder, files, folders)
             return
-        for file in known.files.keys() | files.keys():
-            before, after = known.files.get(file), files.get(file)
+        for file in scanned_folder.files.keys() | files.keys():
+            before, after = scanned_folder.files.get(file), files.get(file)
             if before != after:
-                yield Different(f"{name}/{file}", before, after)
-        self._count += len(files) - len(known.files)
-        known.files = files
-        ignored = {one for one in folders if self._is_ignored(f"{name}/{one}", known.rules)}
-        for gone in sorted(known.folders - folders):
+                yield FileDifference(f"{name}/{file}", before, after)
+        self._count += len(files) - len(scanned_folder.files)
+        scanned_folder.files = files
+        ignored = {
+            one for one in folders if self._is_ignored(f"{name}/{one}", scanned_folder.rules)
+        }
+        for gone in sorted(scanned_folder.folders - folders):
             yield from self._leave(f"{name}/{gone}")
-        for new in sorted(folders - known.folders - ignored):
-            yield from self._enter(f"{name}/{new}", known.rules, until)
-        self._enter_ignored([f"{name}/{one}" for one in sorted(ignored - known.folders)])
-        known.folders = folders
+        for new in sorted(folders - scanned_folder.folders - ignored):
+            yield from self._enter(f"{name}/{new}", scanned_folder.rules, until)
+        self._enter_ignored([f"{name}/{one}" for one in sorted(ignored - scanned_folder.folders)])
+        scanned_folder.folders = folders
         self._check(until)
 
     def _look_ignored(
-        self, name: str, known: _Folder, files: dict[str, Stat], folders: set[str]
-    ) -> Iterator[Different]:
+        self, name: str, scanned_folder: _Folder, files: dict[str, Stat], folders: set[str]
+    ) -> Iterator[FileDifference]:
         """Update a folder that git ignores; only created and deleted entries count, not modified files."""
-        for file in known.files.keys() ^ files.keys():
-            yield Different(f"{name}/{file}", known.files.get(file), files.get(file))
-        for gone in sorted(known.folders - folders):
+        for file in scanned_folder.files.keys() ^ files.keys():
+            yield FileDifference(f"{name}/{file}", scanned_folder.files.get(file), files.get(file))
+        for gone in sorted(scanned_folder.folders - folders):
             yield from self._leave(f"{name}/{gone}")
-        new = sorted(folders - known.folders)
-        self._count_ignored -= known.size
-        known.files, known.folders = files, folders
-        self._count_ignored += known.size
+        new = sorted(folders - scanned_folder.folders)
+        self._count_ignored -= scanned_folder.size
+        scanned_folder.files, scanned_folder.folders = files, folders
+        self._count_ignored += scanned_folder.size
         self._enter_ignored([f"{name}/{one}" for one in new])
 
-    def _enter(self, name: str, rules: FolderRules, until: float) -> Iterator[Different]:
+    def _enter(self, name: str, rules: FolderRules, until: float) -> Iterator[FileDifference]:
         """Scan a folder recursively and yield its files as new; folders that git ignores are added last."""
         left = [(name, rules)]
         ignored: list[str] = []
@@ -230,7 +232,7 @@ class TreeLook:
             self._folders[at] = _Folder(files, folders, inner)
             self._count += len(files)
             self._check(until)
-            yield from (Different(f"{at}/{file}", None, one) for file, one in files.items())
+            yield from (FileDifference(f"{at}/{file}", None, one) for file, one in files.items())
             paths = sorted(f"{at}/{one}" for one in folders)
             own = [path for path in paths if self._is_ignored(path, inner)]
             left += [(path, inner) for path in paths if path not in own]
@@ -257,23 +259,26 @@ class TreeLook:
             self._folders[at] = folder
             left += [f"{at}/{one}" for one in sorted(folder.folders)]
 
-    def _leave(self, name: str) -> Iterator[Different]:
+    def _leave(self, name: str) -> Iterator[FileDifference]:
         left = [name]
         while left:
             at = left.pop()
-            known = self._folders.pop(at, None)
+            scanned_folder = self._folders.pop(at, None)
             if self._watch is not None:
                 self._watch.drop(at)
-            if known is None or known.is_ignored:
-                yield Different(f"{at}/", GONE_FOLDER, None)
-                self._drop_ignored(at, known)
+            if scanned_folder is None or scanned_folder.is_ignored:
+                yield FileDifference(f"{at}/", GONE_FOLDER, None)
+                self._drop_ignored(at, scanned_folder)
                 continue
-            self._count -= len(known.files)
-            yield from (Different(f"{at}/{file}", one, None) for file, one in known.files.items())
-            left += [f"{at}/{one}" for one in known.folders]
+            self._count -= len(scanned_folder.files)
+            yield from (
+                FileDifference(f"{at}/{file}", one, None)
+                for file, one in scanned_folder.files.items()
+            )
+            left += [f"{at}/{one}" for one in scanned_folder.folders]
 
-    def _drop_ignored(self, name: str, known: _Folder | None) -> None:
-        left = [(name, known)]
+    def _drop_ignored(self, name: str, scanned_folder: _Folder | None) -> None:
+        left = [(name, scanned_folder)]
         while left:
             at, folder = left.pop()
             if folder is not None:
@@ -300,13 +305,13 @@ class TreeLook:
         )
         if self._count > most:
             message = f"the workspace has more than {most} files that git does not ignore"
-            raise TooMuch(message)
+            raise ScanLimitExceeded(message)
         if self._is_stopped:
             message = "the session is over"
-            raise TooMuch(message)
+            raise ScanLimitExceeded(message)
         if time.monotonic() > until:
             message = f"looking through the workspace takes more than {self._most_s:g} s"
-            raise TooMuch(message)
+            raise ScanLimitExceeded(message)
 
     def _rules(self, name: str, files: Mapping[str, Stat], above: FolderRules) -> FolderRules:
         if IGNORE_FILE not in files or name in self._roots:

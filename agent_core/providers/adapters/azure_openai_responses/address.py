@@ -4,7 +4,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from agent_core.kernel import JsonValue, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 from agent_core.providers.wire.responses.compat import AZURE
 
 RESOURCE = "azureResourceName"
@@ -15,22 +15,22 @@ V1 = "v1"
 UNFINISHED_PATHS = ("", "/openai", "/openai/responses", "/openai/v1/responses")
 
 
-def deployment(facts: ModelFacts) -> str:
+def deployment(model: ModelInfo) -> str:
     """Return the name by which a model is deployed; its own when nothing else is said."""
-    mapped = facts.compat.get(DEPLOYMENTS)
+    mapped = model.compat.get(DEPLOYMENTS)
     names = _pairs(mapped) if isinstance(mapped, str) else json.as_object(mapped)
-    name = names.get(facts.id)
-    return name if isinstance(name, str) and name else facts.id
+    name = names.get(model.id)
+    return name if isinstance(name, str) and name else model.id
 
 
-def responses_url(facts: ModelFacts) -> str:
+def responses_url(model: ModelInfo) -> str:
     """Return the address to ask.
 
     Raises:
         ProviderError: No address is known; the text says what to set.
     """
-    version = _word(facts, API_VERSION) or V1
-    base = _base_url(facts)
+    version = _word(model, API_VERSION) or V1
+    base = _base_url(model)
     try:
         scheme, host, path, query, _ = urlsplit(base)
         hostname = urlsplit(base).hostname or ""
@@ -38,11 +38,11 @@ def responses_url(facts: ModelFacts) -> str:
         scheme = host = path = query = hostname = ""
     if not scheme or not host:
         message = (
-            f"{facts.ref} has no usable address ({base!r}); set AZURE_OPENAI_BASE_URL or "
+            f"{model.ref} has no usable address ({base!r}); set AZURE_OPENAI_BASE_URL or "
             f"AZURE_OPENAI_RESOURCE_NAME, or {RESOURCE} in models.json"
         )
         raise ProviderError(
-            message, reason="invalid_request", provider=facts.provider, before_first_byte=True
+            message, reason="invalid_request", provider=model.provider, before_first_byte=True
         )
     path = path.rstrip("/")
     if hostname.endswith(AZURE) and path in UNFINISHED_PATHS:
@@ -54,15 +54,15 @@ def responses_url(facts: ModelFacts) -> str:
     return urlunsplit((scheme, host, f"{path}/responses", query, ""))
 
 
-def _base_url(facts: ModelFacts) -> str:
-    if facts.base_url:
-        return facts.base_url
-    resource = _word(facts, RESOURCE)
+def _base_url(model: ModelInfo) -> str:
+    if model.base_url:
+        return model.base_url
+    resource = _word(model, RESOURCE)
     return f"https://{resource}.openai.azure.com" if resource else ""
 
 
-def _word(facts: ModelFacts, key: str) -> str:
-    value = facts.compat.get(key)
+def _word(model: ModelInfo, key: str) -> str:
+    value = model.compat.get(key)
     return value.strip() if isinstance(value, str) else ""
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 
 Family = Literal["claude", "nova", "gpt-oss", "gpt", "other"]
 
@@ -32,10 +32,10 @@ def family_of(model: str) -> Family:
     return "gpt" if "openai.gpt" in model else "other"
 
 
-def takes_cache_points(facts: ModelFacts) -> bool:
+def takes_cache_points(model: ModelInfo) -> bool:
     """Return whether a model is known to take cache points; others refuse them."""
-    told = facts.compat.get(CACHE_POINTS)
-    return told if isinstance(told, bool) else _CACHING.search(facts.id) is not None
+    setting = model.compat.get(CACHE_POINTS)
+    return setting if isinstance(setting, bool) else _CACHING.search(model.id) is not None
 
 
 def caches_tools(family: Family) -> bool:

@@ -13,12 +13,12 @@ from agent_core.providers.adapters.bedrock_converse.address import (
 from agent_core.providers.adapters.bedrock_converse.request import request_body
 from agent_core.providers.adapters.bedrock_converse.signature import AwsSigner, Signer
 from agent_core.providers.adapters.bedrock_converse.stream import ConverseReader
-from agent_core.providers.auth.authenticator import Access, Grant, with_headers
+from agent_core.providers.auth.authenticator import Authenticator, RequestCredentials, with_headers
 from agent_core.providers.http.aws_event_stream import EventStreamDecoder
-from agent_core.providers.http.client import HttpPool, posted
-from agent_core.providers.http.request import Post
+from agent_core.providers.http.client import HttpPool, open_stream
+from agent_core.providers.http.request import HttpRequest
 from agent_core.providers.http.stream import read_parts
-from agent_core.providers.model import ModelFacts, ModelRequest, Part
+from agent_core.providers.model import ModelInfo, ModelRequest, StreamEvent
 
 RESERVED = ("authorization", "host", "content-length")
 RESERVED_LEAD = "x-amz-"
@@ -33,37 +33,39 @@ class BedrockConverse:
 
     def __init__(
         self,
-        facts: ModelFacts,
+        model: ModelInfo,
         *,
-        access: Access,
+        access: Authenticator,
         pool: HttpPool,
         signer: Signer | None = None,
     ) -> None:
-        self._facts = facts
+        self._model = model
         self._access = access
         self._pool = pool
-        self._signer = signer or AwsSigner(provider=facts.provider)
+        self._signer = signer or AwsSigner(provider=model.provider)
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         """Facts about the model."""
-        return self._facts
+        return self._model
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         """Ask; leaving the context closes the connection at once, also on cancellation."""
-        grant = await self._access.grant()
-        facts = self._facts
-        post = await self._post(json.encode(request_body(request, facts)), grant)
+        grant = await self._access.credentials()
+        model = self._model
+        post = await self._post(json.encode(request_body(request, model)), grant)
         framing = EventStreamDecoder()
-        reader = ConverseReader(facts, self._pool.clock, framing=framing)
+        reader = ConverseReader(model, self._pool.clock, framing=framing)
         async with (
-            posted(self._pool, post) as body,
+            open_stream(self._pool, post) as body,
             aclosing(
                 read_parts(
                     body,
                     reader,
-                    facts=facts,
+                    model=model,
                     pool=self._pool,
                     post=post,
                     decoder=framing,
@@ -72,14 +74,14 @@ class BedrockConverse:
         ):
             yield parts
 
-    async def _post(self, body: bytes, grant: Grant) -> Post:
-        facts = self._facts
-        profile = profile_of(facts)
-        region = region_of(facts)
+    async def _post(self, body: bytes, grant: RequestCredentials) -> HttpRequest:
+        model = self._model
+        profile = profile_of(model)
+        region = region_of(model)
         if region is None and grant.key is None:
             region = await self._signer.region(profile)
         region = region or DEFAULT_REGION
-        url = url_of(facts, region=region)
+        url = url_of(model, region=region)
         own = {"content-type": "application/json"}
         if grant.key is not None:
             entry: Mapping[str, str] = {**own, "authorization": f"Bearer {grant.key}"}
@@ -89,13 +91,13 @@ class BedrockConverse:
             )
         headers = with_headers(
             {"accept": "application/vnd.amazon.eventstream"},
-            _free(facts.headers),
+            _free(model.headers),
             _free(grant.headers),
             entry,
         )
         secrets = tuple(headers[name] for name in SIGNED if name in headers)
-        return Post(
-            provider=facts.provider,
+        return HttpRequest(
+            provider=model.provider,
             url=url,
             headers=headers,
             body=body,

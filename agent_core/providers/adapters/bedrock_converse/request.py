@@ -24,10 +24,10 @@ from agent_core.providers.adapters.bedrock_converse.families import (
     takes_cache_points,
 )
 from agent_core.providers.adapters.bedrock_converse.thinking_config import extra_fields
-from agent_core.providers.messages.cache_retention import retention, told_retention
-from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.cache_retention import configured_retention, retention
+from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
 from agent_core.providers.messages.output_limit import output_limit
-from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
 ID_LIMIT = 64
 EMPTY = "<empty>"
@@ -44,18 +44,18 @@ _ID_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 _Json = dict[str, JsonValue]
 
 
-def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
-    turns = acceptable(
+    turns = normalise_messages(
         request.messages,
-        facts,
+        model,
         call_id=_call_id,
         without_thoughts=request.without_thoughts,
     )
-    family = family_of(facts.id)
+    family = family_of(model.id)
     # There is no longer time to ask for: `long` is as `short`.
-    cached = takes_cache_points(facts) and retention(request, told_retention(facts)) != "none"
-    max_tokens = output_limit(request, turns, facts)
+    cached = takes_cache_points(model) and retention(request, configured_retention(model)) != "none"
+    max_tokens = output_limit(request, turns, model)
     body: _Json = {
         "messages": _messages(turns, family, cached=cached),
         "inferenceConfig": {"maxTokens": max_tokens},
@@ -67,7 +67,7 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
     if tools:
         point = [CACHE_POINT] if cached and caches_tools(family) else []
         body["toolConfig"] = {"tools": [*tools, *point]}
-    extra = extra_fields(request, facts, family, max_tokens=max_tokens)
+    extra = extra_fields(request, model, family, max_tokens=max_tokens)
     if extra:
         body["additionalModelRequestFields"] = extra
     return body
@@ -77,7 +77,7 @@ def _call_id(raw: str) -> str:
     return _ID_REFUSED.sub("_", raw)[:ID_LIMIT]
 
 
-def _messages(turns: Sequence[Turn], family: Family, *, cached: bool) -> list[JsonValue]:
+def _messages(turns: Sequence[TurnMessage], family: Family, *, cached: bool) -> list[JsonValue]:
     """Turns by turns of either side, for they must alternate: all that one side says in a row is one message."""
     messages: list[JsonValue] = []
     asked: list[JsonValue] = []
@@ -173,7 +173,7 @@ def _tool(tool: ToolDeclaration) -> JsonObject:
     return {"toolSpec": spec}
 
 
-def _called(turns: Sequence[Turn]) -> list[JsonObject]:
+def _called(turns: Sequence[TurnMessage]) -> list[JsonObject]:
     """Declare the tools that were called: a conversation with calls and no tools is refused."""
     names = dict.fromkeys(
         call.name

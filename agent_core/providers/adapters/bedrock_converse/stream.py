@@ -9,7 +9,7 @@ from agent_core.providers.http.aws_event_stream import EXCEPTION, EventStreamDec
 from agent_core.providers.http.errors import failure_from_event
 from agent_core.providers.http.stream import USAGE_FOLLOWS_S
 from agent_core.providers.messages.builder import (
-    AnswerBuilder,
+    MessageBuilder,
     OpenBlock,
     OpenCall,
     OpenText,
@@ -17,7 +17,7 @@ from agent_core.providers.messages.builder import (
 )
 from agent_core.providers.messages.pricing import priced
 from agent_core.providers.messages.token_counts import count
-from agent_core.providers.model import Answer, ModelFacts, Part
+from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
 
 STOPS: Mapping[str, StopReason] = {
     "end_turn": "stop",
@@ -45,11 +45,11 @@ STATUSES: Mapping[str, int] = {
 class ConverseReader:
     """Reads one stream."""
 
-    def __init__(self, facts: ModelFacts, clock: Clock, *, framing: EventStreamDecoder) -> None:
-        self._facts = facts
+    def __init__(self, model: ModelInfo, clock: Clock, *, framing: EventStreamDecoder) -> None:
+        self._model = model
         self._framing = framing
         self._clock = clock
-        self._builder = AnswerBuilder(facts)
+        self._builder = MessageBuilder(model)
         self._blocks: dict[JsonValue, OpenBlock | None] = {}
         self._stop: str | None = None
         self._usage: Usage | None = None
@@ -110,13 +110,13 @@ class ConverseReader:
     @property
     def usage(self) -> Usage:
         """Tokens counted so far; they come behind the end."""
-        return priced(self._usage or Usage(), self._facts.prices)
+        return priced(self._usage or Usage(), self._model.prices)
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return the parts since the last time."""
         return self._builder.take()
 
-    def answer(self) -> Answer:
+    def answer(self) -> StreamFinished:
         """Return the whole answer.
 
         Raises:
@@ -180,13 +180,13 @@ class ConverseReader:
 
     def _stop_reason(self) -> StopReason:
         raw = self._stop or ""
-        provider = self._facts.provider
+        provider = self._model.provider
         empty = self._builder.is_empty
         if raw in REFUSALS or (raw == GUARDED and empty):
             message = f"{provider} refused to answer ({raw})"
             raise ProviderError(message, reason="refused", provider=provider)
         if raw == FULL and empty:
-            message = f"{self._facts.ref} had no room left to answer ({raw})"
+            message = f"{self._model.ref} had no room left to answer ({raw})"
             raise ProviderError(message, reason="context_overflow", provider=provider)
         if raw not in STOPS:
             message = f"{provider} ended the answer for the unknown reason {raw!r}; try again"
@@ -196,10 +196,10 @@ class ConverseReader:
 
     def _failure(self, event: JsonObject) -> ProviderError:
         kind = _text(event.get("type"))
-        told = {"type": kind, "message": event.get("message"), "code": STATUSES.get(kind)}
+        error = {"type": kind, "message": event.get("message"), "code": STATUSES.get(kind)}
         return failure_from_event(
-            {"error": told},
-            provider=self._facts.provider,
+            {"error": error},
+            provider=self._model.provider,
             parts_came=not self._builder.is_empty,
         )
 

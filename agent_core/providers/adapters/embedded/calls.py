@@ -2,17 +2,17 @@
 
 import re
 
-from agent_core.providers.adapters.embedded.commands import find_words
+from agent_core.providers.adapters.embedded.commands import find_identifiers
 from agent_core.providers.adapters.embedded.decisions import (
     Declined,
-    Evidence,
-    Run,
+    RepairDecision,
+    RepairEvidence,
+    RunCommand,
     Site,
-    Verdict,
 )
 from agent_core.providers.adapters.embedded.members import FOUND
 from agent_core.providers.adapters.embedded.names import repair_missing_self, use_instead
-from agent_core.providers.adapters.embedded.source import FunctionNode, Source, positional
+from agent_core.providers.adapters.embedded.source import FunctionNode, PythonSource, positional
 
 TOO_MANY = re.compile(
     r"""(?P<owner>\w+)\.(?P<method>\w+)\(\)\ takes\ (?:from\ \d+\ to\ )?(?P<takes>\d+)\ positional\ arguments?
@@ -22,11 +22,11 @@ TOO_MANY = re.compile(
 KEYWORD = re.compile(r".*got an unexpected keyword argument '(?P<name>\w+)'")
 
 
-def repair_call(site: Site, evidence: Evidence) -> Verdict:
+def repair_call(site: Site, evidence: RepairEvidence) -> RepairDecision:
     """Return what to do about a TypeError."""
     if (keyword := KEYWORD.match(site.failure.message)) and site.failure.suggested:
         source = evidence.source(site.path, site.line)
-        if not isinstance(source, Source):
+        if not isinstance(source, PythonSource):
             return source
         found = source.first_from(site.line, keyword["name"], dotted=False)
         if found is None or not found.keyword:
@@ -38,15 +38,17 @@ def repair_call(site: Site, evidence: Evidence) -> Verdict:
     return _missing_self(site, evidence, owner=match["owner"], method=match["method"])
 
 
-def _missing_self(site: Site, evidence: Evidence, *, owner: str, method: str) -> Verdict:
-    command = find_words([f"def {method}"])
+def _missing_self(
+    site: Site, evidence: RepairEvidence, *, owner: str, method: str
+) -> RepairDecision:
+    command = find_identifiers([f"def {method}"])
     found = evidence.output(command)
     if found is None:
-        return Run(command=command, why=f"I look for the definition of `{owner}.{method}`.")
+        return RunCommand(command=command, why=f"I look for the definition of `{owner}.{method}`.")
     for place in FOUND.finditer(found.output):
         line = int(place["line"])
         source = evidence.source(place["path"], line)
-        if not isinstance(source, Source):
+        if not isinstance(source, PythonSource):
             return source
         function, around = source.function_at(line), source.class_at(line)
         if function is None or around is None or around.name != owner or function.name != method:

@@ -51,8 +51,8 @@ ASKING_MARK = "sys.__excepthook__"
 
 def ask_python(test_command: str) -> str:
     """Run the tests again so that the interpreter adds its suggestions, one line each at the end."""
-    words = " discover -s tests" if test_command == RUN_TESTS_IN_FOLDER else ""
-    return f"{OWN_PYTHON}; python3 -B -c {shlex.quote(ASKING.strip())}{words}"
+    arguments = " discover -s tests" if test_command == RUN_TESTS_IN_FOLDER else ""
+    return f"{OWN_PYTHON}; python3 -B -c {shlex.quote(ASKING.strip())}{arguments}"
 
 
 def try_names(module: str, names: Sequence[str]) -> str:
@@ -61,10 +61,10 @@ def try_names(module: str, names: Sequence[str]) -> str:
     return f"{OWN_PYTHON}; python3 -B -c {shlex.quote(f'import {module} as m{looked_up}')}"
 
 
-def find_words(names: Sequence[str]) -> str:
+def find_identifiers(names: Sequence[str]) -> str:
     """List the lines of the project's Python files that hold any of these words."""
-    words = "|".join(re.escape(name) for name in names)
-    return f"grep -rnwE --include='*.py' --exclude-dir='.?*' --exclude-dir=venv -e {shlex.quote(words)} ."
+    pattern = "|".join(re.escape(name) for name in names)
+    return f"grep -rnwE --include='*.py' --exclude-dir='.?*' --exclude-dir=venv -e {shlex.quote(pattern)} ."
 
 
 LIST_MODULES = (

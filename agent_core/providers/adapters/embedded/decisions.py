@@ -6,23 +6,23 @@ import msgspec
 
 from agent_core.kernel.values import Value
 from agent_core.providers.adapters.embedded.commands import ASKING_MARK, TEST_COMMANDS
-from agent_core.providers.adapters.embedded.output import Failure
-from agent_core.providers.adapters.embedded.source import Source
-from agent_core.providers.adapters.embedded.steps import Step
+from agent_core.providers.adapters.embedded.output import TestFailure
+from agent_core.providers.adapters.embedded.source import PythonSource
+from agent_core.providers.adapters.embedded.steps import ToolStep
 
 LONG_FILE = 1500
 """Lines that the read tool surely gives at once."""
 WINDOW = 400
 
 
-class Run(Value, frozen=True, kw_only=True):
+class RunCommand(Value, frozen=True, kw_only=True):
     """A command must be run to know more."""
 
     command: str
     why: str
 
 
-class Read(Value, frozen=True, kw_only=True):
+class ReadLines(Value, frozen=True, kw_only=True):
     """A file must be read."""
 
     path: str
@@ -50,28 +50,28 @@ class Declined(Value, frozen=True, kw_only=True):
     why: str
 
 
-Verdict = Run | Read | Repair | Declined
+RepairDecision = RunCommand | ReadLines | Repair | Declined
 
 
-class Evidence(Value, frozen=True, kw_only=True):
+class RepairEvidence(Value, frozen=True, kw_only=True):
     """Evidence from the steps since the last test run."""
 
     root: str | None
     test_command: str
-    steps: tuple[Step, ...]
+    steps: tuple[ToolStep, ...]
     """Since the last run."""
     answers: tuple[str, ...] = ()
     """All that Python was asked for and said in this task, newest first."""
-    sources: dict[tuple[str, int | None], Source] = msgspec.field(default_factory=dict)
+    sources: dict[tuple[str, int | None], PythonSource] = msgspec.field(default_factory=dict)
     """Files that were read, each parsed once: many failures may come from one."""
 
-    def output(self, command: str) -> Step | None:
+    def output(self, command: str) -> ToolStep | None:
         """Return what a command printed, when it was run."""
         return next((one for one in self.steps if one.argument("command") == command), None)
 
-    def source(self, path: str, line: int) -> Source | Read | Declined:
+    def source(self, path: str, line: int) -> PythonSource | ReadLines | Declined:
         """Return the text around a line, or what must be done to have it."""
-        wanted = Read(path=path, line=line)
+        wanted = ReadLines(path=path, line=line)
         key = (path, wanted.offset)
         if key in self.sources:
             return self.sources[key]
@@ -82,15 +82,15 @@ class Evidence(Value, frozen=True, kw_only=True):
                 continue
             if step.failed:
                 return Declined(why=f"{path} could not be read: {step.output}")
-            self.sources[key] = Source(step.output, first_line=wanted.offset or 1)
+            self.sources[key] = PythonSource(step.output, first_line=wanted.offset or 1)
             return self.sources[key]
         return wanted
 
 
-def evidence_since_tests(steps: Sequence[Step], root: str | None) -> Evidence:
+def evidence_since_tests(steps: Sequence[ToolStep], root: str | None) -> RepairEvidence:
     """Gather what was learnt since the tests ran last."""
     last = max(i for i, one in enumerate(steps) if one.argument("command") in TEST_COMMANDS)
-    return Evidence(
+    return RepairEvidence(
         root=root,
         test_command=steps[last].argument("command"),
         steps=tuple(steps[last + 1 :]),
@@ -103,7 +103,7 @@ def evidence_since_tests(steps: Sequence[Step], root: str | None) -> Evidence:
 class Site(Value, frozen=True, kw_only=True):
     """A failure, and the line of the workspace that it comes from."""
 
-    failure: Failure
+    failure: TestFailure
     path: str
     line: int
     raised_here: bool

@@ -3,70 +3,70 @@
 import re
 
 from agent_core.kernel.values import Value
-from agent_core.providers.adapters.embedded.commands import find_words, try_names
+from agent_core.providers.adapters.embedded.commands import find_identifiers, try_names
 from agent_core.providers.adapters.embedded.decisions import (
     Declined,
-    Evidence,
     Repair,
-    Run,
+    RepairDecision,
+    RepairEvidence,
+    RunCommand,
     Site,
-    Verdict,
 )
-from agent_core.providers.adapters.embedded.names import told_suggestion, use_instead
+from agent_core.providers.adapters.embedded.names import interpreter_suggestion, use_instead
 from agent_core.providers.adapters.embedded.output import SUGGESTED
-from agent_core.providers.adapters.embedded.source import Source, binds
+from agent_core.providers.adapters.embedded.source import PythonSource, binds
 
 NO_ATTRIBUTE = re.compile(r".*\bhas no attribute '(?P<name>\w+)'")
 NOT_IMPORTED = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
 FOUND = re.compile(r"^(?:\./)?(?P<path>[^:\n]+):(?P<line>\d+):(?P<text>.*)$", re.MULTILINE)
 
 
-def repair_attribute(site: Site, evidence: Evidence) -> Verdict:
+def repair_attribute(site: Site, evidence: RepairEvidence) -> RepairDecision:
     """Return what to do about an AttributeError."""
     match = NO_ATTRIBUTE.match(site.failure.message)
     if match is None or not site.raised_here or "partially initialized" in site.failure.message:
         return Declined(why="Python names no repair for it")
-    told = told_suggestion(site, evidence)
-    if not isinstance(told, str):
-        return told
-    return _repair(site, evidence, missing=match["name"], suggested=told, dotted=True)
+    suggestion = interpreter_suggestion(site, evidence)
+    if not isinstance(suggestion, str):
+        return suggestion
+    return _repair(site, evidence, missing=match["name"], suggested=suggestion, dotted=True)
 
 
-def repair_import(site: Site, evidence: Evidence) -> Verdict:
+def repair_import(site: Site, evidence: RepairEvidence) -> RepairDecision:
     """Return what to do about a name that a module does not have."""
     match = NOT_IMPORTED.match(site.failure.message)
     if match is None or "partially initialized" in site.failure.message:
         return Declined(why="Python names no repair for it")
-    missing, told = match["name"], site.failure.suggested
-    if told is None:
+    missing, suggested = match["name"], site.failure.suggested
+    if suggested is None:
         command = try_names(match["module"], [missing])
         tried = evidence.output(command)
         if tried is None:
             why = f"I ask Python what `{match['module']}` has instead of `{missing}`."
-            return Run(command=command, why=why)
+            return RunCommand(command=command, why=why)
         suggestion = SUGGESTED.search(tried.output)
-        told = suggestion["name"] if suggestion else None
-    if told is None:
+        suggested = suggestion["name"] if suggestion else None
+    if suggested is None:
         return Declined(why="Python suggests nothing for it")
-    return _repair(site, evidence, missing=missing, suggested=told, dotted=False)
+    return _repair(site, evidence, missing=missing, suggested=suggested, dotted=False)
 
 
 def _repair(
-    site: Site, evidence: Evidence, *, missing: str, suggested: str, dotted: bool
-) -> Verdict:
-    command = find_words([missing, suggested])
+    site: Site, evidence: RepairEvidence, *, missing: str, suggested: str, dotted: bool
+) -> RepairDecision:
+    command = find_identifiers([missing, suggested])
     found = evidence.output(command)
     if found is None:
         why = f"I look where `{missing}` and `{suggested}` stand."
-        return Run(command=command, why=why)
-    words = _words(found.output, missing, suggested)
-    definition = _lonely_definition(words, site, missing=missing, suggested=suggested)
+        return RunCommand(command=command, why=why)
+    occurrences = _occurrences(found.output, missing, suggested)
+    definition = _lonely_definition(occurrences, site, missing=missing, suggested=suggested)
     if definition is not None:
         at_definition = _rename(definition, evidence, old=suggested, new=missing)
         if at_definition is not None:
             return at_definition
     source = evidence.source(site.path, site.line)
-    if not isinstance(source, Source):
+    if not isinstance(source, PythonSource):
         return source
     use = source.first_from(site.line, missing, dotted=dotted)
     if use is None:
@@ -83,7 +83,7 @@ class _Word(Value, frozen=True, kw_only=True):
     word: str
 
 
-def _words(output: str, *names: str) -> tuple[_Word, ...]:
+def _occurrences(output: str, *names: str) -> tuple[_Word, ...]:
     return tuple(
         _Word(path=match["path"], line=int(match["line"]), text=match["text"], word=name)
         for match in FOUND.finditer(output)
@@ -93,11 +93,11 @@ def _words(output: str, *names: str) -> tuple[_Word, ...]:
 
 
 def _lonely_definition(
-    words: tuple[_Word, ...], site: Site, *, missing: str, suggested: str
+    occurrences: tuple[_Word, ...], site: Site, *, missing: str, suggested: str
 ) -> _Word | None:
     """Find the definition when it, not its uses, is misspelt: it stands alone against several uses."""
-    alone = [one for one in words if one.word == suggested]
-    uses = [one for one in words if one.word == missing]
+    alone = [one for one in occurrences if one.word == suggested]
+    uses = [one for one in occurrences if one.word == missing]
     if len(alone) != 1 or (alone[0].path, alone[0].line) == (site.path, site.line):
         return None
     # Tests say what the code should be called; between two lines of code one use proves nothing.
@@ -116,9 +116,9 @@ def _is_test(path: str) -> bool:
     return named or bool({"test", "tests"} & set(folders))
 
 
-def _rename(place: _Word, evidence: Evidence, *, old: str, new: str) -> Verdict | None:
+def _rename(place: _Word, evidence: RepairEvidence, *, old: str, new: str) -> RepairDecision | None:
     source = evidence.source(place.path, place.line)
-    if not isinstance(source, Source):
+    if not isinstance(source, PythonSource):
         return source
     names = source.occurrences(old)
     if len(names) != 1 or not any(binds(node, old) for node in source.nodes):

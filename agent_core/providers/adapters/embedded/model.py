@@ -18,12 +18,12 @@ from agent_core.messages import (
     Usage,
 )
 from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
-from agent_core.providers.adapters.embedded.plan import CallTool, Next, Say, next_step
+from agent_core.providers.adapters.embedded.plan import CallTool, FinalText, PlannedStep, next_step
 from agent_core.providers.model import (
-    Answer,
-    ModelFacts,
+    ModelInfo,
     ModelRequest,
-    Part,
+    StreamEvent,
+    StreamFinished,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
@@ -45,14 +45,14 @@ class EmbeddedModel:
         self._clock = clock
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         """Facts about the model."""
         return EMBEDDED_FACTS
 
     @asynccontextmanager
     async def stream(
         self, request: ModelRequest
-    ) -> AsyncGenerator[AsyncGenerator[Part, None], None]:
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None], None]:
         """Decide on the next step and stream it."""
         # A long output takes some milliseconds to read: other sessions should not wait for it.
         step = await anyio.to_thread.run_sync(next_step, request)
@@ -63,17 +63,19 @@ class EmbeddedModel:
             with anyio.CancelScope(shield=True):
                 await parts.aclose()
 
-    async def _parts(self, step: Next, request: ModelRequest) -> AsyncGenerator[Part, None]:
+    async def _parts(
+        self, step: PlannedStep, request: ModelRequest
+    ) -> AsyncGenerator[StreamEvent, None]:
         answer = self._answer(step, request)
         for part in _deltas(answer):
             await checkpoint()
             yield part
-        yield Answer(message=answer)
+        yield StreamFinished(message=answer)
 
-    def _answer(self, step: Next, request: ModelRequest) -> AssistantMessage:
+    def _answer(self, step: PlannedStep, request: ModelRequest) -> AssistantMessage:
         content: tuple[AssistantContent, ...] = (Text(text=step.text),)
         match step:
-            case Say():
+            case FinalText():
                 stop_reason = "stop"
             case CallTool(name=name, arguments=arguments):
                 call = ToolCallId(f"repair_{len(request.messages)}")
@@ -90,7 +92,7 @@ class EmbeddedModel:
         )
 
 
-def _deltas(answer: AssistantMessage) -> Iterator[Part]:
+def _deltas(answer: AssistantMessage) -> Iterator[StreamEvent]:
     for match in PIECE.finditer(answer.text):
         yield TextDelta(text=match[0])
     for index, call in enumerate(answer.tool_calls):

@@ -1,8 +1,8 @@
 """Facts about the embedded model."""
 
-from agent_core.providers.model import ModelFacts, Prices
+from agent_core.providers.model import ModelInfo, Prices
 
-EMBEDDED_FACTS = ModelFacts(
+EMBEDDED_FACTS = ModelInfo(
     provider="embedded",
     id="repair",
     api="embedded",

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from agent_core.providers.adapters.embedded.commands import LIST_MODULES, try_names
 from agent_core.providers.adapters.embedded.decisions import (
     Declined,
-    Evidence,
-    Run,
+    RepairDecision,
+    RepairEvidence,
+    RunCommand,
     Site,
-    Verdict,
 )
 from agent_core.providers.adapters.embedded.names import attributes_of, use_instead
-from agent_core.providers.adapters.embedded.source import Source
+from agent_core.providers.adapters.embedded.source import PythonSource
 from agent_core.providers.adapters.embedded.spelling import closest
 
 NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 
 
-def repair_module(site: Site, evidence: Evidence) -> Verdict:
+def repair_module(site: Site, evidence: RepairEvidence) -> RepairDecision:
     """Return what to do about a module that is not there.
 
     A package that is not installed may have nearly the name of another (`httpx` and `http`), so a candidate must
@@ -31,11 +31,11 @@ def repair_module(site: Site, evidence: Evidence) -> Verdict:
         return Declined(why="Python names no repair for it")
     missing = match["name"]
     source = evidence.source(site.path, site.line)
-    if not isinstance(source, Source):
+    if not isinstance(source, PythonSource):
         return source
     listed = evidence.output(LIST_MODULES)
     if listed is None:
-        return Run(
+        return RunCommand(
             command=LIST_MODULES, why=f"I look for a module with nearly the name `{missing}`."
         )
     candidates = {*_modules(listed.output.splitlines()), *sys.stdlib_module_names}
@@ -54,8 +54,8 @@ def repair_module(site: Site, evidence: Evidence) -> Verdict:
 
 
 def _replace(
-    site: Site, source: Source, evidence: Evidence, *, missing: str, meant: str
-) -> Verdict:
+    site: Site, source: PythonSource, evidence: RepairEvidence, *, missing: str, meant: str
+) -> RepairDecision:
     statement = _import_at(source, site.line)
     used = sorted(_used(source, statement, missing=missing, meant=meant))
     if not used and meant in sys.stdlib_module_names:
@@ -66,7 +66,7 @@ def _replace(
     tried = evidence.output(command)
     if tried is None:
         why = f"`{meant}` is nearly `{missing}`; I check that it has what is used of it."
-        return Run(command=command, why=why)
+        return RunCommand(command=command, why=why)
     if tried.failed:
         return Declined(why=f"the module {missing!r} is not installed, and {meant!r} is another")
     for old, new in zip(missing.split("."), meant.split("."), strict=True):
@@ -95,7 +95,7 @@ def _modules(paths: Sequence[str]) -> set[str]:
     return names
 
 
-def _import_at(source: Source, line: int) -> ast.Import | ast.ImportFrom | None:
+def _import_at(source: PythonSource, line: int) -> ast.Import | ast.ImportFrom | None:
     for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom) and node.lineno <= line <= (
             node.end_lineno or 0
@@ -105,7 +105,7 @@ def _import_at(source: Source, line: int) -> ast.Import | ast.ImportFrom | None:
 
 
 def _used(
-    source: Source, statement: ast.Import | ast.ImportFrom | None, *, missing: str, meant: str
+    source: PythonSource, statement: ast.Import | ast.ImportFrom | None, *, missing: str, meant: str
 ) -> set[str]:
     """Return the names that a file uses of a module it imports."""
     match statement:

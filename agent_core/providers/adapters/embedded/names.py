@@ -7,17 +7,17 @@ import sys
 from agent_core.providers.adapters.embedded.commands import ask_python, try_names
 from agent_core.providers.adapters.embedded.decisions import (
     Declined,
-    Evidence,
     Repair,
-    Run,
+    RepairDecision,
+    RepairEvidence,
+    RunCommand,
     Site,
-    Verdict,
 )
 from agent_core.providers.adapters.embedded.output import suggestion_in
 from agent_core.providers.adapters.embedded.source import (
     FunctionNode,
     Name,
-    Source,
+    PythonSource,
     binds,
     bound_by,
     imported_by,
@@ -30,26 +30,26 @@ UNBOUND = re.compile(r"(?:cannot access )?local variable '(?P<name>\w+)'")
 UNDEFINED = re.compile(r"name '(?P<name>\w+)' is not defined")
 
 
-def repair_name(site: Site, evidence: Evidence) -> Verdict:
+def repair_name(site: Site, evidence: RepairEvidence) -> RepairDecision:
     """Return what to do about a NameError."""
     match = UNDEFINED.match(site.failure.message)
     if match is None or not site.raised_here:
         return Declined(why="Python names no repair for it")
     source = evidence.source(site.path, site.line)
-    if not isinstance(source, Source):
+    if not isinstance(source, PythonSource):
         return source
     if match["name"] == "self":
         return repair_missing_self(source, site)
     return _repair_in(source, site, evidence, missing=match["name"])
 
 
-def repair_unbound(site: Site, evidence: Evidence) -> Verdict:
+def repair_unbound(site: Site, evidence: RepairEvidence) -> RepairDecision:
     """Return what to do about a local variable that is read before it is set: its first setting may be misspelt."""
     match = UNBOUND.match(site.failure.message)
     if match is None or not site.raised_here:
         return Declined(why="Python names no repair for it")
     source = evidence.source(site.path, site.line)
-    if not isinstance(source, Source):
+    if not isinstance(source, PythonSource):
         return source
     lonely = _unused_binding(source, site.line, missing=match["name"])
     if lonely is None:
@@ -57,22 +57,22 @@ def repair_unbound(site: Site, evidence: Evidence) -> Verdict:
     return _rename_binding(source, site, lonely, match["name"])
 
 
-def told_suggestion(site: Site, evidence: Evidence) -> str | Run | Declined:
+def interpreter_suggestion(site: Site, evidence: RepairEvidence) -> str | RunCommand | Declined:
     """Return what the interpreter suggests, asking it when the test runner left it out."""
     failure = site.failure
     if failure.suggested is not None:
         return failure.suggested
     for answer in evidence.answers:
-        if (told := suggestion_in(answer, failure)) is not None:
-            return told
+        if (suggestion := suggestion_in(answer, failure)) is not None:
+            return suggestion
     command = ask_python(evidence.test_command)
     if evidence.output(command) is not None:
         return Declined(why="Python suggests nothing for it")
     why = "The test runner leaves out what Python itself would suggest, so I ask Python."
-    return Run(command=command, why=why)
+    return RunCommand(command=command, why=why)
 
 
-def use_instead(source: Source, site: Site, found: Name, new: str) -> Repair:
+def use_instead(source: PythonSource, site: Site, found: Name, new: str) -> Repair:
     """Replace one occurrence of a name."""
     return Repair(
         path=site.path,
@@ -82,7 +82,7 @@ def use_instead(source: Source, site: Site, found: Name, new: str) -> Repair:
     )
 
 
-def repair_missing_self(source: Source, site: Site) -> Verdict:
+def repair_missing_self(source: PythonSource, site: Site) -> RepairDecision:
     """Return a method its `self`: where a name `self` is not defined, or one argument too many arrives."""
     function, owner = source.function_at(site.line), source.class_at(site.line)
     if function is None or owner is None or function not in owner.body or function.decorator_list:
@@ -113,7 +113,9 @@ def repair_missing_self(source: Source, site: Site) -> Verdict:
     )
 
 
-def _repair_in(source: Source, site: Site, evidence: Evidence, *, missing: str) -> Verdict:
+def _repair_in(
+    source: PythonSource, site: Site, evidence: RepairEvidence, *, missing: str
+) -> RepairDecision:
     found = source.first_from(site.line, missing, dotted=False)
     if found is None:
         return Declined(why=f"line {site.line} does not hold {missing!r} any more")
@@ -122,32 +124,36 @@ def _repair_in(source: Source, site: Site, evidence: Evidence, *, missing: str) 
     return _suggested(source, site, found, evidence)
 
 
-def _suggested(source: Source, site: Site, found: Name, evidence: Evidence) -> Verdict:
-    told = told_suggestion(site, evidence)
-    if isinstance(told, Run):
-        return told
-    if not _is_of_this_file(source, told):
+def _suggested(
+    source: PythonSource, site: Site, found: Name, evidence: RepairEvidence
+) -> RepairDecision:
+    suggestion = interpreter_suggestion(site, evidence)
+    if isinstance(suggestion, RunCommand):
+        return suggestion
+    if not _is_of_this_file(source, suggestion):
         # A built-in, or nothing: a variable that nobody uses is the better witness.
         lonely = _unused_binding(source, site.line, missing=found.text)
-        told = lonely.text if lonely is not None else told
-    if _is_attribute_of_self(source, site.line, found.text) and not _is_local(source, site, told):
+        suggestion = lonely.text if lonely is not None else suggestion
+    if _is_attribute_of_self(source, site.line, found.text) and not _is_local(
+        source, site, suggestion
+    ):
         return use_instead(source, site, found, f"self.{found.text}")
-    if isinstance(told, Declined):
+    if isinstance(suggestion, Declined):
         # The interpreter does not know swapped letters for a slip; in a short name they are too far for it.
-        told = _one_slip_away(source, site.line, found.text) or told
-    if not isinstance(told, str):
-        return told
-    binding = _misspelt_binding(source, site.line, missing=found.text, suggested=told)
+        suggestion = _one_slip_away(source, site.line, found.text) or suggestion
+    if not isinstance(suggestion, str):
+        return suggestion
+    binding = _misspelt_binding(source, site.line, missing=found.text, suggested=suggestion)
     if binding is None:
-        return use_instead(source, site, found, told)
+        return use_instead(source, site, found, suggestion)
     return _rename_binding(source, site, binding, found.text)
 
 
-def _is_of_this_file(source: Source, name: str | Declined) -> bool:
+def _is_of_this_file(source: PythonSource, name: str | Declined) -> bool:
     return isinstance(name, str) and any(not one.dotted for one in source.occurrences(name))
 
 
-def _rename_binding(source: Source, site: Site, binding: Name, used: str) -> Repair:
+def _rename_binding(source: PythonSource, site: Site, binding: Name, used: str) -> Repair:
     return Repair(
         path=site.path,
         line=binding.line,
@@ -156,14 +162,14 @@ def _rename_binding(source: Source, site: Site, binding: Name, used: str) -> Rep
     )
 
 
-def _is_local(source: Source, site: Site, name: str | Declined) -> bool:
+def _is_local(source: PythonSource, site: Site, name: str | Declined) -> bool:
     function = source.function_at(site.line)
     if function is None or not isinstance(name, str):
         return False
     return any(binds(node, name) for node in ast.walk(function))
 
 
-def _one_slip_away(source: Source, line: int, missing: str) -> str | None:
+def _one_slip_away(source: PythonSource, line: int, missing: str) -> str | None:
     """Return the one name of the function or file that is a single slip from the missing one."""
     if len(missing) < 3:  # noqa: PLR2004 - every name is near to so short a one
         return None
@@ -183,7 +189,7 @@ def _bound_here(statement: ast.stmt) -> set[str | None]:
     return {bound_by(statement), *imported_by(statement)}
 
 
-def _unused_binding(source: Source, line: int, *, missing: str) -> Name | None:
+def _unused_binding(source: PythonSource, line: int, *, missing: str) -> Name | None:
     """Find a variable of the function that is set, never used, and a single slip from the missing name."""
     function = source.function_at(line)
     if function is None:
@@ -198,7 +204,9 @@ def _unused_binding(source: Source, line: int, *, missing: str) -> Name | None:
     return found[0] if len(found) == 1 else None
 
 
-def _misspelt_binding(source: Source, line: int, *, missing: str, suggested: str) -> Name | None:
+def _misspelt_binding(
+    source: PythonSource, line: int, *, missing: str, suggested: str
+) -> Name | None:
     """Find the binding when it, not its uses, is misspelt: it stands alone against several uses."""
     alone, uses = source.occurrences(suggested), source.occurrences(missing)
     if len(alone) != 1 or alone[0].dotted or len(uses) < 2:  # noqa: PLR2004 - two witnesses
@@ -217,7 +225,7 @@ def _names_anew(node: ast.AST, name: str) -> bool:
     return binds(node, name) and not isinstance(node, ast.Attribute)
 
 
-def _body(source: Source) -> list[ast.stmt]:
+def _body(source: PythonSource) -> list[ast.stmt]:
     return [] if source.tree is None else source.tree.body
 
 
@@ -225,7 +233,7 @@ def _lines(function: FunctionNode) -> range:
     return range(function.lineno, (function.end_lineno or function.lineno) + 1)
 
 
-def _is_attribute_of_self(source: Source, line: int, name: str) -> bool:
+def _is_attribute_of_self(source: PythonSource, line: int, name: str) -> bool:
     function, owner = source.function_at(line), source.class_at(line)
     if function is None or owner is None or positional(function)[:1] != ["self"]:
         return False
@@ -243,17 +251,19 @@ def _is_attribute_of_self(source: Source, line: int, name: str) -> bool:
     )
 
 
-def _missing_import(source: Source, site: Site, missing: str, evidence: Evidence) -> Verdict | None:
+def _missing_import(
+    source: PythonSource, site: Site, missing: str, evidence: RepairEvidence
+) -> RepairDecision | None:
     """Import a module of the standard library that is used without having been imported."""
-    known = missing in sys.stdlib_module_names or site.failure.forgotten_import == missing
+    is_module = missing in sys.stdlib_module_names or site.failure.forgotten_import == missing
     used = sorted(attributes_of(source, missing))
-    if not known or not used:
+    if not is_module or not used:
         return None
     command = try_names(missing, used)
     tried = evidence.output(command)
     if tried is None:
         why = f"`{missing}` looks like the module of that name; I check that it has what is used of it."
-        return Run(command=command, why=why)
+        return RunCommand(command=command, why=why)
     if tried.failed or source.tree is None:
         return None
     line = _import_line(source.tree)
@@ -265,7 +275,7 @@ def _missing_import(source: Source, site: Site, missing: str, evidence: Evidence
     )
 
 
-def attributes_of(source: Source, name: str) -> set[str]:
+def attributes_of(source: PythonSource, name: str) -> set[str]:
     """Return the attributes that are looked up on a name."""
     return {
         node.attr

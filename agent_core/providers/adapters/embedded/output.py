@@ -25,7 +25,7 @@ SUGGESTED = re.compile(r"Did you mean:? '(?P<name>[A-Za-z_][\w.]*)'")
 FORGOTTEN = re.compile(r"[Dd]id you forget to import '(?P<name>[A-Za-z_][\w.]*)'")
 
 
-class Frame(Value, frozen=True, kw_only=True):
+class TracebackFrame(Value, frozen=True, kw_only=True):
     """A line of a traceback."""
 
     path: str
@@ -33,13 +33,13 @@ class Frame(Value, frozen=True, kw_only=True):
     function: str
 
 
-class Failure(Value, frozen=True, kw_only=True):
+class TestFailure(Value, frozen=True, kw_only=True):
     """An error of a test run."""
 
     kind: str
     message: str
     """Its first line, without a suggestion."""
-    frames: tuple[Frame, ...]
+    frames: tuple[TracebackFrame, ...]
     """Never empty; the last is where it was raised."""
     suggested: str | None = None
     forgotten_import: str | None = None
@@ -50,7 +50,7 @@ class Failure(Value, frozen=True, kw_only=True):
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
-class Report(Value, frozen=True, kw_only=True):
+class TestRunReport(Value, frozen=True, kw_only=True):
     """Result of a test run."""
 
     outcome: Literal["passed", "failed", "nothing"]
@@ -58,12 +58,12 @@ class Report(Value, frozen=True, kw_only=True):
     """Tests that passed, or ran, as far as the runner says."""
     root: str | None
     """The folder that the tests ran in."""
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[TestFailure, ...] = ()
     tail: str = ""
     """Its last words."""
 
 
-def read_run(text: str, *, failed: bool) -> Report:
+def read_run(text: str, *, failed: bool) -> TestRunReport:
     """Read the output of a run."""
     text = ANSI.sub("", text).replace("\r\n", "\n")
     first = text.split("\n", 1)[0].strip()
@@ -77,7 +77,7 @@ def read_run(text: str, *, failed: bool) -> Report:
     else:
         outcome = "passed"
     lines = [line for line in text.splitlines() if line.strip()]
-    return Report(
+    return TestRunReport(
         outcome=outcome,
         count=count,
         root=first if first.startswith("/") else None,
@@ -86,7 +86,7 @@ def read_run(text: str, *, failed: bool) -> Report:
     )
 
 
-def inside(frame: Frame, root: str | None) -> str | None:
+def inside(frame: TracebackFrame, root: str | None) -> str | None:
     """Return a frame's path relative to the workspace; None when it lies elsewhere."""
     if FOREIGN.search(frame.path):
         return None
@@ -98,7 +98,7 @@ def inside(frame: Frame, root: str | None) -> str | None:
     return path.relative_to(root).as_posix()
 
 
-def suggestion_in(text: str, failure: Failure) -> str | None:
+def suggestion_in(text: str, failure: TestFailure) -> str | None:
     """Find the interpreter's suggestion for an error among other output."""
     for line in text.splitlines():
         if line.startswith(failure.sentence):
@@ -108,15 +108,15 @@ def suggestion_in(text: str, failure: Failure) -> str | None:
     return None
 
 
-def _failures(text: str) -> Iterator[Failure]:
+def _failures(text: str) -> Iterator[TestFailure]:
     start, end = SECTION.search(text), END.search(text)
     # What the tests themselves print stands before and, buffered, behind unittest's report.
     report = text[start.start() if start else 0 : end.start() if end else None]
-    frames: list[Frame] = []
+    frames: list[TracebackFrame] = []
     for line in _without_captured(report):
         if frame := FRAME.match(line) or SHORT_FRAME.match(line):
             frames.append(
-                Frame(
+                TracebackFrame(
                     path=frame["path"].removeprefix("./"),
                     line=int(frame["line"]),
                     function=frame["name"] or "",
@@ -141,10 +141,10 @@ def _without_captured(text: str) -> Iterator[str]:
             yield line
 
 
-def _failure(kind: str, message: str, frames: tuple[Frame, ...]) -> Failure:
+def _failure(kind: str, message: str, frames: tuple[TracebackFrame, ...]) -> TestFailure:
     suggested = SUGGESTED.search(message)
     forgotten = FORGOTTEN.search(message)
-    return Failure(
+    return TestFailure(
         kind=kind.rsplit(".", 1)[-1],
         message=message.split(". Did you ", 1)[0],
         frames=frames,

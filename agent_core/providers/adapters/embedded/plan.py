@@ -13,18 +13,23 @@ from agent_core.providers.adapters.embedded.commands import (
 from agent_core.providers.adapters.embedded.decisions import (
     WINDOW,
     Declined,
-    Evidence,
-    Read,
+    ReadLines,
     Repair,
-    Run,
+    RepairDecision,
+    RepairEvidence,
+    RunCommand,
     Site,
-    Verdict,
     evidence_since_tests,
 )
 from agent_core.providers.adapters.embedded.members import repair_attribute, repair_import
 from agent_core.providers.adapters.embedded.modules import repair_module
 from agent_core.providers.adapters.embedded.names import repair_name, repair_unbound
-from agent_core.providers.adapters.embedded.output import Failure, Report, inside, read_run
+from agent_core.providers.adapters.embedded.output import (
+    TestFailure,
+    TestRunReport,
+    inside,
+    read_run,
+)
 from agent_core.providers.adapters.embedded.replies import (
     NO_LANGUAGE_MODEL,
     NO_SUMMARY,
@@ -36,11 +41,11 @@ from agent_core.providers.adapters.embedded.replies import (
     stopped,
     tools_missing,
 )
-from agent_core.providers.adapters.embedded.steps import Step, task_of
+from agent_core.providers.adapters.embedded.steps import ToolStep, task_of
 from agent_core.providers.model import ModelRequest
 
 NEEDED_TOOLS = ("bash", "read", "edit")
-RULES: Mapping[str, Callable[[Site, Evidence], Verdict]] = {
+RULES: Mapping[str, Callable[[Site, RepairEvidence], RepairDecision]] = {
     "NameError": repair_name,
     "UnboundLocalError": repair_unbound,
     "AttributeError": repair_attribute,
@@ -55,7 +60,7 @@ MOST_FAILURES = 25
 """Of one run; the others wait for the next."""
 
 
-class Say(Value, frozen=True, kw_only=True):
+class FinalText(Value, frozen=True, kw_only=True):
     """The last words."""
 
     text: str
@@ -69,65 +74,70 @@ class CallTool(Value, frozen=True, kw_only=True):
     arguments: JsonObject
 
 
-Next = Say | CallTool
+PlannedStep = FinalText | CallTool
 
 
-def next_step(request: ModelRequest) -> Next:
+def next_step(request: ModelRequest) -> PlannedStep:
     """Decide what to do next from the transcript alone."""
     task = task_of(request.messages, system=request.system, with_tools=bool(request.tools))
     if task.asked == "summary":
-        return Say(text=NO_SUMMARY)
+        return FinalText(text=NO_SUMMARY)
     if task.asked == "other":
-        return Say(text=NO_LANGUAGE_MODEL)
+        return FinalText(text=NO_LANGUAGE_MODEL)
     offered = {tool.name for tool in request.tools}
     if missing := [name for name in NEEDED_TOOLS if name not in offered]:
-        return Say(text=tools_missing(missing))
+        return FinalText(text=tools_missing(missing))
     tests = [one for one in task.steps if one.argument("command") in TEST_COMMANDS]
     if not tests:
         return _bash(RUN_TESTS, "I run the tests.")
     return _after_tests(task.steps, tests[-1])
 
 
-def _after_tests(steps: Sequence[Step], last: Step) -> Next:
+def _after_tests(steps: Sequence[ToolStep], last: ToolStep) -> PlannedStep:
     if last.failed and not _ran(last):
-        return Say(text=refused("run the tests", last.output))
+        return FinalText(text=refused("run the tests", last.output))
     report = read_run(last.output, failed=last.failed)
     repaired = tuple(one.said.strip() for one in steps if one.name == "edit" and not one.failed)
     match report.outcome:
         case "passed":
-            return Say(text=passed(report, repaired))
+            return FinalText(text=passed(report, repaired))
         case "nothing" if last.argument("command") == RUN_TESTS:
             return _bash(RUN_TESTS_IN_FOLDER, "No tests were found; I look in the folder `tests`.")
         case "nothing":
-            return Say(text=no_tests(repaired))
+            return FinalText(text=no_tests(repaired))
         case "failed":
             return _after_failure(report, steps, repaired)
 
 
-def _after_failure(report: Report, steps: Sequence[Step], repaired: tuple[str, ...]) -> Next:
+def _after_failure(
+    report: TestRunReport, steps: Sequence[ToolStep], repaired: tuple[str, ...]
+) -> PlannedStep:
     evidence = evidence_since_tests(steps, report.root)
     if any(one.name == "edit" and not one.failed for one in evidence.steps):
         return _bash(evidence.test_command, "I run the tests again.")
     if len(repaired) >= MOST_REPAIRS or len(steps) >= MOST_STEPS:
-        return Say(text=gave_up([_where(one, report) for one in report.failures], repaired))
+        return FinalText(text=gave_up([_where(one, report) for one in report.failures], repaired))
     return _mend(report, evidence, steps, repaired)
 
 
-def _ran(step: Step) -> bool:
+def _ran(step: ToolStep) -> bool:
     """Return whether a failed call of bash is a command that ran and failed."""
     return "Command exited with code" in step.output
 
 
 def _mend(
-    report: Report, evidence: Evidence, steps: Sequence[Step], repaired: tuple[str, ...]
-) -> Next:
+    report: TestRunReport,
+    evidence: RepairEvidence,
+    steps: Sequence[ToolStep],
+    repaired: tuple[str, ...],
+) -> PlannedStep:
     declined: list[tuple[str, str]] = []
     for failure in report.failures[:MOST_FAILURES]:
         verdict = _verdict(failure, evidence)
         match verdict:
-            case Run(command=command, why=why):
+            case RunCommand(command=command, why=why):
                 return _bash(command, why)
-            case Read():
+            case ReadLines():
                 return _read(verdict)
             case Repair():
                 tried = _tried(verdict, steps)
@@ -136,10 +146,10 @@ def _mend(
                 declined.append((_where(failure, report), tried))
             case Declined(why=why):
                 declined.append((_where(failure, report), why))
-    return Say(text=stopped(report, repaired, declined))
+    return FinalText(text=stopped(report, repaired, declined))
 
 
-def _verdict(failure: Failure, evidence: Evidence) -> Verdict:
+def _verdict(failure: TestFailure, evidence: RepairEvidence) -> RepairDecision:
     site = _site(failure, evidence.root)
     if site is None:
         return Declined(why="it comes from outside of this workspace")
@@ -149,7 +159,7 @@ def _verdict(failure: Failure, evidence: Evidence) -> Verdict:
     return rule(site, evidence)
 
 
-def _site(failure: Failure, root: str | None) -> Site | None:
+def _site(failure: TestFailure, root: str | None) -> Site | None:
     """Find the innermost line of the workspace in a traceback."""
     for frame in reversed(failure.frames):
         path = inside(frame, root)
@@ -159,7 +169,7 @@ def _site(failure: Failure, root: str | None) -> Site | None:
     return None
 
 
-def _where(failure: Failure, report: Report) -> str:
+def _where(failure: TestFailure, report: TestRunReport) -> str:
     """Name a failure by the line of the workspace that it comes from."""
     site = _site(failure, report.root)
     frame = failure.frames[-1]
@@ -167,7 +177,7 @@ def _where(failure: Failure, report: Report) -> str:
     return f"{path}:{line}: {short(failure.sentence)}"
 
 
-def _tried(repair: Repair, steps: Sequence[Step]) -> str | None:
+def _tried(repair: Repair, steps: Sequence[ToolStep]) -> str | None:
     """Return why a repair is not made: it, or its reverse, was tried already."""
     forth = _edit(repair).arguments
     back = _edit_arguments(repair, reverse=True)
@@ -184,7 +194,7 @@ def _bash(command: str, why: str) -> CallTool:
     return CallTool(text=why, name="bash", arguments={"command": command})
 
 
-def _read(wanted: Read) -> CallTool:
+def _read(wanted: ReadLines) -> CallTool:
     arguments: dict[str, JsonValue] = {"path": wanted.path}
     if wanted.offset is not None:
         arguments |= {"offset": wanted.offset, "limit": WINDOW}

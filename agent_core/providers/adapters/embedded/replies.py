@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.providers.adapters.embedded.output import Report
+from agent_core.providers.adapters.embedded.output import TestRunReport
 
 NO_LANGUAGE_MODEL = (
     "I am the embedded repair model, rule-based and not a language model, and can only repair failing Python tests; "
@@ -28,7 +28,7 @@ def refused(what: str, output: str) -> str:
     return f"I could not {what}, so I changed nothing more. The tool said: {short(output)}"
 
 
-def passed(report: Report, repaired: Sequence[str]) -> str:
+def passed(report: TestRunReport, repaired: Sequence[str]) -> str:
     """Report that the tests pass."""
     tests = f"{report.count} test" if report.count == 1 else f"{report.count} tests"
     if not repaired:
@@ -47,7 +47,9 @@ def gave_up(left: Sequence[str], repaired: Sequence[str]) -> str:
     return f"I stop after {len(repaired)} repairs; the tests still fail. Repaired:\n{_list(repaired)}\nLeft:\n{_list(left)}"
 
 
-def stopped(report: Report, repaired: Sequence[str], declined: Sequence[tuple[str, str]]) -> str:
+def stopped(
+    report: TestRunReport, repaired: Sequence[str], declined: Sequence[tuple[str, str]]
+) -> str:
     """Return what was repaired, and what could not be."""
     done = f"Repaired:\n{_list(repaired)}\n" if repaired else "I repaired nothing.\n"
     if not declined:

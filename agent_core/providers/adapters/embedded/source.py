@@ -30,7 +30,7 @@ class Name(Value, frozen=True, kw_only=True):
     """It is followed by `=` but not by `==`: a keyword argument, a default, or an assignment."""
 
 
-class Source:
+class PythonSource:
     """The text of a Python file, or of a window of it."""
 
     def __init__(self, text: str, *, first_line: int = 1) -> None:

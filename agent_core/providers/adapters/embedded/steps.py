@@ -16,7 +16,7 @@ from agent_core.messages import (
     text_of,
 )
 
-Asked = Literal["repair", "summary", "other"]
+TaskKind = Literal["repair", "summary", "other"]
 
 REPAIR = re.compile(
     r"""\b(fix|repair|debug|correct|solve|mend|heal)(s|es|ed|ing)?\b
@@ -35,7 +35,7 @@ GO_ON = re.compile(
 SUMMARY = re.compile(r"\bsummar(y|ies|i[sz]e|i[sz]ing|i[sz]ation)\b", re.IGNORECASE)
 
 
-class Step(Value, frozen=True, kw_only=True):
+class ToolStep(Value, frozen=True, kw_only=True):
     """A tool call with what came of it."""
 
     name: str
@@ -54,8 +54,8 @@ class Step(Value, frozen=True, kw_only=True):
 class Task(Value, frozen=True, kw_only=True):
     """The user's task and the steps since."""
 
-    asked: Asked
-    steps: tuple[Step, ...] = ()
+    asked: TaskKind
+    steps: tuple[ToolStep, ...] = ()
 
 
 def task_of(messages: Sequence[Message], *, system: str, with_tools: bool) -> Task:
@@ -67,14 +67,14 @@ def task_of(messages: Sequence[Message], *, system: str, with_tools: bool) -> Ta
     if not with_tools and SUMMARY.search(system):
         return Task(asked="summary")
     begin: int | None = None
-    asked: Asked = "other"
+    asked: TaskKind = "other"
     for index, message in enumerate(messages):
         match message:
             case UserMessage(content=content):
-                words = text_of(content)
-                if GO_ON.match(words) and begin is not None:
+                text = text_of(content)
+                if GO_ON.match(text) and begin is not None:
                     asked = "repair"
-                elif _asks_for_repair(words):
+                elif _asks_for_repair(text):
                     asked, begin = "repair", index
                 else:
                     asked = "other"
@@ -88,12 +88,12 @@ def task_of(messages: Sequence[Message], *, system: str, with_tools: bool) -> Ta
     return Task(asked="repair", steps=tuple(_steps(messages[begin:])))
 
 
-def _asks_for_repair(words: str) -> bool:
-    return bool(REPAIR.search(words)) and not REFUSAL.search(words)
+def _asks_for_repair(text: str) -> bool:
+    return bool(REPAIR.search(text)) and not REFUSAL.search(text)
 
 
-def _steps(messages: Sequence[Message]) -> list[Step]:
-    steps: list[Step] = []
+def _steps(messages: Sequence[Message]) -> list[ToolStep]:
+    steps: list[ToolStep] = []
     open_calls: list[tuple[ToolCall, str]] = []
     for message in messages:
         match message:
@@ -109,8 +109,8 @@ def _steps(messages: Sequence[Message]) -> list[Step]:
     return steps
 
 
-def _step(call: ToolCall, said: str, result: ToolResultMessage) -> Step:
-    return Step(
+def _step(call: ToolCall, said: str, result: ToolResultMessage) -> ToolStep:
+    return ToolStep(
         name=call.name,
         arguments=call.arguments,
         said=said,

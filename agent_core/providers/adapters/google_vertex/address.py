@@ -4,7 +4,7 @@ import re
 from urllib.parse import quote, urlsplit
 
 from agent_core.kernel import JsonValue
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 
 HOST = "aiplatform.googleapis.com"
 GLOBAL = "global"
@@ -14,23 +14,23 @@ GEMINI_VERSION = "v1beta1"
 CLAUDE_VERSION = "v1"
 
 
-def is_claude(facts: ModelFacts) -> bool:
+def is_claude(model: ModelInfo) -> bool:
     """Return whether a model is one of Anthropic's, which is asked in Anthropic's words."""
-    return facts.id.startswith("claude-")
+    return model.id.startswith("claude-")
 
 
-def project_of(facts: ModelFacts) -> str | None:
+def project_of(model: ModelInfo) -> str | None:
     """Return the project that is billed, from `compat`; None: not set."""
-    return _word(facts.compat.get("project"))
+    return _word(model.compat.get("project"))
 
 
-def url_of(facts: ModelFacts, *, project: str | None) -> str:
+def url_of(model: ModelInfo, *, project: str | None) -> str:
     """Return the address of a model's stream; without a project, the one for keys."""
-    location = _word(facts.compat.get("location")) or _location_in(facts.base_url) or GLOBAL
-    base = _base(facts, location if project else GLOBAL)
+    location = _word(model.compat.get("location")) or _location_in(model.base_url) or GLOBAL
+    base = _base(model, location if project else GLOBAL)
     if project:
         base = f"{base}/projects/{quote(project, safe=':')}/locations/{quote(location)}"
-    return f"{base}/{_name(facts)}:{_verb(facts)}"
+    return f"{base}/{_name(model)}:{_verb(model)}"
 
 
 def _location_in(url: str) -> str | None:
@@ -38,9 +38,9 @@ def _location_in(url: str) -> str | None:
     return found[1] if found else None
 
 
-def _base(facts: ModelFacts, location: str) -> str:
-    version = CLAUDE_VERSION if is_claude(facts) else GEMINI_VERSION
-    base = facts.base_url.rstrip("/")
+def _base(model: ModelInfo, location: str) -> str:
+    version = CLAUDE_VERSION if is_claude(model) else GEMINI_VERSION
+    base = model.base_url.rstrip("/")
     if not base or HOST in base:
         # A catalogue knows one location; the user's choice is nearer.
         return f"https://{_host(location)}/{version}"
@@ -55,16 +55,16 @@ def _host(location: str) -> str:
     return f"{location}-{HOST}"
 
 
-def _name(facts: ModelFacts) -> str:
+def _name(model: ModelInfo) -> str:
     # A model of one's own is an endpoint, and says so in its id.
-    if "/" in facts.id:
-        return quote(facts.id, safe="/@")
-    publisher = "anthropic" if is_claude(facts) else "google"
-    return f"publishers/{publisher}/models/{quote(facts.id, safe='@')}"
+    if "/" in model.id:
+        return quote(model.id, safe="/@")
+    publisher = "anthropic" if is_claude(model) else "google"
+    return f"publishers/{publisher}/models/{quote(model.id, safe='@')}"
 
 
-def _verb(facts: ModelFacts) -> str:
-    return "streamRawPredict" if is_claude(facts) else "streamGenerateContent?alt=sse"
+def _verb(model: ModelInfo) -> str:
+    return "streamRawPredict" if is_claude(model) else "streamGenerateContent?alt=sse"
 
 
 def _word(value: JsonValue) -> str | None:

@@ -11,13 +11,13 @@ from agent_core.providers.adapters.google_vertex.address import (
     url_of,
 )
 from agent_core.providers.adapters.google_vertex.tokens import AdcTokens, Ticket, TicketSource
-from agent_core.providers.auth.authenticator import Access, Grant, with_headers
-from agent_core.providers.http.client import HttpPool, posted
-from agent_core.providers.http.request import Post
-from agent_core.providers.http.stream import Dialect, read_parts
-from agent_core.providers.model import ModelFacts, ModelRequest, Part
+from agent_core.providers.auth.authenticator import Authenticator, RequestCredentials, with_headers
+from agent_core.providers.http.client import HttpPool, open_stream
+from agent_core.providers.http.request import HttpRequest
+from agent_core.providers.http.stream import StreamReader, read_parts
+from agent_core.providers.model import ModelInfo, ModelRequest, StreamEvent
 from agent_core.providers.wire.anthropic import request as anthropic_request
-from agent_core.providers.wire.anthropic.stream import EventReader
+from agent_core.providers.wire.anthropic.stream import AnthropicReader
 from agent_core.providers.wire.gemini import request as gemini_request
 from agent_core.providers.wire.gemini.stream import GeminiReader
 
@@ -32,41 +32,43 @@ class GoogleVertex:
 
     def __init__(
         self,
-        facts: ModelFacts,
+        model: ModelInfo,
         *,
-        access: Access,
+        access: Authenticator,
         pool: HttpPool,
         tickets: TicketSource | None = None,
     ) -> None:
-        self._facts = facts
+        self._model = model
         self._access = access
         self._pool = pool
-        self._tickets = tickets or AdcTokens(provider=facts.provider)
+        self._tickets = tickets or AdcTokens(provider=model.provider)
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> ModelInfo:
         """Facts about the model."""
-        return self._facts
+        return self._model
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncGenerator[Part, None]]:
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         """Ask; leaving the context closes the connection at once, also on cancellation."""
-        facts = self._facts
-        post = await self._post(request, await self._access.grant())
+        model = self._model
+        post = await self._post(request, await self._access.credentials())
         clock = self._pool.clock
-        reader: Dialect = (
-            EventReader(facts, clock) if is_claude(facts) else GeminiReader(facts, clock)
+        reader: StreamReader = (
+            AnthropicReader(model, clock) if is_claude(model) else GeminiReader(model, clock)
         )
         async with (
-            posted(self._pool, post) as body,
-            aclosing(read_parts(body, reader, facts=facts, pool=self._pool, post=post)) as parts,
+            open_stream(self._pool, post) as body,
+            aclosing(read_parts(body, reader, model=model, pool=self._pool, post=post)) as parts,
         ):
             yield parts
 
-    async def _post(self, request: ModelRequest, grant: Grant) -> Post:
-        facts = self._facts
-        body, beta = _body(request, facts)
-        project = project_of(facts)
+    async def _post(self, request: ModelRequest, grant: RequestCredentials) -> HttpRequest:
+        model = self._model
+        body, beta = _body(request, model)
+        project = project_of(model)
         if grant.key is None:
             ticket = await self._tickets.ticket()
             project = project or ticket.project
@@ -74,17 +76,17 @@ class GoogleVertex:
         else:
             entry, secrets = _key(grant, grant.key), ()
         # A plain key belongs to a project already, and opens Gemini only.
-        keyed = grant.key is not None and not grant.bearer and not is_claude(facts)
+        keyed = grant.key is not None and not grant.bearer and not is_claude(model)
         if project is None and not keyed:
             raise self._unplaced()
-        return Post(
-            provider=facts.provider,
-            url=url_of(facts, project=None if keyed else project),
+        return HttpRequest(
+            provider=model.provider,
+            url=url_of(model, project=None if keyed else project),
             headers=with_headers(
                 {"content-type": "application/json", "accept": "text/event-stream"},
                 entry,
                 beta,
-                facts.headers,
+                model.headers,
                 grant.headers,
             ),
             body=json.encode(body),
@@ -93,21 +95,21 @@ class GoogleVertex:
         )
 
     def _unplaced(self) -> ProviderError:
-        facts = self._facts
+        model = self._model
         message = (
-            f"{facts.ref} cannot be asked: no project is known; set GOOGLE_CLOUD_PROJECT, or project in the "
+            f"{model.ref} cannot be asked: no project is known; set GOOGLE_CLOUD_PROJECT, or project in the "
             "model's compat in models.json"
         )
         return ProviderError(
-            message, reason="auth", provider=facts.provider, before_first_byte=True
+            message, reason="auth", provider=model.provider, before_first_byte=True
         )
 
 
-def _body(request: ModelRequest, facts: ModelFacts) -> tuple[JsonObject, dict[str, str]]:
+def _body(request: ModelRequest, model: ModelInfo) -> tuple[JsonObject, dict[str, str]]:
     """Return the body, and the headers that it needs."""
-    if not is_claude(facts):
-        return gemini_request.request_body(request, facts), {}
-    body = dict(anthropic_request.request_body(request, facts))
+    if not is_claude(model):
+        return gemini_request.request_body(request, model), {}
+    body = dict(anthropic_request.request_body(request, model))
     # The address names the model here.
     _ = body.pop("model", None)
     body["anthropic_version"] = CLAUDE_VERSION
@@ -121,5 +123,5 @@ def _entry(ticket: Ticket) -> dict[str, str]:
     return entry
 
 
-def _key(grant: Grant, key: str) -> dict[str, str]:
+def _key(grant: RequestCredentials, key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"} if grant.bearer else {"x-goog-api-key": key}

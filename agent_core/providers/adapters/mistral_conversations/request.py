@@ -16,10 +16,10 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
 from agent_core.providers.messages.output_limit import output_limit
 from agent_core.providers.messages.thinking_level import LEVEL_MAP, clamp, effort
-from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.chat.reasoning import FIELDS
 
 ID_LENGTH = 9
@@ -29,24 +29,24 @@ _ID_TAKEN = re.compile(rf"[A-Za-z0-9]{{{ID_LENGTH}}}")
 _Json = dict[str, JsonValue]
 
 
-def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
-    turns = acceptable(
+    turns = normalise_messages(
         request.messages,
-        facts,
+        model,
         call_id=_call_id,
         without_thoughts=request.without_thoughts,
     )
     body: _Json = {
-        "model": facts.id,
+        "model": model.id,
         "messages": _messages(request.system, turns),
         "stream": True,
-        "max_tokens": output_limit(request, turns, facts),
+        "max_tokens": output_limit(request, turns, model),
     }
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    if facts.reasoning:
-        body.update(_thinking(request, facts))
+    if model.reasoning:
+        body.update(_thinking(request, model))
     return body
 
 
@@ -56,7 +56,7 @@ def _call_id(raw: str) -> str:
     return sha256(raw.encode("utf-8", "surrogatepass")).hexdigest()[:ID_LENGTH]
 
 
-def _messages(system: str, turns: Sequence[Turn]) -> list[JsonValue]:
+def _messages(system: str, turns: Sequence[TurnMessage]) -> list[JsonValue]:
     messages: list[JsonValue] = [{"role": "system", "content": system}] if system else []
     for turn in turns:
         match turn:
@@ -137,11 +137,11 @@ def _tool(tool: ToolDeclaration) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def _thinking(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def _thinking(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Models that take degrees have words for them; the others think in a mode of their own."""
-    level = clamp(request.thinking, facts)
-    words = json.as_object(facts.compat.get(LEVEL_MAP))
-    if any(isinstance(word, str) for word in words.values()):
-        word = effort(level, facts)
+    level = clamp(request.thinking, model)
+    level_map = json.as_object(model.compat.get(LEVEL_MAP))
+    if any(isinstance(word, str) for word in level_map.values()):
+        word = effort(level, model)
         return {"reasoning_effort": "none" if word == "off" else word}
     return {} if level == "off" else {"prompt_mode": "reasoning"}

@@ -13,30 +13,30 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
 from agent_core.providers.messages.output_limit import output_limit
 from agent_core.providers.messages.thinking_level import LEVEL_MAP, clamp
-from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
 WINDOW = "numCtx"
 """The key in `compat` for the window to load the model with, in tokens; 0: the server's own."""
 _Json = dict[str, JsonValue]
 
 
-def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
-    turns = acceptable(
+    turns = normalise_messages(
         request.messages,
-        facts,
+        model,
         call_id=str,
         without_thoughts=request.without_thoughts,
     )
-    options: _Json = {"num_predict": output_limit(request, turns, facts)}
-    window = _window(facts)
+    options: _Json = {"num_predict": output_limit(request, turns, model)}
+    window = _window(model)
     if window:
         options["num_ctx"] = window
     body: _Json = {
-        "model": facts.id,
+        "model": model.id,
         "messages": _messages(request.system, turns),
         "stream": True,
         # A conversation that does not fit must be told of: left alone, the server forgets its beginning.
@@ -46,25 +46,25 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
     }
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    if facts.reasoning:
-        body["think"] = _think(request, facts)
+    if model.reasoning:
+        body["think"] = _think(request, model)
     return body
 
 
-def _window(facts: ModelFacts) -> int:
+def _window(model: ModelInfo) -> int:
     """The server's own window is often far smaller than what the model is known for."""
-    told = facts.compat.get(WINDOW)
-    return told if isinstance(told, int) else facts.context_window
+    window = model.compat.get(WINDOW)
+    return window if isinstance(window, int) else model.context_window
 
 
-def _think(request: ModelRequest, facts: ModelFacts) -> JsonValue:
+def _think(request: ModelRequest, model: ModelInfo) -> JsonValue:
     """Models that take degrees have words for them; the others think or do not."""
-    level = clamp(request.thinking, facts)
-    word = json.as_object(facts.compat.get(LEVEL_MAP)).get(level)
+    level = clamp(request.thinking, model)
+    word = json.as_object(model.compat.get(LEVEL_MAP)).get(level)
     return word if isinstance(word, str) else level != "off"
 
 
-def _messages(system: str, turns: Sequence[Turn]) -> list[JsonValue]:
+def _messages(system: str, turns: Sequence[TurnMessage]) -> list[JsonValue]:
     messages: list[JsonValue] = [{"role": "system", "content": system}] if system else []
     for turn in turns:
         match turn:

@@ -7,10 +7,10 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.http.errors import failure_from_event
 from agent_core.providers.http.stream import NOTHING_FOLLOWS_S
-from agent_core.providers.messages.builder import AnswerBuilder, OpenText, OpenThinking
+from agent_core.providers.messages.builder import MessageBuilder, OpenText, OpenThinking
 from agent_core.providers.messages.pricing import priced
 from agent_core.providers.messages.token_counts import count
-from agent_core.providers.model import Answer, ModelFacts, Part
+from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
 
 STOPS: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
 
@@ -18,10 +18,10 @@ STOPS: Mapping[str, StopReason] = {"stop": "stop", "length": "length"}
 class LineReader:
     """Reads one stream; an answer in one piece is a stream of one line."""
 
-    def __init__(self, facts: ModelFacts, clock: Clock) -> None:
-        self._facts = facts
+    def __init__(self, model: ModelInfo, clock: Clock) -> None:
+        self._model = model
         self._clock = clock
-        self._builder = AnswerBuilder(facts)
+        self._builder = MessageBuilder(model)
         self._reason: str | None = None
         self._usage = Usage()
         self._over = False
@@ -48,11 +48,11 @@ class LineReader:
         """Read one line."""
         if event.get("error") or name == b"error":
             raise failure_from_event(
-                event, provider=self._facts.provider, parts_came=not self._builder.is_empty
+                event, provider=self._model.provider, parts_came=not self._builder.is_empty
             )
         message = json.as_object(event.get("message"))
         self._think(_text(message.get("thinking")))
-        self._say(_text(message.get("content")))
+        self._append_text(_text(message.get("content")))
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             self._call(json.as_object(call))
@@ -66,13 +66,13 @@ class LineReader:
     @property
     def usage(self) -> Usage:
         """Tokens counted so far; they come with the last line."""
-        return priced(self._usage, self._facts.prices)
+        return priced(self._usage, self._model.prices)
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return the parts since the last time."""
         return self._builder.take()
 
-    def answer(self) -> Answer:
+    def answer(self) -> StreamFinished:
         """Return the whole answer.
 
         Raises:
@@ -94,7 +94,7 @@ class LineReader:
             block = self._builder.open_thinking()
         self._builder.grow(block, text)
 
-    def _say(self, text: str) -> None:
+    def _append_text(self, text: str) -> None:
         if not text:
             return
         block = self._builder.last
@@ -124,7 +124,7 @@ class LineReader:
         raw = self._reason or "stop"
         if raw not in STOPS:
             # "load" and "unload": the model was moved, and nothing was asked of it.
-            provider = self._facts.provider
+            provider = self._model.provider
             message = f"{provider} ended the answer for the reason {raw!r}; try again"
             raise ProviderError(message, reason="server", provider=provider)
         stop = STOPS[raw]

@@ -5,11 +5,11 @@ from urllib.parse import urlsplit
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
 from agent_core.providers.messages.cache_retention import (
+    configured_retention,
     openai_keeps_long,
     takes_long,
-    told_retention,
 )
-from agent_core.providers.model import CacheRetention, ModelFacts
+from agent_core.providers.model import CacheRetention, ModelInfo
 
 OPENAI = "api.openai.com"
 OLD_LIMIT = (
@@ -73,47 +73,47 @@ class Compat(Value, frozen=True, kw_only=True):
     """None: `strict` is not sent at all."""
 
 
-def compat_of(facts: ModelFacts) -> Compat:
+def compat_of(model: ModelInfo) -> Compat:
     """Return the capabilities of a model's server; models.json has precedence, field by field."""
-    host = _host(facts.base_url)
+    host = _host(model.base_url)
     own = host == OPENAI
     # What is neither OpenAI nor a known gateway may be any local server: the older and plainer form is sent.
     standard = own or (host.endswith((".openai.azure.com", "openrouter.ai")))
-    told = facts.compat
+    settings = model.compat
     return Compat(
-        store=_flag(told, "supportsStore", default=own),
-        developer_role=_flag(told, "supportsDeveloperRole", default=own),
+        store=_flag(settings, "supportsStore", default=own),
+        developer_role=_flag(settings, "supportsDeveloperRole", default=own),
         reasoning_effort=_flag(
-            told, "supportsReasoningEffort", default=not _among(host, NO_EFFORT)
+            settings, "supportsReasoningEffort", default=not _among(host, NO_EFFORT)
         ),
         minimal_effort=not _among(host, NO_MINIMAL),
-        usage_in_streaming=_flag(told, "supportsUsageInStreaming", default=True),
+        usage_in_streaming=_flag(settings, "supportsUsageInStreaming", default=True),
         limit_field=_word(
-            told,
+            settings,
             "maxTokensField",
             default="max_completion_tokens"
             if standard and not _among(host, OLD_LIMIT)
             else "max_tokens",
         ),
-        thinking_format=_word(told, "thinkingFormat", default=_format(host)),
+        thinking_format=_word(settings, "thinkingFormat", default=_format(host)),
         reasoning_on_answers=_flag(
-            told,
+            settings,
             "requiresReasoningContentOnAssistantMessages",
             default=_among(host, ("deepseek.com",)),
         ),
-        cache_key=_flag(told, "supportsPromptCacheKey", default=own),
+        cache_key=_flag(settings, "supportsPromptCacheKey", default=own),
         cache_marks=_word(
-            told,
+            settings,
             "cacheControlFormat",
             default="anthropic"
-            if _among(host, GATEWAYS) and facts.id.startswith("anthropic/")
+            if _among(host, GATEWAYS) and model.id.startswith("anthropic/")
             else "",
         )
         == "anthropic",
-        cache_retention=told_retention(facts),
-        long_retention=takes_long(facts, default=own and openai_keeps_long(facts)),
-        long_marks=takes_long(facts, default=_among(host, (OPENROUTER,))),
-        strict_tools=False if _flag(told, "supportsStrictMode", default=own) else None,
+        cache_retention=configured_retention(model),
+        long_retention=takes_long(model, default=own and openai_keeps_long(model)),
+        long_marks=takes_long(model, default=_among(host, (OPENROUTER,))),
+        strict_tools=False if _flag(settings, "supportsStrictMode", default=own) else None,
     )
 
 
@@ -133,11 +133,11 @@ def _among(host: str, parts: tuple[str, ...]) -> bool:
     return any(part in host for part in parts)
 
 
-def _flag(told: JsonObject, key: str, *, default: bool) -> bool:
-    value: JsonValue = told.get(key)
+def _flag(settings: JsonObject, key: str, *, default: bool) -> bool:
+    value: JsonValue = settings.get(key)
     return value if isinstance(value, bool) else default
 
 
-def _word(told: JsonObject, key: str, *, default: str) -> str:
-    value: JsonValue = told.get(key)
+def _word(settings: JsonObject, key: str, *, default: str) -> str:
+    value: JsonValue = settings.get(key)
     return value if isinstance(value, str) else default

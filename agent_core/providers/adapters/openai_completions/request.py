@@ -20,10 +20,10 @@ from agent_core.messages import (
 from agent_core.providers.adapters.openai_completions.cache_marks import marked
 from agent_core.providers.adapters.openai_completions.compat import Compat, compat_of
 from agent_core.providers.messages.cache_retention import OPENAI_LONG, cache_control, retention
-from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
 from agent_core.providers.messages.output_limit import output_limit
 from agent_core.providers.messages.thinking_level import clamp, effort
-from agent_core.providers.model import CacheRetention, ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.model import CacheRetention, ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.chat.reasoning import replayed
 
 IMAGES_LEAD = "Attached image(s) from tool result:"
@@ -35,21 +35,21 @@ _ID_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 _Json = dict[str, JsonValue]
 
 
-def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
-    compat = compat_of(facts)
-    turns = acceptable(
+    compat = compat_of(model)
+    turns = normalise_messages(
         request.messages,
-        facts,
+        model,
         call_id=_call_id,
         without_thoughts=request.without_thoughts,
     )
-    level = clamp(request.thinking, facts)
+    level = clamp(request.thinking, model)
     body: _Json = {
-        "model": facts.id,
-        "messages": _messages(request.system, turns, facts, compat),
+        "model": model.id,
+        "messages": _messages(request.system, turns, model, compat),
         "stream": True,
-        compat.limit_field: output_limit(request, turns, facts),
+        compat.limit_field: output_limit(request, turns, model),
     }
     if compat.usage_in_streaming:
         body["stream_options"] = {"include_usage": True}
@@ -60,8 +60,8 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
         body.update(_caching(request.session, compat, kept))
     if request.tools:
         body["tools"] = [_tool(tool, compat) for tool in request.tools]
-    if facts.reasoning:
-        body.update(_thinking(level, facts, compat))
+    if model.reasoning:
+        body.update(_thinking(level, model, compat))
     control = cache_control(kept, long=compat.long_marks) if compat.cache_marks else None
     return body if control is None else marked(body, control)
 
@@ -86,11 +86,11 @@ def _call_id(raw: str) -> str:
 
 
 def _messages(
-    system: str, turns: Sequence[Turn], facts: ModelFacts, compat: Compat
+    system: str, turns: Sequence[TurnMessage], model: ModelInfo, compat: Compat
 ) -> list[JsonValue]:
     messages: list[JsonValue] = []
     if system:
-        role = "developer" if facts.reasoning and compat.developer_role else "system"
+        role = "developer" if model.reasoning and compat.developer_role else "system"
         messages.append({"role": role, "content": system})
     images: list[Image] = []
     for turn in turns:
@@ -132,18 +132,18 @@ def _part(part: UserContent) -> JsonValue:
 
 
 def _assistant(turn: AssistantMessage, compat: Compat) -> JsonObject | None:
-    words: list[str] = []
+    texts: list[str] = []
     calls: list[JsonValue] = []
     thoughts: list[Thinking] = []
     for part in turn.content:
         match part:
             case Text(text=text):
-                words.append(text)
+                texts.append(text)
             case ToolCall():
                 calls.append(_call(part))
             case Thinking():
                 thoughts.append(part)
-    said: _Json = {"role": "assistant", "content": "".join(words) or None}
+    said: _Json = {"role": "assistant", "content": "".join(texts) or None}
     if calls:
         said["tool_calls"] = calls
     elif said["content"] is None:
@@ -189,9 +189,9 @@ def _tool(tool: ToolDeclaration, compat: Compat) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def _thinking(level: ThinkingLevel, facts: ModelFacts, compat: Compat) -> JsonObject:
+def _thinking(level: ThinkingLevel, model: ModelInfo, compat: Compat) -> JsonObject:
     on = level != "off"
-    word = effort(level, facts)
+    word = effort(level, model)
     if word == "minimal" and not compat.minimal_effort:
         word = "low"
     strength: _Json = {"reasoning_effort": word} if on and compat.reasoning_effort else {}

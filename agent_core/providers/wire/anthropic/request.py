@@ -18,14 +18,14 @@ from agent_core.messages import (
 )
 from agent_core.providers.messages.cache_retention import (
     cache_control,
+    configured_retention,
     retention,
     takes_long,
-    told_retention,
 )
-from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
 from agent_core.providers.messages.output_limit import output_limit
 from agent_core.providers.messages.thinking_level import budget, clamp, effort
-from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
 ID_LIMIT = 64
 INTERLEAVED = "interleaved-thinking-2025-05-14"
@@ -36,20 +36,20 @@ _ID_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 _Json = dict[str, JsonValue]
 
 
-def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
-    turns = acceptable(
+    turns = normalise_messages(
         request.messages,
-        facts,
+        model,
         call_id=_call_id,
         without_thoughts=request.without_thoughts,
     )
-    max_tokens = output_limit(request, turns, facts)
+    max_tokens = output_limit(request, turns, model)
     messages = _messages(turns)
-    mark = _mark(request, facts)
+    mark = _mark(request, model)
     _mark_last(messages, mark)
     body: _Json = {
-        "model": facts.id,
+        "model": model.id,
         "max_tokens": max_tokens,
         "messages": messages,
         "stream": True,
@@ -60,8 +60,8 @@ def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
         tools = [_tool(tool) for tool in request.tools]
         tools[-1].update(mark)
         body["tools"] = tools
-    if facts.reasoning:
-        body.update(_thinking(request, facts, max_tokens=max_tokens))
+    if model.reasoning:
+        body.update(_thinking(request, model, max_tokens=max_tokens))
     return body
 
 
@@ -76,7 +76,7 @@ def _call_id(raw: str) -> str:
     return _ID_REFUSED.sub("_", raw)[:ID_LIMIT]
 
 
-def _messages(turns: Sequence[Turn]) -> list[_Json]:
+def _messages(turns: Sequence[TurnMessage]) -> list[_Json]:
     """Turns by turns of either side: all that comes from the user's side in a row is one message."""
     messages: list[_Json] = []
     asked: list[JsonValue] = []
@@ -159,9 +159,9 @@ def _tool(tool: ToolDeclaration) -> _Json:
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _mark(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def _mark(request: ModelRequest, model: ModelInfo) -> JsonObject:
     control = cache_control(
-        retention(request, told_retention(facts)), long=takes_long(facts, default=True)
+        retention(request, configured_retention(model)), long=takes_long(model, default=True)
     )
     return {} if control is None else {"cache_control": control}
 
@@ -175,12 +175,12 @@ def _mark_last(messages: list[_Json], mark: JsonObject) -> None:
         content[-1] = {**content[-1], **mark}
 
 
-def _thinking(request: ModelRequest, facts: ModelFacts, *, max_tokens: int) -> JsonObject:
-    level = clamp(request.thinking, facts)
+def _thinking(request: ModelRequest, model: ModelInfo, *, max_tokens: int) -> JsonObject:
+    level = clamp(request.thinking, model)
     if level == "off":
         return {"thinking": {"type": "disabled"}}
-    if facts.compat.get("forceAdaptiveThinking") is True:
-        word = "low" if level == "minimal" else effort(level, facts)
+    if model.compat.get("forceAdaptiveThinking") is True:
+        word = "low" if level == "minimal" else effort(level, model)
         return {
             "thinking": {"type": "adaptive", "display": "summarized"},
             "output_config": {"effort": word},

@@ -7,10 +7,10 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.http.errors import failure_from_event
 from agent_core.providers.http.stream import NOTHING_FOLLOWS_S
-from agent_core.providers.messages.builder import AnswerBuilder, OpenBlock, OpenText, OpenThinking
+from agent_core.providers.messages.builder import MessageBuilder, OpenBlock, OpenText, OpenThinking
 from agent_core.providers.messages.pricing import priced
 from agent_core.providers.messages.token_counts import count
-from agent_core.providers.model import Answer, ModelFacts, Part
+from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
 
 STOPS: Mapping[str, StopReason] = {
     "end_turn": "stop",
@@ -32,13 +32,13 @@ COUNTS = (
 )
 
 
-class EventReader:
+class AnthropicReader:
     """Reads one stream."""
 
-    def __init__(self, facts: ModelFacts, clock: Clock) -> None:
-        self._facts = facts
+    def __init__(self, model: ModelInfo, clock: Clock) -> None:
+        self._model = model
         self._clock = clock
-        self._builder = AnswerBuilder(facts)
+        self._builder = MessageBuilder(model)
         self._blocks: dict[JsonValue, OpenBlock | None] = {}
         self._counts: dict[str, int] = {}
         self._response_id: str | None = None
@@ -83,7 +83,7 @@ class EventReader:
                 if kind == "error" or name == b"error" or event.get("error"):
                     raise failure_from_event(
                         event,
-                        provider=self._facts.provider,
+                        provider=self._model.provider,
                         parts_came=not self._builder.is_empty,
                     )
 
@@ -108,13 +108,13 @@ class EventReader:
             cache_read=counts.get("cache_read_input_tokens", 0),
             cache_write=counts.get("cache_creation_input_tokens", 0),
         )
-        return priced(usage, self._facts.prices, long_writes=counts.get(LONG_WRITES, 0))
+        return priced(usage, self._model.prices, long_writes=counts.get(LONG_WRITES, 0))
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return the parts since the last time."""
         return self._builder.take()
 
-    def answer(self) -> Answer:
+    def answer(self) -> StreamFinished:
         """Return the whole answer.
 
         Raises:
@@ -185,22 +185,22 @@ class EventReader:
 
     def _count(self, usage: JsonValue) -> None:
         """Merge counts: the last event repeats those of the first, so that adding would double them."""
-        told = json.as_object(usage)
-        by_age = json.as_object(told.get("cache_creation"))
-        for key, value in (*told.items(), *by_age.items()):
+        reported = json.as_object(usage)
+        by_age = json.as_object(reported.get("cache_creation"))
+        for key, value in (*reported.items(), *by_age.items()):
             if key in COUNTS and isinstance(value, int | float):
                 self._counts[key] = count(value)
 
     def _stop_reason(self) -> StopReason:
         raw = self._stop
-        provider = self._facts.provider
+        provider = self._model.provider
         if raw is None:
             return "tool_use" if self._builder.has_calls else "stop"
         if raw in REFUSALS:
             message = f"{provider} refused to answer: {self._why or raw}"
             raise ProviderError(message, reason="refused", provider=provider)
         if raw == "model_context_window_exceeded" and self._builder.is_empty:
-            message = f"{self._facts.ref} had no room left to answer ({raw})"
+            message = f"{self._model.ref} had no room left to answer ({raw})"
             raise ProviderError(message, reason="context_overflow", provider=provider)
         if raw not in STOPS:
             message = f"{provider} ended the answer for the unknown reason {raw!r}; try again"

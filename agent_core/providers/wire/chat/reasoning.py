@@ -61,19 +61,19 @@ class ReasoningDetails:
 def replayed(thoughts: Iterable[Thinking]) -> JsonObject:
     """Return the fields that bring the thoughts of an answer back to the model that had them."""
     fields: _Json = {}
-    words: dict[str, str] = {}
+    texts: dict[str, str] = {}
     details: list[JsonValue] = []
     for thought in thoughts:
         kept = _kept(thought.signature or "")
         field = kept.get("field")
         if isinstance(field, str) and field in FIELDS:
-            words[field] = words.get(field, "") + thought.text
+            texts[field] = texts.get(field, "") + thought.text
         entries = kept.get("details")
         details.extend(entries if isinstance(entries, list) else ())
         opaque = kept.get("opaque")
         if isinstance(opaque, str):
             fields[OPAQUE] = opaque
-    fields.update(words)
+    fields.update(texts)
     if details:
         fields["reasoning_details"] = details
     return fields

@@ -7,9 +7,9 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.http.errors import failure_from_event
 from agent_core.providers.http.stream import NOTHING_FOLLOWS_S, USAGE_FOLLOWS_S
-from agent_core.providers.messages.builder import AnswerBuilder, OpenText, OpenThinking
+from agent_core.providers.messages.builder import MessageBuilder, OpenText, OpenThinking
 from agent_core.providers.messages.pricing import priced
-from agent_core.providers.model import Answer, ModelFacts, Part
+from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
 from agent_core.providers.wire.chat.reasoning import FIELDS, OPAQUE, ReasoningDetails
 from agent_core.providers.wire.chat.tool_calls import StreamedCalls
 from agent_core.providers.wire.chat.usage import Counted, read_usage
@@ -34,10 +34,10 @@ REFUSALS = ("content_filter", "refusal", "sensitive")
 class ChunkReader:
     """Reads one stream."""
 
-    def __init__(self, facts: ModelFacts, clock: Clock) -> None:
-        self._facts = facts
+    def __init__(self, model: ModelInfo, clock: Clock) -> None:
+        self._model = model
         self._clock = clock
-        self._builder = AnswerBuilder(facts)
+        self._builder = MessageBuilder(model)
         self._calls = StreamedCalls(self._builder)
         self._details = ReasoningDetails()
         self._thought: tuple[OpenThinking, str | None] | None = None
@@ -120,13 +120,13 @@ class ChunkReader:
     def usage(self) -> Usage:
         """Tokens counted so far; most servers count in the last chunk."""
         counted = self._counted or Counted(usage=Usage())
-        return priced(counted.usage, self._facts.prices, billed=counted.billed)
+        return priced(counted.usage, self._model.prices, billed=counted.billed)
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return the parts since the last time."""
         return self._builder.take()
 
-    def answer(self) -> Answer:
+    def answer(self) -> StreamFinished:
         """Return the whole answer.
 
         Raises:
@@ -145,9 +145,9 @@ class ChunkReader:
             at_ms=self._clock.now_ms(),
         )
 
-    def _failure(self, told: JsonObject) -> ProviderError:
+    def _failure(self, event: JsonObject) -> ProviderError:
         return failure_from_event(
-            told, provider=self._facts.provider, parts_came=not self._builder.is_empty
+            event, provider=self._model.provider, parts_came=not self._builder.is_empty
         )
 
     def _repeats_length(self, failure: ProviderError) -> bool:
@@ -180,13 +180,13 @@ class ChunkReader:
 
     def _read_content(self, content: JsonValue) -> None:
         if isinstance(content, str):
-            self._say(content)
+            self._append_text(content)
             return
         for piece in content if isinstance(content, list) else ():
             part = json.as_object(piece)
             text = part.get("text")
             if isinstance(text, str):
-                self._say(text)
+                self._append_text(text)
             if part.get("type") == "thinking":
                 self._read_thought(part)
 
@@ -218,14 +218,14 @@ class ChunkReader:
     def _read_refusal(self, delta: JsonObject) -> None:
         refusal = delta.get("refusal")
         if isinstance(refusal, str):
-            self._say(refusal)
+            self._append_text(refusal)
 
     def _read_calls(self, delta: JsonObject) -> None:
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             self._calls.read(json.as_object(call))
 
-    def _say(self, text: str) -> None:
+    def _append_text(self, text: str) -> None:
         block = self._builder.last
         if not isinstance(block, OpenText):
             # An empty piece between two thoughts or calls is no text of its own.
@@ -252,14 +252,14 @@ class ChunkReader:
 
     def _stop_reason(self) -> StopReason:
         raw = self._finish
-        provider = self._facts.provider
+        provider = self._model.provider
         if not raw:
             return "tool_use" if self._builder.has_calls else "stop"
         if raw in REFUSALS:
             message = f"{provider} refused to answer ({raw})"
             raise ProviderError(message, reason="refused", provider=provider)
         if raw == "model_context_window_exceeded" and self._builder.is_empty:
-            message = f"{self._facts.ref} had no room left to answer ({raw})"
+            message = f"{self._model.ref} had no room left to answer ({raw})"
             raise ProviderError(message, reason="context_overflow", provider=provider)
         if raw not in STOPS:
             message = f"{provider} ended the answer for the unknown reason {raw!r}; try again"

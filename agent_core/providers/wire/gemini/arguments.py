@@ -13,7 +13,7 @@ _STEP = re.compile(
 )
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
-Step = str | int
+PathStep = str | int
 _Dict = dict[str, JsonValue]
 _List = list[JsonValue]
 
@@ -76,7 +76,7 @@ class PartialArguments:
         _set(at, steps[-1], value)
 
 
-def _steps(path: str) -> Iterator[Step]:
+def _steps(path: str) -> Iterator[PathStep]:
     position = 1 if path.startswith("$") else 0
     text = path if position else f".{path}"
     while position < len(text):
@@ -93,7 +93,7 @@ def _steps(path: str) -> Iterator[Step]:
         position = found.end()
 
 
-def _child(parent: _Dict | _List, step: Step, following: Step) -> _Dict | _List:
+def _child(parent: _Dict | _List, step: PathStep, following: PathStep) -> _Dict | _List:
     """Descend one step; a missing child is created as a list or an object, as the next step requires."""
     found = _get(parent, step)
     if found is None:
@@ -106,7 +106,7 @@ def _child(parent: _Dict | _List, step: Step, following: Step) -> _Dict | _List:
     raise ValueError(message)
 
 
-def _get(parent: _Dict | _List, step: Step) -> JsonValue:
+def _get(parent: _Dict | _List, step: PathStep) -> JsonValue:
     if isinstance(parent, dict):
         return parent.get(str(step))
     if isinstance(step, int) and step < len(parent):
@@ -114,7 +114,7 @@ def _get(parent: _Dict | _List, step: Step) -> JsonValue:
     return None
 
 
-def _set(parent: _Dict | _List, step: Step, value: JsonValue) -> None:
+def _set(parent: _Dict | _List, step: PathStep, value: JsonValue) -> None:
     if isinstance(parent, dict):
         parent[str(step)] = value
         return

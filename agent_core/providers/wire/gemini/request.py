@@ -16,10 +16,10 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
 from agent_core.providers.messages.output_limit import output_limit
 from agent_core.providers.messages.thinking_level import clamp
-from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.gemini.schema import gemini_schema
 from agent_core.providers.wire.gemini.thinking_config import is_new_gemini, thinking_config
 
@@ -37,21 +37,21 @@ BASE64_STEP = 4
 _Json = dict[str, JsonValue]
 
 
-def request_body(request: ModelRequest, facts: ModelFacts) -> JsonObject:
+def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
-    turns = acceptable(
+    turns = normalise_messages(
         request.messages,
-        facts,
+        model,
         call_id=_call_id,
         without_thoughts=request.without_thoughts,
     )
-    max_tokens = output_limit(request, turns, facts)
+    max_tokens = output_limit(request, turns, model)
     generation: _Json = {"maxOutputTokens": max_tokens}
-    thinking = thinking_config(clamp(request.thinking, facts), facts, max_tokens=max_tokens)
+    thinking = thinking_config(clamp(request.thinking, model), model, max_tokens=max_tokens)
     if thinking is not None:
         generation["thinkingConfig"] = thinking
     body: _Json = {
-        "contents": _Contents(facts).of(turns),
+        "contents": _Contents(model).of(turns),
         "generationConfig": generation,
     }
     if request.system.strip():
@@ -68,7 +68,7 @@ def _call_id(raw: str) -> str:
 class _Contents:
     """Builder of contents from turns: one for consecutive user messages, one for all results of an answer."""
 
-    def __init__(self, facts: ModelFacts) -> None:
+    def __init__(self, facts: ModelInfo) -> None:
         model = facts.id
         self._is_new = is_new_gemini(model)
         self._takes_ids = self._is_new or model.startswith(("claude-", "gpt-oss-"))
@@ -81,7 +81,7 @@ class _Contents:
         self._answer: list[JsonValue] | None = None
         """The last content, while it is an answer: two answers in a row are one."""
 
-    def of(self, turns: Sequence[Turn]) -> list[JsonValue]:
+    def of(self, turns: Sequence[TurnMessage]) -> list[JsonValue]:
         """Return the contents."""
         last_word = max(
             (at for at, turn in enumerate(turns) if isinstance(turn, UserMessage)), default=-1

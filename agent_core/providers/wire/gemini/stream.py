@@ -5,10 +5,10 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.http.errors import failure_from_event
 from agent_core.providers.http.stream import USAGE_FOLLOWS_S
-from agent_core.providers.messages.builder import AnswerBuilder, OpenText, OpenThinking
+from agent_core.providers.messages.builder import MessageBuilder, OpenText, OpenThinking
 from agent_core.providers.messages.pricing import priced
 from agent_core.providers.messages.token_counts import count
-from agent_core.providers.model import Answer, ModelFacts, Part
+from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
 from agent_core.providers.wire.gemini.tool_calls import GeminiCalls
 
 REFUSALS = (
@@ -30,11 +30,11 @@ UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 class GeminiReader:
     """Reads one stream. Its end is a finish reason; nothing but the end of the body comes after it."""
 
-    def __init__(self, facts: ModelFacts, clock: Clock) -> None:
-        self._facts = facts
+    def __init__(self, model: ModelInfo, clock: Clock) -> None:
+        self._model = model
         self._clock = clock
-        self._builder = AnswerBuilder(facts)
-        self._calls = GeminiCalls(self._builder, facts)
+        self._builder = MessageBuilder(model)
+        self._calls = GeminiCalls(self._builder, model)
         self._finish: str | None = None
         self._why: str = ""
         self._usage = Usage()
@@ -66,7 +66,7 @@ class GeminiReader:
         """
         if event.get("error") or name == b"error":
             raise failure_from_event(
-                event, provider=self._facts.provider, parts_came=not self._builder.is_empty
+                event, provider=self._model.provider, parts_came=not self._builder.is_empty
             )
         self._count(json.as_object(event.get("usageMetadata")))
         self._check_prompt(json.as_object(event.get("promptFeedback")))
@@ -87,13 +87,13 @@ class GeminiReader:
     @property
     def usage(self) -> Usage:
         """Tokens counted so far, by the newest chunk."""
-        return priced(self._usage, self._facts.prices)
+        return priced(self._usage, self._model.prices)
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return the parts since the last time."""
         return self._builder.take()
 
-    def answer(self) -> Answer:
+    def answer(self) -> StreamFinished:
         """Return the whole answer.
 
         Raises:
@@ -133,9 +133,9 @@ class GeminiReader:
         if json.is_object(call):
             self._calls.read(call, signature=signed)
         elif isinstance(text, str):
-            self._say(text, is_thought=part.get("thought") is True, signature=signed)
+            self._append_text(text, is_thought=part.get("thought") is True, signature=signed)
 
-    def _say(self, text: str, *, is_thought: bool, signature: str | None) -> None:
+    def _append_text(self, text: str, *, is_thought: bool, signature: str | None) -> None:
         """Append to the open block; a signed part gets a block of its own, because its signature goes back with it."""
         if not text and signature is None:
             return
@@ -170,12 +170,12 @@ class GeminiReader:
         why = f"{raw}: {self._why}" if self._why else str(raw)
         if raw in REFUSALS:
             raise self._refused(why)
-        provider = self._facts.provider
+        provider = self._model.provider
         message = f"{provider} ended the answer badly ({why}); try again"
         raise ProviderError(message, reason="server", provider=provider)
 
     def _refused(self, why: str) -> ProviderError:
-        provider = self._facts.provider
+        provider = self._model.provider
         message = f"{provider} refused to answer ({why})"
         return ProviderError(message, reason="refused", provider=provider)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, json
 from agent_core.providers.messages.thinking_level import LEAST_ANSWER, LEVEL_MAP, effort
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 
 DYNAMIC = -1
 """The model decides by itself."""
@@ -53,25 +53,25 @@ def is_new_gemini(model: str) -> bool:
 
 
 def thinking_config(
-    level: ThinkingLevel, facts: ModelFacts, *, max_tokens: int
+    level: ThinkingLevel, model: ModelInfo, *, max_tokens: int
 ) -> JsonObject | None:
     """Return the `thinkingConfig` for a level that the model has; None for a model that does not think."""
-    if not facts.reasoning:
+    if not model.reasoning:
         return None
     asked: JsonObject = {"includeThoughts": True} if level != "off" else {}
-    if is_new_gemini(facts.id) or _GEMMA.search(facts.id):
-        return {**asked, "thinkingLevel": _level(level, facts)}
-    return {**asked, "thinkingBudget": _budget(level, facts.id, max_tokens=max_tokens)}
+    if is_new_gemini(model.id) or _GEMMA.search(model.id):
+        return {**asked, "thinkingLevel": _level(level, model)}
+    return {**asked, "thinkingBudget": _budget(level, model.id, max_tokens=max_tokens)}
 
 
-def _level(level: ThinkingLevel, facts: ModelFacts) -> str:
-    if isinstance(json.as_object(facts.compat.get(LEVEL_MAP)).get(level), str):
-        return effort(level, facts).upper()
-    if _GEMMA.search(facts.id):
+def _level(level: ThinkingLevel, model: ModelInfo) -> str:
+    if isinstance(json.as_object(model.compat.get(LEVEL_MAP)).get(level), str):
+        return effort(level, model).upper()
+    if _GEMMA.search(model.id):
         return GEMMA_LEVELS[level]
-    if _FIRST_PRO.search(facts.id):
+    if _FIRST_PRO.search(model.id):
         return FIRST_PRO_LEVELS[level]
-    return (LEVELS if "flash" in facts.id else PRO_LEVELS)[level]
+    return (LEVELS if "flash" in model.id else PRO_LEVELS)[level]
 
 
 def _budget(level: ThinkingLevel, model: str, *, max_tokens: int) -> int:

@@ -2,17 +2,17 @@
 
 from agent_core.kernel import JsonObject, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.providers.messages.builder import AnswerBuilder, OpenCall
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.messages.builder import MessageBuilder, OpenCall
+from agent_core.providers.model import ModelInfo
 from agent_core.providers.wire.gemini.arguments import PartialArguments
 
 
 class GeminiCalls:
     """Opens calls and ends them."""
 
-    def __init__(self, builder: AnswerBuilder, facts: ModelFacts) -> None:
+    def __init__(self, builder: MessageBuilder, model: ModelInfo) -> None:
         self._builder = builder
-        self._facts = facts
+        self._model = model
         self._open: tuple[OpenCall, PartialArguments] | None = None
 
     def read(self, call: JsonObject, *, signature: str | None) -> None:
@@ -80,5 +80,5 @@ class GeminiCalls:
         return self._broken(what)
 
     def _broken(self, what: str) -> ProviderError:
-        message = f"{self._facts.ref} sent {what}; try again"
-        return ProviderError(message, reason="protocol", provider=self._facts.provider)
+        message = f"{self._model.ref} sent {what}; try again"
+        return ProviderError(message, reason="protocol", provider=self._model.provider)

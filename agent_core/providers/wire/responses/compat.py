@@ -5,11 +5,11 @@ from urllib.parse import urlsplit
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
 from agent_core.providers.messages.cache_retention import (
+    configured_retention,
     openai_keeps_long,
     takes_long,
-    told_retention,
 )
-from agent_core.providers.model import CacheRetention, ModelFacts
+from agent_core.providers.model import CacheRetention, ModelInfo
 
 OPENAI = "api.openai.com"
 AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
@@ -49,43 +49,45 @@ class ResponsesCompat(Value, frozen=True, kw_only=True):
     """The result of a tool may hold pictures; otherwise they follow in the user's name."""
 
 
-def responses_compat(facts: ModelFacts) -> ResponsesCompat:
+def responses_compat(model: ModelInfo) -> ResponsesCompat:
     """Return the capabilities of a model's server; models.json has precedence, field by field."""
-    host = _host(facts.base_url)
-    azure = facts.api == "azure-openai-responses" or host.endswith(AZURE)
+    host = _host(model.base_url)
+    azure = model.api == "azure-openai-responses" or host.endswith(AZURE)
     official = azure or host == OPENAI
     router = _at(host, OPENROUTER)
     deepseek = _at(host, DEEPSEEK)
     # Servers on this machine and DeepSeek give their raw thoughts; there is nothing to encrypt or to sum up.
     raw_thoughts = deepseek or host in THIS_MACHINE
-    told = facts.compat
+    settings = model.compat
     return ResponsesCompat(
-        store=_flag(told, "supportsStore", default=True),
-        developer_role=_flag(told, "supportsDeveloperRole", default=official),
-        strict_tools=_flag(told, "supportsStrictMode", default=True),
-        max_output_tokens=_flag(told, "supportsMaxOutputTokens", default=True),
-        cache_key=_flag(told, "supportsPromptCacheKey", default=official or router or host == XAI),
-        cache_retention=told_retention(facts),
-        long_retention=takes_long(facts, default=official and openai_keeps_long(facts)),
-        session_format=_session_format(told, host=host, router=router),
-        reasoning_effort=_flag(told, "supportsReasoningEffort", default=host != XAI),
+        store=_flag(settings, "supportsStore", default=True),
+        developer_role=_flag(settings, "supportsDeveloperRole", default=official),
+        strict_tools=_flag(settings, "supportsStrictMode", default=True),
+        max_output_tokens=_flag(settings, "supportsMaxOutputTokens", default=True),
+        cache_key=_flag(
+            settings, "supportsPromptCacheKey", default=official or router or host == XAI
+        ),
+        cache_retention=configured_retention(model),
+        long_retention=takes_long(model, default=official and openai_keeps_long(model)),
+        session_format=_session_format(settings, host=host, router=router),
+        reasoning_effort=_flag(settings, "supportsReasoningEffort", default=host != XAI),
         off_effort=None if _at(host, COPILOT) else "none",
-        reasoning_summary=_flag(told, "supportsReasoningSummary", default=not raw_thoughts),
-        encrypted_reasoning=_flag(told, "supportsEncryptedReasoning", default=not raw_thoughts),
-        reasoning_ids=_flag(told, "supportsReasoningIds", default=host != XAI),
-        images_in_results=_flag(told, "supportsImagesInToolResults", default=official),
+        reasoning_summary=_flag(settings, "supportsReasoningSummary", default=not raw_thoughts),
+        encrypted_reasoning=_flag(settings, "supportsEncryptedReasoning", default=not raw_thoughts),
+        reasoning_ids=_flag(settings, "supportsReasoningIds", default=host != XAI),
+        images_in_results=_flag(settings, "supportsImagesInToolResults", default=official),
     )
 
 
-def _session_format(told: JsonObject, *, host: str, router: bool) -> str:
+def _session_format(settings: JsonObject, *, host: str, router: bool) -> str:
     usual = "none"
     if router:
         usual = "openrouter"
     elif host == OPENAI:
-        usual = "openai" if told.get("sendSessionIdHeader") is not False else "openai-nosession"
-    elif told.get("sendSessionIdHeader") is True:
+        usual = "openai" if settings.get("sendSessionIdHeader") is not False else "openai-nosession"
+    elif settings.get("sendSessionIdHeader") is True:
         usual = "openai"
-    return _word(told, "sessionAffinityFormat", SESSION_FORMATS, default=usual)
+    return _word(settings, "sessionAffinityFormat", SESSION_FORMATS, default=usual)
 
 
 def _host(url: str) -> str:
@@ -100,11 +102,11 @@ def _at(host: str, domain: str) -> bool:
     return host == domain or host.endswith(f".{domain}")
 
 
-def _flag(told: JsonObject, key: str, *, default: bool) -> bool:
-    value = told.get(key)
+def _flag(settings: JsonObject, key: str, *, default: bool) -> bool:
+    value = settings.get(key)
     return value if isinstance(value, bool) else default
 
 
-def _word(told: JsonObject, key: str, words: tuple[str, ...], *, default: str) -> str:
-    value = told.get(key)
-    return value if isinstance(value, str) and value in words else default
+def _word(settings: JsonObject, key: str, allowed: tuple[str, ...], *, default: str) -> str:
+    value = settings.get(key)
+    return value if isinstance(value, str) and value in allowed else default

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.providers.messages.builder import (
-    AnswerBuilder,
+    MessageBuilder,
     OpenBlock,
     OpenCall,
     OpenText,
@@ -33,10 +33,10 @@ class OpenItem(Struct):
     whole: bool = False
 
 
-class Items:
+class ResponseItems:
     """Tracker of the items of a response; some servers send unreliable ids or indexes."""
 
-    def __init__(self, builder: AnswerBuilder) -> None:
+    def __init__(self, builder: MessageBuilder) -> None:
         self._builder = builder
         self._by_id: dict[str, OpenItem] = {}
         self._by_index: dict[int, OpenItem] = {}
@@ -55,16 +55,16 @@ class Items:
     def open(self, event: JsonObject) -> None:
         """Read the event that begins an item."""
         item = json.as_object(event.get("item"))
-        known = self._by_id.get(_text(item.get("id"))) or self._opened(item, event)
-        self._learn(known, item)
+        open_item = self._by_id.get(_text(item.get("id"))) or self._opened(item, event)
+        self._learn(open_item, item)
 
     def close(self, event: JsonObject) -> None:
         """Read a complete item; content that its pieces lacked is added."""
         item = json.as_object(event.get("item"))
-        known = self._find(event) or self._opened(item, event)
-        self._fill(known, item)
+        open_item = self._find(event) or self._opened(item, event)
+        self._fill(open_item, item)
 
-    def say(self, event: JsonObject) -> None:
+    def append_text(self, event: JsonObject) -> None:
         """Append text to a message."""
         block = self._of(event, "message").block
         if isinstance(block, OpenText):
@@ -104,14 +104,14 @@ class Items:
         nothing_came = self._builder.is_empty
         by_call = {call.call_id: call for call in self._calls if call.call_id}
         for item in items:
-            known = self._by_id.get(_text(item.get("id"))) or by_call.get(
+            open_item = self._by_id.get(_text(item.get("id"))) or by_call.get(
                 _text(item.get("call_id"))
             )
             # Items of unknown names are as a rule those of the stream, renamed on the way.
-            if known is None and nothing_came:
-                known = self._opened(item, {})
-            if known is not None:
-                self._fill(known, item)
+            if open_item is None and nothing_came:
+                open_item = self._opened(item, {})
+            if open_item is not None:
+                self._fill(open_item, item)
 
     def _of(self, event: JsonObject, kind: str) -> OpenItem:
         """Find what an event is about; a piece can come before its item was begun."""
@@ -148,21 +148,21 @@ class Items:
             self._by_index[index] = made
         return made
 
-    def _learn(self, known: OpenItem, item: JsonObject) -> None:
+    def _learn(self, open_item: OpenItem, item: JsonObject) -> None:
         """Store the ids and the name of a call."""
-        block = known.block
+        block = open_item.block
         if not isinstance(block, OpenCall):
             return
-        known.call_id = known.call_id or _text(item.get("call_id"))
-        block.id = block.id or known.call_id
+        open_item.call_id = open_item.call_id or _text(item.get("call_id"))
+        block.id = block.id or open_item.call_id
         item_id = _text(item.get("id"))
-        if known.kind == "custom_tool_call" and not item_id.startswith(CUSTOM):
+        if open_item.kind == "custom_tool_call" and not item_id.startswith(CUSTOM):
             item_id = f"{CUSTOM}{item_id}"
         block.signature = block.signature or item_id or None
         self._builder.name_call(block, _text(item.get("name")))
 
-    def _fill(self, known: OpenItem, item: JsonObject) -> None:
-        block = known.block
+    def _fill(self, open_item: OpenItem, item: JsonObject) -> None:
+        block = open_item.block
         match block:
             case OpenText():
                 self._complete(block, "".join(_texts(item.get("content"))))
@@ -173,20 +173,20 @@ class Items:
                 self._complete(block, PARAGRAPH.join(thoughts))
                 block.signature = thought_signature(item) or block.signature
             case OpenCall():
-                self._learn(known, item)
-                self._fill_call(known, block, item)
+                self._learn(open_item, item)
+                self._fill_call(open_item, block, item)
             case None:
                 pass
 
-    def _fill_call(self, known: OpenItem, block: OpenCall, item: JsonObject) -> None:
+    def _fill_call(self, open_item: OpenItem, block: OpenCall, item: JsonObject) -> None:
         text = item.get("arguments")
-        if known.kind == "custom_tool_call" and isinstance(item.get("input"), str):
+        if open_item.kind == "custom_tool_call" and isinstance(item.get("input"), str):
             text = json.encode({CUSTOM_INPUT: item["input"]}).decode()
         elif json.is_object(text):
             text = json.encode(text).decode()
         if not isinstance(text, str):
             return
-        known.whole = True
+        open_item.whole = True
         if not self._complete(block, text):
             # What is run is what the provider says was meant in the end.
             block.pieces = [text]

@@ -93,13 +93,13 @@ def _message(part: Text, *, with_id: bool) -> JsonObject:
     if not with_id or not isinstance(item_id, str) or not _is_id(item_id, "msg"):
         # The short form: every server takes it, whoever gave the answer.
         return {"role": "assistant", "content": part.text, **phase}
-    words: _Json = {"type": "output_text", "text": part.text, "annotations": []}
+    block: _Json = {"type": "output_text", "text": part.text, "annotations": []}
     return {
         "type": "message",
         "role": "assistant",
         "id": item_id,
         "status": "completed",
-        "content": [words],
+        "content": [block],
         **phase,
     }
 

@@ -16,10 +16,10 @@ from agent_core.messages import (
     text_of,
 )
 from agent_core.providers.messages.cache_retention import OPENAI_LONG, retention
-from agent_core.providers.messages.normalisation import Turn, acceptable, result_text
+from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
 from agent_core.providers.messages.output_limit import output_limit
 from agent_core.providers.messages.thinking_level import LEVEL_MAP, clamp, effort
-from agent_core.providers.model import ModelFacts, ModelRequest, ToolDeclaration
+from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.responses.compat import ResponsesCompat
 from agent_core.providers.wire.responses.replay import answer_items, is_custom
 
@@ -36,10 +36,10 @@ _Json = dict[str, JsonValue]
 
 
 def responses_body(
-    request: ModelRequest, facts: ModelFacts, *, compat: ResponsesCompat, model: str
+    request: ModelRequest, facts: ModelInfo, *, compat: ResponsesCompat, model: str
 ) -> JsonObject:
     """Return the body to send; `model` is the server's own name for the model."""
-    turns = acceptable(
+    turns = normalise_messages(
         request.messages,
         facts,
         call_id=_call_id,
@@ -84,11 +84,11 @@ def _call_id(raw: str) -> str:
 
 
 def _input(
-    request: ModelRequest, turns: Sequence[Turn], facts: ModelFacts, compat: ResponsesCompat
+    request: ModelRequest, turns: Sequence[TurnMessage], model: ModelInfo, compat: ResponsesCompat
 ) -> list[JsonValue]:
     items: list[JsonValue] = []
     if request.system:
-        role = "developer" if facts.reasoning and compat.developer_role else "system"
+        role = "developer" if model.reasoning and compat.developer_role else "system"
         items.append({"role": role, "content": request.system})
     images: list[Image] = []
     custom: set[str] = set()
@@ -159,16 +159,16 @@ def _tool(tool: ToolDeclaration, compat: ResponsesCompat) -> JsonObject:
     return declared
 
 
-def _reasoning(request: ModelRequest, facts: ModelFacts, compat: ResponsesCompat) -> JsonObject:
-    level = clamp(request.thinking, facts)
+def _reasoning(request: ModelRequest, model: ModelInfo, compat: ResponsesCompat) -> JsonObject:
+    level = clamp(request.thinking, model)
     # A model whose effort cannot be set thinks whatever the level is.
     if level == "off" and compat.reasoning_effort:
-        mapped = json.as_object(facts.compat.get(LEVEL_MAP)).get("off")
+        mapped = json.as_object(model.compat.get(LEVEL_MAP)).get("off")
         word = mapped if isinstance(mapped, str) else compat.off_effort
         return {"reasoning": {"effort": word}} if word else {}
     reasoning: _Json = {}
     if compat.reasoning_effort:
-        reasoning["effort"] = effort(level, facts)
+        reasoning["effort"] = effort(level, model)
     if compat.reasoning_summary:
         reasoning["summary"] = "auto"
     asked: _Json = {"reasoning": reasoning} if reasoning else {}

@@ -7,9 +7,9 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.http.errors import failure_from_event
 from agent_core.providers.http.stream import NOTHING_FOLLOWS_S
-from agent_core.providers.messages.builder import AnswerBuilder
-from agent_core.providers.model import Answer, ModelFacts, Part
-from agent_core.providers.wire.responses.items import Items
+from agent_core.providers.messages.builder import MessageBuilder
+from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
+from agent_core.providers.wire.responses.items import ResponseItems
 from agent_core.providers.wire.responses.usage import responses_cost, responses_usage
 
 ERRORS = ("error", "response.error")
@@ -31,11 +31,11 @@ REFUSALS = ("content_filter", "content_policy_violation", "image_content_policy_
 class ResponseReader:
     """Reads one stream, or one whole answer."""
 
-    def __init__(self, facts: ModelFacts, clock: Clock) -> None:
-        self._facts = facts
+    def __init__(self, model: ModelInfo, clock: Clock) -> None:
+        self._model = model
         self._clock = clock
-        self._builder = AnswerBuilder(facts)
-        self._items = Items(self._builder)
+        self._builder = MessageBuilder(model)
+        self._items = ResponseItems(self._builder)
         self._ended: JsonObject | None = None
         self._counted: JsonObject = {}
         """The response that came with counts."""
@@ -46,8 +46,8 @@ class ResponseReader:
             "response.created": self._begin,
             "response.output_item.added": items.open,
             "response.output_item.done": items.close,
-            "response.output_text.delta": items.say,
-            "response.refusal.delta": items.say,
+            "response.output_text.delta": items.append_text,
+            "response.refusal.delta": items.append_text,
             "response.reasoning_summary_text.delta": items.think,
             "response.reasoning_text.delta": items.think,
             "response.function_call_arguments.delta": items.argue,
@@ -99,13 +99,13 @@ class ResponseReader:
     def usage(self) -> Usage:
         """Tokens counted so far; they come with the end, also with one that is a failure."""
         usage = responses_usage(json.as_object(self._counted.get("usage")))
-        return responses_cost(usage, self._counted, self._facts)
+        return responses_cost(usage, self._counted, self._model)
 
-    def take(self) -> list[Part]:
+    def take(self) -> list[StreamEvent]:
         """Return the parts since the last time."""
         return self._builder.take()
 
-    def answer(self) -> Answer:
+    def answer(self) -> StreamFinished:
         """Return the whole answer.
 
         Raises:
@@ -136,17 +136,19 @@ class ResponseReader:
         self._items.complete(response.get("output"))
         self._ended = response
 
-    def _failure(self, told: JsonObject) -> ProviderError:
-        inner = told.get("error")
-        error = json.as_object(inner) if json.is_object(inner) else told
+    def _failure(self, event: JsonObject) -> ProviderError:
+        inner = event.get("error")
+        error = json.as_object(inner) if json.is_object(inner) else event
         code = error.get("code")
         if isinstance(code, str) and code.startswith(FAULTY_INPUT) and not error.get("status"):
-            told = {"error": {**error, "type": "invalid_request_error"}}
-        elif "output" in told and not inner:
+            event = {"error": {**error, "type": "invalid_request_error"}}
+        elif "output" in event and not inner:
             # A failed response that does not say why; its whole text would tell nobody more.
-            told = {"error": {"message": f"the response is {self._status}", "code": "server_error"}}
+            event = {
+                "error": {"message": f"the response is {self._status}", "code": "server_error"}
+            }
         failure = failure_from_event(
-            told, provider=self._facts.provider, parts_came=not self._builder.is_empty
+            event, provider=self._model.provider, parts_came=not self._builder.is_empty
         )
         if code in REFUSALS:
             failure.reason = "refused"
@@ -156,13 +158,13 @@ class ResponseReader:
         if self._status == "incomplete":
             return self._cut_short(response)
         if self._items.has_unfinished_call:
-            message = f"{self._facts.ref} ended its answer in the middle of a tool call; try again"
-            raise ProviderError(message, reason="protocol", provider=self._facts.provider)
+            message = f"{self._model.ref} ended its answer in the middle of a tool call; try again"
+            raise ProviderError(message, reason="protocol", provider=self._model.provider)
         return ("tool_use" if self._builder.has_calls else "stop"), self._status
 
     def _cut_short(self, response: JsonObject) -> tuple[StopReason, str]:
         reason = json.as_object(response.get("incomplete_details")).get("reason")
-        provider = self._facts.provider
+        provider = self._model.provider
         if reason == "max_output_tokens":
             return "length", "max_output_tokens"
         if reason == "content_filter":

@@ -8,7 +8,7 @@ from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import Cost, Usage
 from agent_core.providers.messages.pricing import priced
 from agent_core.providers.messages.token_counts import billed, count
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 
 TIERS: Mapping[str, float] = {"flex": 0.5, "priority": 2.0, "fast": 2.0}
 """Price factor of each service tier, relative to the list price."""
@@ -33,11 +33,11 @@ def responses_usage(usage: JsonObject) -> Usage:
     )
 
 
-def responses_cost(usage: Usage, response: JsonObject, facts: ModelFacts) -> Usage:
+def responses_cost(usage: Usage, response: JsonObject, model: ModelInfo) -> Usage:
     """Return the counts with their cost: the billed amount, else the list price for the tier of the response."""
     billed_usd = billed(json.as_object(response.get("usage")))
-    listed = priced(usage, facts.prices, billed=billed_usd)
-    factor = _factor(response.get("service_tier"), facts)
+    listed = priced(usage, model.prices, billed=billed_usd)
+    factor = _factor(response.get("service_tier"), model)
     cost = listed.cost
     if billed_usd is not None or cost is None or factor == 1:
         return listed
@@ -50,6 +50,6 @@ def responses_cost(usage: Usage, response: JsonObject, facts: ModelFacts) -> Usa
     return replace(listed, cost=scaled)
 
 
-def _factor(tier: JsonValue, facts: ModelFacts) -> float:
+def _factor(tier: JsonValue, model: ModelInfo) -> float:
     factor = TIERS.get(tier, 1.0) if isinstance(tier, str) else 1.0
-    return DEARER_FACTOR if factor > 1 and facts.id.startswith(DEARER) else factor
+    return DEARER_FACTOR if factor > 1 and model.id.startswith(DEARER) else factor

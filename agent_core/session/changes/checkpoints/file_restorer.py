@@ -4,26 +4,26 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from agent_core.changes import Contents, FileVersion
-from agent_core.changes.ports.byte_files import RawFiles
-from agent_core.changes.revert.targets import Goal
+from agent_core.changes import BlobStore, FileVersion
+from agent_core.changes.ports.byte_files import ByteFiles
+from agent_core.changes.revert.targets import TargetState
 from agent_core.changes.versions import keep, text_of
 from agent_core.kernel.errors import AccessRefused, FileMissing, NotText
 from agent_core.kernel.shield import uncancelled
-from agent_core.workspace import FileBytes, Files, FileText, Write
+from agent_core.workspace import FileBytes, Files, FileText, FileWrite
 
-Found: TypeAlias = Mapping[Path, FileText | FileBytes | None]
+PresentFiles: TypeAlias = Mapping[Path, FileText | FileBytes | None]
 """Content of files by path; None: the file does not exist."""
 
 
-class Reaching:
+class FileRestorer:
     """Changes files to what they held once, or to a text."""
 
     def __init__(
         self,
         files: Files,
-        raw: RawFiles | None,
-        contents: Contents,
+        raw: ByteFiles | None,
+        contents: BlobStore,
         *,
         wrote: Callable[[Path, FileVersion | None, FileVersion], Awaitable[None]],
     ) -> None:
@@ -40,7 +40,9 @@ class Reaching:
         self._contents = contents
         self._wrote = wrote
 
-    async def writes(self, goals: Mapping[Path, Goal], found: Found) -> Sequence[Write]:
+    async def writes(
+        self, goals: Mapping[Path, TargetState], found: PresentFiles
+    ) -> Sequence[FileWrite]:
         """Return the writes that make files hold what they are to; none where texts of open documents are not all of it.
 
         Raises:
@@ -48,17 +50,19 @@ class Reaching:
         """
         if not is_open_text(goals, found):
             return ()
-        writes: list[Write] = []
+        writes: list[FileWrite] = []
         for path, goal in goals.items():
             await self._check_kept(path, found[path])
             base = found[path]
             text = await self.text(goal) if isinstance(goal, FileVersion) else goal
             if text is None or not isinstance(base, FileText) or base.text == text:
                 return ()
-            writes.append(Write(path=path, text=text, base=base))
+            writes.append(FileWrite(path=path, text=text, base=base))
         return writes
 
-    async def reach(self, goals: Mapping[Path, Goal], seen: Found, done: list[Path]) -> None:
+    async def restore(
+        self, goals: Mapping[Path, TargetState], seen: PresentFiles, done: list[Path]
+    ) -> None:
         """Make files hold what they are to; whatever stops it, `done` names those that do.
 
         Raises:
@@ -86,7 +90,7 @@ class Reaching:
             message = f"{path.name} is too large to be kept as it is now, so it was left alone"
             raise AccessRefused(message)
 
-    async def _put(self, path: Path, goal: Goal, found: FileText | FileBytes | None) -> None:
+    async def _put(self, path: Path, goal: TargetState, found: FileText | FileBytes | None) -> None:
         if goal is None:
             if found is not None:
                 await self._files.delete(path, base=found)
@@ -142,7 +146,7 @@ class Reaching:
         return None if data is None else text_of(version, data)
 
 
-def is_open_text(goals: Mapping[Path, Goal], found: Found) -> bool:
+def is_open_text(goals: Mapping[Path, TargetState], found: PresentFiles) -> bool:
     """Return whether nothing but texts of open documents is to change."""
     return all(
         isinstance(there := found[path], FileText)
@@ -153,7 +157,7 @@ def is_open_text(goals: Mapping[Path, Goal], found: Found) -> bool:
     )
 
 
-def _moved_back(goals: Mapping[Path, Goal], found: Found) -> tuple[Path, Path] | None:
+def _moved_back(goals: Mapping[Path, TargetState], found: PresentFiles) -> tuple[Path, Path] | None:
     """Return from where to where a file goes back to its old name: it keeps what a copy would not, its rights for one."""
     gone = [path for path, goal in goals.items() if goal is None]
     come = [path for path, goal in goals.items() if goal is not None and found[path] is None]
@@ -162,7 +166,7 @@ def _moved_back(goals: Mapping[Path, Goal], found: Found) -> tuple[Path, Path] |
     return None
 
 
-def _fits(goal: Goal, found: FileText | FileBytes | None) -> bool:
+def _fits(goal: TargetState, found: FileText | FileBytes | None) -> bool:
     """Return whether writing the text writes the bytes as they were: encoding and mark are those of what is there."""
     if isinstance(found, FileBytes):
         return False

@@ -9,11 +9,11 @@ from agent_core.changes.revert.plan import why_lost
 from agent_core.events import Answers, QuestionLine, QuestionOption
 from agent_core.session.changes.checkpoints.restore import Preview, Skipped
 
-Scope: TypeAlias = Literal["files", "conversation", "both"]
+RestoreScope: TypeAlias = Literal["files", "conversation", "both"]
 NAMES_SHOWN: Final = 40
 NAMES_ASKED: Final = 3
 """A dialog has room for so many."""
-NAMES_TOLD: Final = 10
+NAMES_LISTED: Final = 10
 """A line of a terminal or a panel has room for so many."""
 LINE: Final = "restore"
 BACK: Final = "back"
@@ -49,19 +49,22 @@ def agreed(answers: Answers) -> bool:
     return (answers.answers or {}).get(LINE) == BACK
 
 
-def done_words(restored: Collection[Path], skipped: Sequence[Skipped]) -> str:
+def restored_message(restored: Collection[Path], skipped: Sequence[Skipped]) -> str:
     """Return the result of a restore as text for people: the restored and the skipped files."""
     said = f"Taken back: {_names(restored)}." if restored else "Nothing had to be taken back."
     return f"{said} Left: {'; '.join(_whys(skipped))}." if skipped else said
 
 
-def nothing_words(skipped: Sequence[Skipped]) -> str:
+def nothing_restored_message(skipped: Sequence[Skipped]) -> str:
     """Return why no file could be taken back."""
     return f"no file was restored: {'; '.join(_whys(skipped))}"
 
 
-def model_words(
-    restored: Collection[Path], skipped: Sequence[Skipped], scope: Scope, changes: Sequence[Change]
+def model_note(
+    restored: Collection[Path],
+    skipped: Sequence[Skipped],
+    scope: RestoreScope,
+    changes: Sequence[Change],
 ) -> str | None:
     """Return the note for the model on how files and conversation differ after a restore; None: they do not."""
     left = _names([one.path for one in skipped])
@@ -85,7 +88,7 @@ def model_words(
     return None
 
 
-def lost_words(changes: Sequence[Change], root: Path) -> str | None:
+def unrecoverable_note(changes: Sequence[Change], root: Path) -> str | None:
     """Name what commands deleted or overwrote and no restore brings back; None: there is nothing of the kind."""
     by_why: dict[str, dict[str, None]] = {}
     for change in changes:
@@ -95,13 +98,13 @@ def lost_words(changes: Sequence[Change], root: Path) -> str | None:
             _ = by_why.setdefault(why_lost((change,)), {}).setdefault(name)
     if not by_why:
         return None
-    told = [f"{_listed(list(names))} ({why})" for why, names in by_why.items()]
-    return f"Undo cannot bring back {'; '.join(told)}."
+    groups = [f"{_listed(list(names))} ({why})" for why, names in by_why.items()]
+    return f"Undo cannot bring back {'; '.join(groups)}."
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMES_TOLD
-    return ", ".join(names[:NAMES_TOLD]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - NAMES_LISTED
+    return ", ".join(names[:NAMES_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _whys(skipped: Sequence[Skipped]) -> Sequence[str]:

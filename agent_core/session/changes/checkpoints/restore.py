@@ -5,16 +5,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from agent_core.changes import Change, Contents, FileVersion
-from agent_core.changes.ports.byte_files import RawFiles
-from agent_core.changes.revert.plan import Group, Now, Status, changed_paths, plan
-from agent_core.changes.revert.targets import Against, Goal, merged_goals
+from agent_core.changes import BlobStore, Change, FileVersion
+from agent_core.changes.ports.byte_files import ByteFiles
+from agent_core.changes.revert.plan import (
+    CurrentVersions,
+    RestoreGroup,
+    RestoreStatus,
+    changed_paths,
+    plan,
+)
+from agent_core.changes.revert.targets import RevertConflict, TargetState, merged_targets
 from agent_core.changes.versions import look_at, same_version
 from agent_core.kernel.errors import FileMissing, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.session.changes.checkpoints.file_restorer import Found, Reaching, is_open_text
-from agent_core.session.changes.checkpoints.moved_text import CarriedText, names_of
-from agent_core.workspace import FileBytes, Files, FileText, Write, Written
+from agent_core.session.changes.checkpoints.file_restorer import (
+    FileRestorer,
+    PresentFiles,
+    is_open_text,
+)
+from agent_core.session.changes.checkpoints.moved_text import MovedTextFinder, names_of
+from agent_core.workspace import FileBytes, Files, FileText, FileWrite, WriteResult
 
 OnConflict = Literal["skip", "merge", "overwrite"]
 """How a restore handles files that another author changed too: skip them, merge where the other changes are in other
@@ -32,7 +42,7 @@ class Preview(Value, frozen=True, kw_only=True):
     """Effect of a restore on one file."""
 
     path: Path
-    status: Status
+    status: RestoreStatus
     before: str | None
     """The text that is there now; None: there is none, or it is no text."""
     after: str | None
@@ -49,8 +59,8 @@ class Restorer:
     def __init__(
         self,
         files: Files,
-        raw: RawFiles | None,
-        contents: Contents,
+        raw: ByteFiles | None,
+        contents: BlobStore,
         *,
         wrote: Callable[[Path, FileVersion | None, FileVersion], Awaitable[None]],
     ) -> None:
@@ -63,7 +73,7 @@ class Restorer:
             wrote: Records a change that was made through `raw`.
         """
         self._files = files
-        self._reaching = Reaching(files, raw, contents, wrote=wrote)
+        self._file_restorer = FileRestorer(files, raw, contents, wrote=wrote)
 
     async def preview(self, changes: Sequence[Change]) -> tuple[Preview, ...]:
         """Return what going back over changes means for every file, and change nothing."""
@@ -76,10 +86,10 @@ class Restorer:
             ]
         )
 
-    async def _previewed(self, path: Path, group: Group, now: FileVersion | None) -> Preview:
+    async def _previewed(self, path: Path, group: RestoreGroup, now: FileVersion | None) -> Preview:
         wanted = group.wanted[path]
         before = None if now is None else _text_in(await self._read(path))
-        after = None if wanted is None else await self._reaching.text(wanted)
+        after = None if wanted is None else await self._file_restorer.text(wanted)
         return Preview(
             path=path,
             status=_status_of(path, group, now),
@@ -141,12 +151,12 @@ class Restorer:
             return None
 
     async def _first_look(
-        self, groups: Sequence[Group], on_conflict: OnConflict
+        self, groups: Sequence[RestoreGroup], on_conflict: OnConflict
     ) -> tuple[Mapping[int, str], Collection[int]]:
         """Return which groups stay, and why, before anything is changed; and which are nothing but texts of open documents."""
         whys: dict[int, str] = {}
         open_: list[int] = []
-        all_goals: dict[int, Mapping[Path, Goal]] = {}
+        all_goals: dict[int, Mapping[Path, TargetState]] = {}
         for at, group in enumerate(groups):
             if group.status == "same":
                 continue
@@ -159,7 +169,7 @@ class Restorer:
             except WorkspaceError as error:
                 whys[at] = str(error)
                 continue
-            if isinstance(goals, Against):
+            if isinstance(goals, RevertConflict):
                 whys[at] = goals.why
             else:
                 all_goals[at] = goals
@@ -169,71 +179,75 @@ class Restorer:
         if on_conflict == "overwrite" or not all_goals or not stays:
             return whys, open_
         goers = [(at, groups[at], goals) for at, goals in all_goals.items()]
-        carried = CarriedText(self._read, self._reaching.text)
+        carried = MovedTextFinder(self._read, self._file_restorer.text)
         return {**whys, **await carried.holders(goers, stays)}, open_
 
-    async def _found(self, group: Group) -> tuple[Found, Now]:
+    async def _found(self, group: RestoreGroup) -> tuple[PresentFiles, CurrentVersions]:
         found = {path: await self._read(path) for path in group.paths}
         return found, {path: one and await look_at(one) for path, one in found.items()}
 
     async def _take_back(
-        self, group: Group, on_conflict: OnConflict, done: list[Path]
+        self, group: RestoreGroup, on_conflict: OnConflict, done: list[Path]
     ) -> str | None:
         """Restore a group as it is now; return the reason if all or a part of it could not be restored, else None."""
         if group.status == "same" or group.why is not None:
             return group.why
         try:
             found, goals = await self._goals_now(group, on_conflict)
-            if isinstance(goals, Against):
+            if isinstance(goals, RevertConflict):
                 return goals.why
-            await self._reaching.reach(goals, found, done)
+            await self._file_restorer.restore(goals, found, done)
         except WorkspaceError as error:
             return str(error)
         return None
 
     async def _take_back_together(
-        self, groups: Mapping[int, Group], on_conflict: OnConflict, done: list[Path]
+        self, groups: Mapping[int, RestoreGroup], on_conflict: OnConflict, done: list[Path]
     ) -> Mapping[int, str | None]:
         """Restore texts of open documents in one edit; return, per group tried, the reason of a failure or None."""
-        writes: list[Write] = []
+        writes: list[FileWrite] = []
         whose: dict[Path, int] = {}
         for at, group in groups.items():
             # What fails here is tried alone, and told then.
             with suppress(WorkspaceError):
                 found, goals = await self._goals_now(group, on_conflict)
-                if isinstance(goals, Against):
+                if isinstance(goals, RevertConflict):
                     continue
-                own = await self._reaching.writes(goals, found)
+                own = await self._file_restorer.writes(goals, found)
                 writes += own
                 whose |= {one.path: at for one in own}
         if len(whose) <= 1:
             return {}
         whys: dict[int, str | None] = {}
 
-        async def heard(one: Write, outcome: Written | WorkspaceError) -> None:
+        async def on_result(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
             if isinstance(outcome, WorkspaceError):
                 whys[whose[one.path]] = str(outcome)
             else:
                 done.append(one.path)
                 _ = whys.setdefault(whose[one.path], None)
 
-        await self._files.write_all(writes, heard=heard)
+        await self._files.write_all(writes, on_result=on_result)
         return whys
 
     async def _goals_now(
-        self, group: Group, on_conflict: OnConflict
-    ) -> tuple[Found, Mapping[Path, Goal] | Against]:
+        self, group: RestoreGroup, on_conflict: OnConflict
+    ) -> tuple[PresentFiles, Mapping[Path, TargetState] | RevertConflict]:
         """Return what the files of a group are to hold that do not hold it in this moment."""
         found, now = await self._found(group)
         (group,) = plan(group.changes, now)
         goals = await self._goals(group, found, now, on_conflict)
-        return found, goals if isinstance(goals, Against) else _not_held(goals, now)
+        return found, goals if isinstance(goals, RevertConflict) else _not_held(goals, now)
 
     async def _goals(
-        self, group: Group, found: Found, now: Now, on_conflict: OnConflict
-    ) -> Mapping[Path, Goal] | Against:
+        self,
+        group: RestoreGroup,
+        found: PresentFiles,
+        now: CurrentVersions,
+        on_conflict: OnConflict,
+    ) -> Mapping[Path, TargetState] | RevertConflict:
         if group.why is not None:
-            return Against(group.why)
+            return RevertConflict(group.why)
         if group.status == "agentOnly" or on_conflict == "overwrite":
             return group.wanted
         if on_conflict == "merge":
@@ -243,23 +257,23 @@ class Restorer:
                 return (
                     texts[id(version)]
                     if id(version) in texts
-                    else await self._reaching.text(version)
+                    else await self._file_restorer.text(version)
                 )
 
-            return await merged_goals(group, now, text)
+            return await merged_targets(group, now, text)
         names = names_of(group)
         how = "deleted" if group.status == "missing" else "changed"
-        return Against(
+        return RevertConflict(
             f"{names}: {how} since, and not by a change that this session recorded, so it was left as it is"
         )
 
 
-def _is_mixed(group: Group) -> bool:
+def _is_mixed(group: RestoreGroup) -> bool:
     """Return whether files that are as they were held something of somebody else's in between."""
     return group.status == "same" and not group.is_ours_alone
 
 
-def _status_of(path: Path, group: Group, now: FileVersion | None) -> Status:
+def _status_of(path: Path, group: RestoreGroup, now: FileVersion | None) -> RestoreStatus:
     """Return one file's status; of files that belong together some may be as they were."""
     if group.status != "same" and path in group.wanted and same_version(now, group.wanted[path]):
         return "same"
@@ -270,9 +284,11 @@ def _text_in(found: FileText | FileBytes | None) -> str | None:
     return found.text if isinstance(found, FileText) else None
 
 
-def _not_held(goals: Mapping[Path, Goal], now: Now) -> Mapping[Path, Goal]:
+def _not_held(
+    goals: Mapping[Path, TargetState], now: CurrentVersions
+) -> Mapping[Path, TargetState]:
     return {path: goal for path, goal in goals.items() if not _holds(now[path], goal)}
 
 
-def _holds(now: FileVersion | None, goal: Goal) -> bool:
+def _holds(now: FileVersion | None, goal: TargetState) -> bool:
     return not isinstance(goal, str) and same_version(now, goal)

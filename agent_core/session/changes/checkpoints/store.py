@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from agent_core.changes import Change, ChangeLog, Checkpoint, Contents
+from agent_core.changes import BlobStore, Change, ChangeLog, Checkpoint
 from agent_core.changes.checkpoint_codec import decode_checkpoint
 from agent_core.changes.codec import decode_change
 from agent_core.changes.revert.plan import changed_paths
-from agent_core.events import CheckpointCreated, CheckpointShown, Event
+from agent_core.events import CheckpointCreated, CheckpointInfo, Event
 from agent_core.kernel import Clock, EntryId, RunId
 from agent_core.kernel.errors import CheckpointUnknown
 from agent_core.kernel.json import as_object
@@ -22,22 +22,22 @@ class Checkpoints:
         self,
         changes: ChangeLog,
         *,
-        contents: Contents,
+        contents: BlobStore,
         recorder: Recorder,
         clock: Clock,
         new_id: Callable[[], str],
-        say: Callable[[Event], object],
+        publish: Callable[[Event], object],
         current_run: Callable[[], RunId | None],
-        known: Iterable[Checkpoint] = (),
+        existing: Iterable[Checkpoint] = (),
     ) -> None:
         self._changes = changes
         self._contents = contents
         self._recorder = recorder
         self._clock = clock
         self._new_id = new_id
-        self._say = say
+        self._publish = publish
         self._current_run = current_run
-        self._all = list(known)
+        self._all = list(existing)
         self._leaves: dict[RunId, EntryId | None] = {}
 
     @property
@@ -82,20 +82,20 @@ class Checkpoints:
         """Sync the contents of changed files and the session file to the disk, so that they survive a power cut."""
         versions = [version for one in changes for version in (one.before, one.after)]
         keys = {one.content for one in versions if one is not None and one.content is not None}
-        await self._contents.settle(keys)
+        await self._contents.sync(keys)
         await self._recorder.sync()
 
     async def settle_run(self, run: RunId) -> None:
         """Do the same for what a run changed."""
         await self.settle(one for one in self._changes.all if one.run == run)
 
-    def shown(self, one: Checkpoint) -> CheckpointShown:
+    def shown(self, one: Checkpoint) -> CheckpointInfo:
         """Return what front ends see."""
         place = self._all.index(one)
         following = self._all[place + 1].changes if place + 1 < len(self._all) else None
         since = self._changes.since(one.changes)
         until = since if following is None else since[: following - one.changes]
-        return CheckpointShown(
+        return CheckpointInfo(
             checkpoint=one.id, run=one.run, at_ms=one.at_ms, files=len(changed_paths(until))
         )
 
@@ -114,8 +114,8 @@ class Checkpoints:
         self._all.append(one)
         _ = await self._recorder.keep(checkpoint_entry(one))
         # Nothing of a run follows its end.
-        told = run if run == self._current_run() else None
-        _ = self._say(CheckpointCreated(run=told, checkpoint=self.shown(one)))
+        event_run = run if run == self._current_run() else None
+        _ = self._publish(CheckpointCreated(run=event_run, checkpoint=self.shown(one)))
         return one
 
 

@@ -9,31 +9,31 @@ from msgspec import Struct
 
 from agent_core.changes import Change, Checkpoint, FileVersion
 from agent_core.changes.values import runs_to_undo
-from agent_core.events import CheckpointRestored, CheckpointShown, Notice
+from agent_core.events import CheckpointInfo, CheckpointRestored, Notice
 from agent_core.kernel.errors import CheckpointConflict, SessionBusy, SessionClosed, TillerError
 from agent_core.messages import CustomMessage, Text
 from agent_core.session.changes.checkpoints.messages import (
     NOTHING,
-    Scope,
+    RestoreScope,
     agreed,
-    done_words,
-    model_words,
-    nothing_words,
+    model_note,
+    nothing_restored_message,
     question,
+    restored_message,
 )
 from agent_core.session.changes.checkpoints.restore import OnConflict, Preview, Restorer, Skipped
-from agent_core.session.changes.recorded_files import Author, RecordedFiles
-from agent_core.session.context import Parts
+from agent_core.session.changes.recorded_files import ChangeOrigin, RecordedFiles
+from agent_core.session.context import SessionContext
 from agent_core.session.history.branches import Branches
-from agent_core.session.runs.slot import Runs
-from agent_core.session.runs.starter import Starter
+from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.starter import RunStarter
 
 CUSTOM_TYPE = "tiller.checkpoint"
 TELL_S = 5.0
 OFFER_S = 120.0
 
 
-class Restored(Struct, kw_only=True):
+class RestoreResult(Struct, kw_only=True):
     """Result of a restore."""
 
     undo: str
@@ -47,20 +47,20 @@ class Restored(Struct, kw_only=True):
 class CheckpointView:
     """The moments to which a session can be taken back."""
 
-    def __init__(self, parts: Parts, runs: Runs, starter: Starter) -> None:
+    def __init__(self, parts: SessionContext, runs: ActivitySlot, starter: RunStarter) -> None:
         self._parts = parts
         self._runs = runs
         self._starter = starter
         self._branches = Branches(parts, runs, go_on=starter.go_on)
 
     @property
-    def all(self) -> Sequence[CheckpointShown]:
+    def all(self) -> Sequence[CheckpointInfo]:
         """All of them, oldest first."""
         checkpoints = self._parts.checkpoints
         return tuple(checkpoints.shown(one) for one in checkpoints.all)
 
     @property
-    def latest_run(self) -> CheckpointShown | None:
+    def latest_run(self) -> CheckpointInfo | None:
         """The checkpoint of the newest run that changed something and was not taken back yet; None: there is none."""
         checkpoints = self._parts.checkpoints
         left = runs_to_undo(checkpoints.all)
@@ -78,10 +78,10 @@ class CheckpointView:
         self,
         checkpoint: str,
         *,
-        scope: Scope = "files",
+        scope: RestoreScope = "files",
         files: Collection[Path] | None = None,
         on_conflict: OnConflict = "skip",
-    ) -> Restored:
+    ) -> RestoreResult:
         """Restore a checkpoint; the restore is a change like any other, and has its own checkpoint that undoes it.
 
         Files that only this session changed get their earlier content, files that it created are deleted, files that it
@@ -106,9 +106,9 @@ class CheckpointView:
         one = self._parts.checkpoints.get(checkpoint)
         self._branches.check_idle("taken back to a checkpoint")
         if scope != "files" and one.leaf is not None:
-            _ = self._branches.known(one.leaf)
+            _ = self._branches.get_entry(one.leaf)
         activity = self._runs.reserve("compaction", None)
-        ended: list[Restored] = []
+        ended: list[RestoreResult] = []
         failed: list[Exception] = []
 
         async def work() -> None:
@@ -129,7 +129,7 @@ class CheckpointView:
             raise SessionBusy(message)
         return ended[0]
 
-    def offer(self) -> CheckpointShown | None:
+    def offer(self) -> CheckpointInfo | None:
         """Ask the user whether the files of the newest run that changed some are to go back; they do if they say so.
 
         It is asked as every question is, and what became of it is told as a notice.
@@ -138,38 +138,38 @@ class CheckpointView:
             None: No run changed anything.
         """
         self._check_open()
-        latest, group = self.latest_run, self._parts.recorder.steps.group
+        latest, group = self.latest_run, self._parts.recorder.background.group
         if latest is not None and group is not None:
             group.start_soon(self._offer, latest)
         return latest
 
-    async def _offer(self, latest: CheckpointShown) -> None:
+    async def _offer(self, latest: CheckpointInfo) -> None:
         parts = self._parts
         try:
             line = question(await self.preview(latest.checkpoint))
             if line is None:
-                parts.voice.say(Notice(level="info", text=NOTHING))
+                parts.publisher.publish(Notice(level="info", text=NOTHING))
                 return
             answers = await parts.questions.ask((line,), timeout_s=OFFER_S)
             if agreed(answers):
                 done = await self.restore(latest.checkpoint)
-                told = done_words(done.restored, done.skipped)
-                parts.voice.say(Notice(level="info", text=told))
+                summary = restored_message(done.restored, done.skipped)
+                parts.publisher.publish(Notice(level="info", text=summary))
         except TillerError as error:
-            parts.voice.say(Notice(level="warning", text=str(error)))
+            parts.publisher.publish(Notice(level="warning", text=str(error)))
 
     async def _restore(
         self,
         one: Checkpoint,
-        scope: Scope,
+        scope: RestoreScope,
         files: Collection[Path] | None,
         on_conflict: OnConflict,
-    ) -> Restored:
+    ) -> RestoreResult:
         parts = self._parts
         changes = self._since(one)
         goes_whole = scope != "conversation" and files is None
         undo = await parts.checkpoints.before_reverting(restores=one.id if goes_whole else None)
-        result = Restored(undo=undo.id)
+        result = RestoreResult(undo=undo.id)
         try:
             if scope != "conversation":
                 await self._restorer().restore(
@@ -180,31 +180,31 @@ class CheckpointView:
                     skipped=result.skipped,
                 )
             if scope == "files" and result.skipped and not result.restored:
-                raise CheckpointConflict(nothing_words(result.skipped))
+                raise CheckpointConflict(nothing_restored_message(result.skipped))
             if scope != "files":
                 result.editor_text = await self._branches.return_to(one.leaf)
         finally:
             # Also of one that was stopped half way: what happened has happened.
             with anyio.move_on_after(TELL_S, shield=True):
-                await self._tell(one, result, scope, changes)
+                await self._publish_restored(one, result, scope, changes)
         return result
 
-    async def _tell(
-        self, one: Checkpoint, result: Restored, scope: Scope, changes: Sequence[Change]
+    async def _publish_restored(
+        self, one: Checkpoint, result: RestoreResult, scope: RestoreScope, changes: Sequence[Change]
     ) -> None:
         parts = self._parts
         await parts.checkpoints.settle(parts.changes.log.since(one.changes + len(changes)))
         if result.restored or scope != "files":
-            parts.voice.say(CheckpointRestored(checkpoint=parts.checkpoints.shown(one)))
-        if words := model_words(result.restored, result.skipped, scope, changes):
+            parts.publisher.publish(CheckpointRestored(checkpoint=parts.checkpoints.shown(one)))
+        if note := model_note(result.restored, result.skipped, scope, changes):
             message = CustomMessage(
                 custom_type=CUSTOM_TYPE,
-                content=(Text(text=words),),
+                content=(Text(text=note),),
                 display=False,
                 details={"checkpoint": one.id, "scope": scope},
                 at_ms=parts.clock.now_ms(),
             )
-            await parts.aside.accept(message, until="prompt")
+            await parts.deferred.accept(message, flush_at="prompt")
 
     def _since(self, one: Checkpoint) -> Sequence[Change]:
         return self._parts.changes.log.since(one.changes)
@@ -214,8 +214,8 @@ class CheckpointView:
         files = RecordedFiles(
             parts.place.workspace.files,
             parts.changes,
-            author=Author(edit=parts.new_id(), run=None, call=None, by="restore"),
-            emit=parts.voice.say,
+            author=ChangeOrigin(edit=parts.new_id(), run=None, call=None, by="restore"),
+            publish=parts.publisher.publish,
             now_ms=parts.clock.now_ms,
         )
         return Restorer(files, parts.place.raw, parts.contents, wrote=self._wrote)

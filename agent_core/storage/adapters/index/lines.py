@@ -16,7 +16,7 @@ MARK_BYTES = 1024
 """How much at either end of what was read is looked at to see whether it is still the same."""
 
 
-class Stamp(Value, frozen=True, kw_only=True):
+class FileStamp(Value, frozen=True, kw_only=True):
     """Size, time and inode of a file: a file with another stamp must be read again."""
 
     size: int
@@ -24,7 +24,7 @@ class Stamp(Value, frozen=True, kw_only=True):
     inode: int
 
 
-class Read(Value, frozen=True):
+class ScannedLine(Value, frozen=True):
     """A line that was read, or passed over because there is no entry in it."""
 
     raw: JsonObject | None
@@ -32,13 +32,13 @@ class Read(Value, frozen=True):
     """Where the next line begins, in bytes."""
 
 
-def stamp(path: Path) -> Stamp | None:
+def stamp(path: Path) -> FileStamp | None:
     """Look at a file; None when it is gone or cannot be looked at."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return Stamp(size=found.st_size, mtime_ns=found.st_mtime_ns, inode=found.st_ino)
+    return FileStamp(size=found.st_size, mtime_ns=found.st_mtime_ns, inode=found.st_ino)
 
 
 def mark(file: BinaryIO, end: int) -> bytes:
@@ -50,7 +50,7 @@ def mark(file: BinaryIO, end: int) -> bytes:
     return hashlib.blake2b(head + file.read(end - start), digest_size=16).digest()
 
 
-def lines(file: BinaryIO, start: int) -> Iterator[Read]:
+def lines(file: BinaryIO, start: int) -> Iterator[ScannedLine]:
     """Return the whole lines from a place on; a last one without its newline only when there is an object in it."""
     file.seek(start)
     end = start
@@ -63,7 +63,7 @@ def lines(file: BinaryIO, start: int) -> Iterator[Read]:
         if raw is None and line and not line.endswith(b"\n"):
             return
         end += size
-        yield Read(raw, end)
+        yield ScannedLine(raw, end)
 
 
 def _skip_line(file: BinaryIO) -> int:

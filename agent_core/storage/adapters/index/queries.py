@@ -50,14 +50,20 @@ def search(
     here = None if cwd is None else json.scrub(cwd)
     found = [_find(connection, term, here) for term in wanted]
     everywhere = set(found[0]).intersection(*found[1:])
-    known = {path: row.summary for path, row in rows(connection).items() if row.summary}
-    now_ms = max((known[path].modified_ms for path in everywhere if path in known), default=0)
+    summaries = {path: row.summary for path, row in rows(connection).items() if row.summary}
+    now_ms = max(
+        (summaries[path].modified_ms for path in everywhere if path in summaries), default=0
+    )
     scored = sorted(
-        ((_score(path, found, known[path], now_ms), path) for path in everywhere if path in known),
-        key=lambda one: (-one[0], -known[one[1]].modified_ms, one[1]),
+        (
+            (_score(path, found, summaries[path], now_ms), path)
+            for path in everywhere
+            if path in summaries
+        ),
+        key=lambda one: (-one[0], -summaries[one[1]].modified_ms, one[1]),
     )
     chosen = [path for _, path in scored[offset : offset + limit]]
-    return tuple(_hit(connection, known[path], path, found, wanted) for path in chosen)
+    return tuple(_hit(connection, summaries[path], path, found, wanted) for path in chosen)
 
 
 def _find(connection: sqlite3.Connection, term: Term, cwd: str | None) -> dict[bytes, _Found]:

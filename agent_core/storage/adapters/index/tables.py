@@ -9,8 +9,8 @@ from typing import Literal
 
 from agent_core.kernel import SessionId
 from agent_core.kernel.values import Value
-from agent_core.storage.adapters.index.lines import Stamp
-from agent_core.storage.adapters.index.texts import Piece
+from agent_core.storage.adapters.index.lines import FileStamp
+from agent_core.storage.adapters.index.texts import IndexedText
 from agent_core.storage.adapters.index.tokenizer import composed, stored_form
 from agent_core.storage.adapters.paths import FILE_MODE, make_folder
 from agent_core.storage.port import SessionSummary
@@ -22,7 +22,7 @@ BUSY_S = 10.0
 DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
 BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED"})
 
-_UNFINISHED = Stamp(size=-1, mtime_ns=-1, inode=-1)
+_UNFINISHED = FileStamp(size=-1, mtime_ns=-1, inode=-1)
 _TABLES = """
 DROP TABLE IF EXISTS files;
 DROP TABLE IF EXISTS pieces;
@@ -60,11 +60,11 @@ _Record = tuple[bytes, int, int, int, int, int, bytes, *_Summed]
 _NO_SESSION: _Summed = (None, "", 0, 0, 0, None, "", None, None)
 
 
-class Row(Value, frozen=True, kw_only=True):
+class IndexRow(Value, frozen=True, kw_only=True):
     """Indexed state of a file."""
 
     id: int
-    stamp: Stamp
+    stamp: FileStamp
     read_bytes: int
     mark: bytes
     """Of the first `read_bytes` bytes."""
@@ -72,20 +72,20 @@ class Row(Value, frozen=True, kw_only=True):
     """None: it is no session."""
 
 
-class Step(Value, frozen=True, kw_only=True):
+class IndexUpdate(Value, frozen=True, kw_only=True):
     """A part of a file that was read, to be written down."""
 
     path: Path
-    before: Row | None
+    before: IndexRow | None
     """The row of the file when the reading began; None: the file was not in the index."""
     is_fresh: bool
     """Nothing of what was known still holds."""
-    stamp: Stamp | None
+    stamp: FileStamp | None
     """None: there is more to read."""
     read_bytes: int
     mark: bytes
     summary: SessionSummary | None
-    pieces: tuple[Piece, ...]
+    pieces: tuple[IndexedText, ...]
 
 
 def connect(path: Path | None) -> sqlite3.Connection:
@@ -126,25 +126,25 @@ def remove(path: Path) -> None:
             path.with_name(path.name + suffix).unlink()
 
 
-def rows(connection: sqlite3.Connection) -> dict[bytes, Row]:
+def rows(connection: sqlite3.Connection) -> dict[bytes, IndexRow]:
     """Return what is known, by path."""
     found: list[_Record] = connection.execute(_ALL).fetchall()
     return dict(map(_row, found))
 
 
-def find(connection: sqlite3.Connection, path: Path) -> Row | None:
+def find(connection: sqlite3.Connection, path: Path) -> IndexRow | None:
     """Return what is known of a file."""
     found: list[_Record] = connection.execute(_ONE, (os.fsencode(path),)).fetchall()
     return _row(found[0])[1] if found else None
 
 
-def forget(connection: sqlite3.Connection, row: Row) -> None:
+def forget(connection: sqlite3.Connection, row: IndexRow) -> None:
     """Forget a file."""
     _forget_pieces(connection, row.id)
     connection.execute("DELETE FROM files WHERE id = ?", (row.id,))
 
 
-def write(connection: sqlite3.Connection, step: Step) -> None:
+def write(connection: sqlite3.Connection, step: IndexUpdate) -> None:
     """Write down what was read; in the same transaction in which `before` was found."""
     if step.before is None:
         file = _insert(connection, step.path)
@@ -185,12 +185,12 @@ def _make_tables(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _row(found: _Record) -> tuple[bytes, Row]:
+def _row(found: _Record) -> tuple[bytes, IndexRow]:
     """Name the columns of a row."""
     path, number, size, mtime_ns, inode, read_bytes, mark, *_ = found
-    row = Row(
+    row = IndexRow(
         id=number,
-        stamp=Stamp(size=size, mtime_ns=mtime_ns, inode=inode),
+        stamp=FileStamp(size=size, mtime_ns=mtime_ns, inode=inode),
         read_bytes=read_bytes,
         mark=mark,
         summary=_summary(path, found[7:]),
@@ -235,14 +235,14 @@ def _insert(connection: sqlite3.Connection, path: Path) -> int:
     return added.lastrowid or 0
 
 
-def _update(connection: sqlite3.Connection, file: int, step: Step) -> None:
+def _update(connection: sqlite3.Connection, file: int, step: IndexUpdate) -> None:
     seen = step.stamp or _UNFINISHED
     summed = _NO_SESSION if step.summary is None else _summed(step.summary)
-    known = (seen.size, seen.mtime_ns, seen.inode, step.read_bytes, step.mark)
-    connection.execute(_UPDATE, (*known, *summed, file))
+    file_state = (seen.size, seen.mtime_ns, seen.inode, step.read_bytes, step.mark)
+    connection.execute(_UPDATE, (*file_state, *summed, file))
 
 
-def _put_title(connection: sqlite3.Connection, file: int, step: Step) -> None:
+def _put_title(connection: sqlite3.Connection, file: int, step: IndexUpdate) -> None:
     before = None if step.is_fresh or step.before is None else step.before.summary
     old = before.title if before else None
     new = step.summary.title if step.summary else None
@@ -251,10 +251,10 @@ def _put_title(connection: sqlite3.Connection, file: int, step: Step) -> None:
     if old is not None:
         _forget_pieces(connection, file, what="title")
     if new is not None:
-        _put(connection, file, Piece(None, composed(new)), is_title=1)
+        _put(connection, file, IndexedText(None, composed(new)), is_title=1)
 
 
-def _put(connection: sqlite3.Connection, file: int, piece: Piece, *, is_title: int) -> None:
+def _put(connection: sqlite3.Connection, file: int, piece: IndexedText, *, is_title: int) -> None:
     added = connection.execute(
         "INSERT INTO pieces (file, entry, is_title, text) VALUES (?, ?, ?, ?)",
         (file, piece.entry, is_title, piece.text),

@@ -18,20 +18,20 @@ ARGUMENTS = ("command", "path", "pattern", "query", "url")
 """Arguments of tool calls that say what the call was about."""
 
 
-class Piece(Value, frozen=True):
+class IndexedText(Value, frozen=True):
     """Text of an entry that is searched; of a format without ids, the entry is None."""
 
     entry: str | None
     text: str
 
 
-def piece_of(raw: JsonObject) -> Piece | None:
+def piece_of(raw: JsonObject) -> IndexedText | None:
     """Return the text of an entry; None when there is nothing to search for in it."""
     text = "\n".join(part for part in _texts(raw) if part and not part.isspace())
     if not text:
         return None
     entry = raw.get("id")
-    return Piece(entry if isinstance(entry, str) else None, composed(text))
+    return IndexedText(entry if isinstance(entry, str) else None, composed(text))
 
 
 def _texts(raw: JsonObject) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _texts(raw: JsonObject) -> Iterator[str]:
         case {"type": "compaction" | "branch_summary", "summary": str(summary)}:
             yield summary[:SAID_CHARS]
         case {"type": "custom_message"}:
-            yield _words(raw.get("content"))
+            yield _content_text(raw.get("content"))
         case {"type": "label", "label": str(label)}:
             yield label[:SAID_CHARS]
         case _:
@@ -51,12 +51,12 @@ def _texts(raw: JsonObject) -> Iterator[str]:
 def _texts_of_message(message: JsonObject) -> Iterator[str]:
     match message:
         case {"role": "user" | "custom" | "hookMessage"}:
-            yield _words(message.get("content"))
+            yield _content_text(message.get("content"))
         case {"role": "assistant"}:
-            yield _words(message.get("content"))
+            yield _content_text(message.get("content"))
             yield from _calls(message.get("content"))
         case {"role": "toolResult"}:
-            yield _words(message.get("content"), most=OUTPUT_CHARS)
+            yield _content_text(message.get("content"), most=OUTPUT_CHARS)
         case {"role": "bashExecution"}:
             yield _text(message.get("command"))
             yield _text(message.get("output"), most=OUTPUT_CHARS)
@@ -64,7 +64,7 @@ def _texts_of_message(message: JsonObject) -> Iterator[str]:
             pass
 
 
-def _words(content: JsonValue, *, most: int = SAID_CHARS) -> str:
+def _content_text(content: JsonValue, *, most: int = SAID_CHARS) -> str:
     if isinstance(content, str):
         return content[:most]
     if not isinstance(content, list):

@@ -30,7 +30,7 @@ _ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 class Term(Value, frozen=True):
     """Words that stand one after the other."""
 
-    words: tuple[str, ...]
+    tokens: tuple[str, ...]
     is_prefix: bool = False
     """The last word may go on."""
 
@@ -44,7 +44,7 @@ def stored_form(text: str) -> str:
     """Write a text as words between spaces, for an index that cuts at ASCII separators and folds ASCII letters."""
     if text.isascii():
         return text
-    return " ".join([word for word, _, _ in _words(text)])
+    return " ".join([word for word, _, _ in _tokenize(text)])
 
 
 def terms(query: str) -> tuple[Term, ...]:
@@ -53,16 +53,16 @@ def terms(query: str) -> tuple[Term, ...]:
     query = composed(query)
     for part in _PARTS.finditer(query):
         quoted, plain = part.group(1), part.group(2)
-        words = tuple(word for word, _, _ in _words(quoted if plain is None else plain))
-        if words:
+        tokens = tuple(word for word, _, _ in _tokenize(quoted if plain is None else plain))
+        if tokens:
             is_last = part.end() == len(query.rstrip()) and plain is not None
-            found.append(Term(words, is_prefix=is_last and _may_go_on(words[-1])))
+            found.append(Term(tokens, is_prefix=is_last and _may_go_on(tokens[-1])))
     return tuple(found)
 
 
 def match_form(term: Term) -> str:
     """Write a term in the language of FTS5; words hold no quotes, so nothing in them is taken for syntax."""
-    phrase = " ".join(term.words)
+    phrase = " ".join(term.tokens)
     return f'"{phrase}" *' if term.is_prefix else f'"{phrase}"'
 
 
@@ -82,7 +82,7 @@ def snippet(text: str, wanted: Sequence[Term]) -> tuple[str, tuple[tuple[int, in
     return f"{lead}{shown}{tail}", marks
 
 
-def _words(text: str) -> Iterator[tuple[str, int, int]]:
+def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
     """Return each word, folded, with its place."""
     if text.isascii():
         for found in _ASCII_WORD.finditer(text):
@@ -118,12 +118,12 @@ def _may_go_on(word: str) -> bool:
 
 def _places(text: str, wanted: Sequence[Term]) -> list[tuple[int, int]]:
     """Find where terms are; places that overlap become one."""
-    words = list(_words(text))
-    folded = [word for word, _, _ in words]
+    tokens = list(_tokenize(text))
+    folded = [word for word, _, _ in tokens]
     found = sorted(
-        (words[place][1], words[place + len(term.words) - 1][2])
+        (tokens[place][1], tokens[place + len(term.tokens) - 1][2])
         for term in wanted
-        for place in range(len(words) - len(term.words) + 1)
+        for place in range(len(tokens) - len(term.tokens) + 1)
         if _stands_at(folded, place, term)
     )
     merged: list[tuple[int, int]] = []
@@ -136,7 +136,7 @@ def _places(text: str, wanted: Sequence[Term]) -> list[tuple[int, int]]:
 
 
 def _stands_at(folded: Sequence[str], place: int, term: Term) -> bool:
-    *whole, last = term.words
+    *whole, last = term.tokens
     there = folded[place + len(whole)]
     if there != last and not (term.is_prefix and there.startswith(last)):
         return False

@@ -8,20 +8,20 @@ from typing import BinaryIO
 
 from agent_core.kernel import JsonObject
 from agent_core.storage.adapters.diagnosis import HEADER_BYTES
-from agent_core.storage.adapters.index.lines import Stamp, lines, mark, open_file, stamp
+from agent_core.storage.adapters.index.lines import FileStamp, lines, mark, open_file, stamp
 from agent_core.storage.adapters.index.tables import (
-    Row,
-    Step,
+    IndexRow,
+    IndexUpdate,
     find,
     forget,
     rows,
     transaction,
     write,
 )
-from agent_core.storage.adapters.index.texts import Piece, piece_of
+from agent_core.storage.adapters.index.texts import IndexedText, piece_of
 from agent_core.storage.adapters.paths import session_files
 from agent_core.storage.port import SessionSummary
-from agent_core.storage.summary import Tally
+from agent_core.storage.summary import SessionSummaryBuilder
 from agent_core.transcript.codec import HEADER_TYPE, decode_header
 from agent_core.transcript.entries import Header
 
@@ -39,23 +39,23 @@ def refresh(connection: sqlite3.Connection, folder: Path, *, stop: Callable[[], 
         folder: The folder of the sessions.
         stop: Called between steps; after True, the next refresh does the rest.
     """
-    known = rows(connection)
-    stale: list[tuple[Stamp, Path]] = []
+    indexed = rows(connection)
+    stale: list[tuple[FileStamp, Path]] = []
     for path in session_files(folder):
         seen = stamp(path)
-        row = known.pop(os.fsencode(path), None)
+        row = indexed.pop(os.fsencode(path), None)
         if seen is not None and (row is None or row.stamp != seen):
             stale.append((seen, path))
-    if known:
+    if indexed:
         with transaction(connection):
-            for row in known.values():
+            for row in indexed.values():
                 forget(connection, row)
     stale.sort(key=lambda one: one[0].mtime_ns)
     while stale and not stop():
         _step(connection, stale)
 
 
-def _step(connection: sqlite3.Connection, stale: list[tuple[Stamp, Path]]) -> None:
+def _step(connection: sqlite3.Connection, stale: list[tuple[FileStamp, Path]]) -> None:
     """Read some of what is stale, from the end of the list, and take from the list what is done.
 
     Others wait meanwhile and then find it done: no two processes read the same.
@@ -74,7 +74,7 @@ def _step(connection: sqlite3.Connection, stale: list[tuple[Stamp, Path]]) -> No
 
 
 def _read(
-    connection: sqlite3.Connection, path: Path, *, seen: Stamp, room: int
+    connection: sqlite3.Connection, path: Path, *, seen: FileStamp, room: int
 ) -> tuple[int, bool]:
     """Read a file from where it was left; gives how many bytes were read, and whether it is done."""
     row = find(connection, path)
@@ -90,18 +90,20 @@ def _read(
 class _Reading:
     """Reads a part of one file."""
 
-    def __init__(self, path: Path, file: BinaryIO, *, seen: Stamp, row: Row | None) -> None:
+    def __init__(
+        self, path: Path, file: BinaryIO, *, seen: FileStamp, row: IndexRow | None
+    ) -> None:
         self._path = path
         self._file = file
         self._row = row
         self._end = 0
-        self._tally: Tally | None = None
-        self._pieces: list[Piece] = []
+        self._tally: SessionSummaryBuilder | None = None
+        self._pieces: list[IndexedText] = []
         self._is_fresh = True
         if row is not None and row.summary is not None and _goes_on(file, row, seen):
             self._is_fresh = False
             self._end = row.read_bytes
-            self._tally = Tally(_header_of(row.summary), known=row.summary)
+            self._tally = SessionSummaryBuilder(_header_of(row.summary), previous=row.summary)
 
     def run(self, room: int) -> tuple[int, bool]:
         """Read about so many bytes; gives how many it were, and whether there is nothing more to read."""
@@ -115,9 +117,9 @@ class _Reading:
                 return self._end - start, self._tally is None
         return self._end - start, True
 
-    def step(self, seen: Stamp | None) -> Step:
+    def step(self, seen: FileStamp | None) -> IndexUpdate:
         """Return what was read, to be written down."""
-        return Step(
+        return IndexUpdate(
             path=self._path,
             before=self._row,
             is_fresh=self._is_fresh,
@@ -132,7 +134,7 @@ class _Reading:
         """Read a line; return False if it should be a header and is none."""
         if self._tally is None:
             try:
-                self._tally = Tally(decode_header(raw))
+                self._tally = SessionSummaryBuilder(decode_header(raw))
             except ValueError:
                 return False
             return True
@@ -144,7 +146,7 @@ class _Reading:
         return True
 
 
-def _goes_on(file: BinaryIO, row: Row, seen: Stamp) -> bool:
+def _goes_on(file: BinaryIO, row: IndexRow, seen: FileStamp) -> bool:
     """Return whether a file has only grown: the part that was read is still its beginning."""
     is_unfinished = row.stamp.inode < 0
     has_grown = row.stamp.inode == seen.inode and seen.size > row.read_bytes

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, truncate_head
 from agent_core.kernel.values import Value
-from agent_core.tools.builtin.edit.match import Span
+from agent_core.tools.builtin.edit.match import EditSpan
 
 CONTEXT_LINES = 4
 ALIGN_LINES = 1_000
@@ -60,7 +60,7 @@ class _Hunk(Struct, kw_only=True):
         return sum(sign in signs for sign, _ in self.rows)
 
 
-def diff_of(before_lf: str, spans: Sequence[Span], *, path: str) -> Diff:
+def diff_of(before_lf: str, spans: Sequence[EditSpan], *, path: str) -> Diff:
     """Return the diff and the patch of a change.
 
     Args:
@@ -83,7 +83,7 @@ def diff_of(before_lf: str, spans: Sequence[Span], *, path: str) -> Diff:
     )
 
 
-def _blocks(text: str, spans: Sequence[Span]) -> Iterator[_Change]:
+def _blocks(text: str, spans: Sequence[EditSpan]) -> Iterator[_Change]:
     """Widen spans to whole lines; those that share a line become one."""
     waiting = list(reversed(spans))
     while waiting:

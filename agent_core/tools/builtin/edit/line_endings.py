@@ -14,19 +14,19 @@ class Endings:
     def __init__(self, text: str) -> None:
         self._text = text
         self.lf = with_lf(text)
-        self._known = (0, 0)
+        self._anchor = (0, 0)
         """An offset in the LF text and the same one in the text itself."""
 
     def original(self, offset: int) -> int:
         """Turn an offset in the LF text into one in the text itself; cheapest when asked in order."""
         if self.lf is self._text:
             return offset
-        self._known = (offset, self._from_known(offset))
-        return self._known[1]
+        self._anchor = (offset, self._from_anchor(offset))
+        return self._anchor[1]
 
-    def _from_known(self, offset: int) -> int:
-        known, at = self._known if self._known[0] <= offset else (0, 0)
-        missing = offset - known
+    def _from_anchor(self, offset: int) -> int:
+        anchor, at = self._anchor if self._anchor[0] <= offset else (0, 0)
+        missing = offset - anchor
         while missing:
             stop = at + missing
             stop += self._text.startswith(CRLF, stop - 1)
@@ -44,6 +44,6 @@ class Endings:
             newline = self.lf.rfind("\n", 0, at)
         if newline < 0:
             return text
-        begin = self._from_known(newline)
+        begin = self._from_anchor(newline)
         ending = self._text[begin : begin + 2]
         return text.replace("\n", ending if ending == CRLF else ending[0])

@@ -31,7 +31,7 @@ class Replacement(Value, frozen=True, kw_only=True):
     new: str
 
 
-class Span(Value, frozen=True, kw_only=True):
+class EditSpan(Value, frozen=True, kw_only=True):
     """A part of a text with LF endings, and what stands there afterwards."""
 
     start: int
@@ -39,17 +39,17 @@ class Span(Value, frozen=True, kw_only=True):
     new: str
 
 
-class Edited(Value, frozen=True, kw_only=True):
+class EditedText(Value, frozen=True, kw_only=True):
     """A text before and after."""
 
     text: str
     """Afterwards, with the line endings that it had."""
     before_lf: str
-    spans: tuple[Span, ...]
+    spans: tuple[EditSpan, ...]
     """In `before_lf`, sorted, apart from one another."""
 
 
-def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> Edited:
+def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> EditedText:
     """Replace every `old`; all of them are looked up in the same original text.
 
     An exact match has precedence over a fuzzy match, which is the text as a model remembers it. Each `old` must match
@@ -87,12 +87,12 @@ def apply_edits(text: str, edits: Sequence[Replacement], *, path: str) -> Edited
     if after == text:
         message = f"No changes made to {path}. The replacement produced identical content."
         raise ToolError(message)
-    return Edited(text=after, before_lf=endings.lf, spans=spans)
+    return EditedText(text=after, before_lf=endings.lf, spans=spans)
 
 
 class _Found(Value, frozen=True, kw_only=True):
     index: int
-    span: Span
+    span: EditSpan
 
 
 class _Said(Value, frozen=True):
@@ -124,7 +124,7 @@ class _Said(Value, frozen=True):
         )
 
 
-def _find(edit: Replacement, lf: str, remembered: FuzzyText, *, said: _Said) -> Span:
+def _find(edit: Replacement, lf: str, remembered: FuzzyText, *, said: _Said) -> EditSpan:
     old, new = with_lf(edit.old), with_lf(edit.new)
     if not old:
         raise said.empty()
@@ -134,7 +134,7 @@ def _find(edit: Replacement, lf: str, remembered: FuzzyText, *, said: _Said) -> 
     if count > 1:
         raise said.several(count)
     if place := exact.place or alike.place:
-        return Span(start=place[0], end=place[1], new=new)
+        return EditSpan(start=place[0], end=place[1], new=new)
     meant = Replacement(old=as_meant(old), new=as_meant(new))
     if meant.old != old:
         return _find(meant, lf, remembered, said=said)
@@ -167,7 +167,7 @@ def _hint(old: str, remembered: FuzzyText) -> str:
     return f" Its first line is at line {', '.join(lines)}: read the file from there and copy the text as it is now."
 
 
-def _composed(text: str, endings: Endings, spans: Sequence[Span]) -> str:
+def _composed(text: str, endings: Endings, spans: Sequence[EditSpan]) -> str:
     parts: list[str] = []
     done = 0
     for span in spans:

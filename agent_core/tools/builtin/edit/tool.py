@@ -13,12 +13,12 @@ from agent_core.kernel.truncation import format_size
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.edit.diff import Diff, diff_of
 from agent_core.tools.builtin.edit.line_endings import with_lf
-from agent_core.tools.builtin.edit.match import Edited, Replacement, Span, apply_edits
+from agent_core.tools.builtin.edit.match import EditedText, EditSpan, Replacement, apply_edits
 from agent_core.tools.builtin.path_arguments import PATH_NAMES, path_said
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
-from agent_core.workspace import FileBytes, FileText, Written
+from agent_core.workspace import FileBytes, FileText, WriteResult
 from agent_core.workspace.diff.merge import merge
-from agent_core.workspace.diff.minimal_edits import line_splices
+from agent_core.workspace.diff.minimal_edits import line_edits
 
 TRIES = 3
 """How often the edit is looked up anew when the text changes at the same time."""
@@ -126,34 +126,35 @@ async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
             continue
         break
     diff = await to_thread.run_sync(_diff, file, edited, written, shown)
-    known = context.seen.of(path)
-    if known is not None:
-        context.seen.note(path, await to_thread.run_sync(_known, known, file, edited))
+    cached = context.seen.get(path)
+    if cached is not None:
+        context.seen.put(path, await to_thread.run_sync(_cached_text, cached, file, edited))
     return _result(arguments, written, diff, warning=context.name_warning)
 
 
-def _applied(file: FileText, edits: list[Replacement], path: str) -> Edited:
+def _applied(file: FileText, edits: list[Replacement], path: str) -> EditedText:
     return apply_edits(file.text, edits, path=path)
 
 
-def _diff(file: FileText, edited: Edited, written: Written, shown: str) -> Diff:
+def _diff(file: FileText, edited: EditedText, written: WriteResult, shown: str) -> Diff:
     """Describe the change as it was made: in text that is newer than what was read, it stands elsewhere."""
     if written.before is None and written.edited is None:
         return diff_of(edited.before_lf, edited.spans, path=shown)
     before = with_lf(file.text if written.before is None else written.before)
     after = with_lf(edited.text if written.edited is None else written.edited)
     spans = [
-        Span(start=one.start, end=one.end, new=one.new_text) for one in line_splices(before, after)
+        EditSpan(start=one.start, end=one.end, new=one.new_text)
+        for one in line_edits(before, after)
     ]
     return diff_of(before, spans, path=shown)
 
 
-def _known(known: str, file: FileText, edited: Edited) -> str:
+def _cached_text(cached: str, file: FileText, edited: EditedText) -> str:
     """Return what a model knows of a file after an edit: it saw nothing else of what changed since it read the file."""
-    if known == file.text:
+    if cached == file.text:
         return edited.text
-    merged = merge(file.text, edited.text, known)
-    return known if merged.conflicts else merged.text
+    merged = merge(file.text, edited.text, cached)
+    return cached if merged.conflicts else merged.text
 
 
 def _text(file: FileText | FileBytes, path: str) -> FileText:
@@ -172,7 +173,7 @@ def _relative(path: Path, roots: Sequence[Path]) -> str:
 
 
 def _result(
-    arguments: EditArguments, written: Written, diff: Diff, *, warning: str | None
+    arguments: EditArguments, written: WriteResult, diff: Diff, *, warning: str | None
 ) -> ToolResult:
     text = f"Successfully replaced {len(arguments.edits)} block(s) in {arguments.path}."
     if written.note:

@@ -14,7 +14,7 @@ from agent_core.tools.builtin.find.matches import END, FoundPaths
 from agent_core.tools.builtin.path_arguments import PATH_NAMES
 from agent_core.tools.builtin.search.common import (
     ADVICE,
-    Limit,
+    SearchLimit,
     cut_facts,
     folder_said,
     notices,
@@ -23,7 +23,7 @@ from agent_core.tools.builtin.search.common import (
 )
 from agent_core.tools.builtin.search.globs import PathPattern, find_pattern
 from agent_core.tools.builtin.search.ripgrep import HERE, RipgrepRefused, RipgrepUnusable, ripgrep
-from agent_core.tools.builtin.search.tree_walk import Searched, listed_buffers, searched, walk
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder, listed_buffers, searched, walk
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 
 DEFAULT_LIMIT = 1_000
@@ -48,7 +48,7 @@ class FindArguments(ToolArguments):
     path: str | None = Field(
         default=None, description="The folder to look in (default: the workspace)"
     )
-    limit: Limit = Field(
+    limit: SearchLimit = Field(
         default=DEFAULT_LIMIT,
         description=f"How many paths to give at most (default: {DEFAULT_LIMIT})",
     )
@@ -105,7 +105,7 @@ async def _find(arguments: FindArguments, context: ToolContext) -> ToolResult:
 
 
 async def _with_ripgrep(
-    pattern: PathPattern, tree: Searched, context: ToolContext, *, limit: int
+    pattern: PathPattern, tree: SearchedFolder, context: ToolContext, *, limit: int
 ) -> FoundPaths:
     """List with ripgrep.
 
@@ -125,7 +125,7 @@ async def _with_ripgrep(
     return found
 
 
-async def _with_walk(pattern: PathPattern, tree: Searched, *, limit: int) -> FoundPaths:
+async def _with_walk(pattern: PathPattern, tree: SearchedFolder, *, limit: int) -> FoundPaths:
     found = FoundPaths(pattern, limit=limit)
     listing = ""
     async for path in walk(tree):

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from agent_core.kernel.errors import FileTooLarge, ToolError, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.tools.builtin.grep.matches import Found, Line
-from agent_core.tools.builtin.grep.ripgrep_search import Place, Query
-from agent_core.tools.builtin.search.tree_walk import Searched, walk
+from agent_core.tools.builtin.grep.matches import GrepLine, GrepMatches
+from agent_core.tools.builtin.grep.ripgrep_search import GrepQuery, RipgrepTarget
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder, walk
 from agent_core.workspace import FileBytes, FileText
 
 FILE_LIMIT_BYTES = 16_777_216
@@ -25,7 +25,7 @@ Matches = Callable[[str, float], bool]
 """Whether a line matches, found out within so many seconds; else TimeoutError."""
 
 
-class Progress(Struct):
+class GrepProgress(Struct):
     """How a search stands."""
 
     too_large: int = 0
@@ -37,22 +37,22 @@ class Progress(Struct):
 
 
 class _Search(Value, frozen=True, kw_only=True):
-    query: Query
+    query: GrepQuery
     matches: Matches
-    found: Found
-    progress: Progress
+    found: GrepMatches
+    progress: GrepProgress
 
 
 async def search_without_ripgrep(
-    query: Query, place: Place, found: Found, *, withheld: Callable[[str], bool]
-) -> Progress:
+    query: GrepQuery, place: RipgrepTarget, found: GrepMatches, *, withheld: Callable[[str], bool]
+) -> GrepProgress:
     """Search files and unsaved texts, but for those of which `withheld` is true.
 
     Raises:
         ToolError: The pattern is not valid, or takes too long.
     """
     matches = await to_thread.run_sync(_compiled, query, abandon_on_cancel=True)
-    progress = Progress()
+    progress = GrepProgress()
     looking = _Search(query=query, matches=matches, found=found, progress=progress)
     try:
         async for path in _paths(place):
@@ -71,7 +71,7 @@ async def search_without_ripgrep(
     return progress
 
 
-async def _paths(place: Place) -> AsyncGenerator[str]:
+async def _paths(place: RipgrepTarget) -> AsyncGenerator[str]:
     if place.file is not None:
         yield place.file
         return
@@ -84,7 +84,7 @@ async def _paths(place: Place) -> AsyncGenerator[str]:
         yield path
 
 
-async def _content(tree: Searched, path: str, progress: Progress) -> str:
+async def _content(tree: SearchedFolder, path: str, progress: GrepProgress) -> str:
     """Read a text; empty when it is none, or cannot be read."""
     with suppress(WorkspaceError):
         try:
@@ -103,7 +103,7 @@ def _odd_text(file: FileBytes) -> str:
     return "" if b"\0" in file.data else file.data.decode("utf-8", "replace")
 
 
-def _compiled(query: Query) -> Matches:
+def _compiled(query: GrepQuery) -> Matches:
     # It takes a while, and is not needed where there is ripgrep.
     import regex  # noqa: PLC0415 - see above
 
@@ -126,14 +126,14 @@ def _look_through(search: _Search, path: str, text: str) -> None:
     """Look through the lines of one text. Blocking, until nobody waits any more at the latest."""
     found, context = search.found, search.query.context
     found.begin()
-    before: deque[Line] = deque(maxlen=context)
+    before: deque[GrepLine] = deque(maxlen=context)
     after = 0
     for number, whole in enumerate(_lines(text), start=1):
         if found.is_full or search.progress.is_over:
             return
         line = whole.removesuffix("\r")
         fits = _fits(search, path, line, number)
-        shown = Line(
+        shown = GrepLine(
             "match" if fits else "context", number, line[:KEPT_CHARS], len(line) > KEPT_CHARS
         )
         if fits:

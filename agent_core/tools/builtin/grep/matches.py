@@ -13,7 +13,7 @@ ENOUGH_CHARS = 4_194_304
 """More is not collected, whatever the limit: a small part of it is shown."""
 
 
-class Line(Value, frozen=True):
+class GrepLine(Value, frozen=True):
     """A line of a file."""
 
     kind: Literal["match", "context"]
@@ -31,7 +31,7 @@ class _File(Struct, kw_only=True):
     has_cut_lines: bool = False
 
 
-class Found:
+class GrepMatches:
     """Lines found so far: matches and their context."""
 
     def __init__(self, *, limit: int, context: int) -> None:
@@ -44,7 +44,7 @@ class Found:
         self._limit = limit
         self._context = context
         self._files: dict[str, _File] = {}
-        self._waiting: list[Line] = []
+        self._waiting: list[GrepLine] = []
         """Context that belongs to the next match, if that is still wanted."""
         self._last = 0
         """The last line of the current file that is wanted as context of the match before it; 0: none is."""
@@ -68,7 +68,7 @@ class Found:
         self._waiting.clear()
         self._last = 0
 
-    def add(self, path: str, line: Line) -> None:
+    def add(self, path: str, line: GrepLine) -> None:
         """Add a line of the current file."""
         if self.is_full:
             return
@@ -104,7 +104,7 @@ class Found:
         """Write out all lines, by path."""
         return "\n".join(line for path in sorted(self._files) for line in self._files[path].lines)
 
-    def _take(self, path: str, line: Line) -> None:
+    def _take(self, path: str, line: GrepLine) -> None:
         """Keep a match, with the context that was waiting for it."""
         for before in self._waiting:
             self._keep(path, before)
@@ -114,7 +114,7 @@ class Found:
         self.matches += 1
         self._files[path].matches += 1
 
-    def _keep(self, path: str, line: Line) -> None:
+    def _keep(self, path: str, line: GrepLine) -> None:
         file = self._files.setdefault(path, _File())
         text = line.text
         if line.is_cut or len(text) > DEFAULT_MAX_CHARS:

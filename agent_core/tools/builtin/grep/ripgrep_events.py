@@ -9,7 +9,7 @@ from typing import Literal
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import as_object, decode
 from agent_core.kernel.values import Value
-from agent_core.tools.builtin.grep.matches import Line
+from agent_core.tools.builtin.grep.matches import GrepLine
 
 LONG_BYTES = 65_536
 """Of a longer line only the head is kept, and its number."""
@@ -28,16 +28,16 @@ ESCAPE_BYTES = 12
 """A character takes no more in JSON."""
 
 
-class Event(Value, frozen=True):
+class RipgrepEvent(Value, frozen=True):
     """Something ripgrep reports."""
 
     kind: Literal["begin", "line", "end", "binary"]
     """`binary`: an end, and the file is no text after all."""
     path: str
-    line: Line | None = None
+    line: GrepLine | None = None
 
 
-class EventReader:
+class RipgrepEventReader:
     """Makes events of chunks of output."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class EventReader:
         """Text in ripgrep's output that is not an event: an error message."""
         return self._said.decode("utf-8", "replace")
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[RipgrepEvent]:
         """Parse a chunk, and yield the events that it completes."""
         if self._is_long:
             end = data.find(b"\n")
@@ -88,7 +88,7 @@ class EventReader:
             self._number = int(found[1])
         self._tail = window[-TAIL_BYTES:]
 
-    def _event(self, line: bytes) -> Event | None:
+    def _event(self, line: bytes) -> RipgrepEvent | None:
         kind = KIND.match(line)
         if kind is None:
             if not line.startswith(b'{"') and len(self._said) < SAID_BYTES:
@@ -100,9 +100,9 @@ class EventReader:
         data = as_object(as_object(decode(line)).get("data"))
         path = _text(data.get("path"))
         if kind[1] == b"begin":
-            return Event("begin", path)
+            return RipgrepEvent("begin", path)
         if kind[1] == b"end":
-            return Event("end" if data.get("binary_offset") is None else "binary", path)
+            return RipgrepEvent("end" if data.get("binary_offset") is None else "binary", path)
         number_said = data.get("line_number")
         return _line_event(
             kind[1],
@@ -112,13 +112,15 @@ class EventReader:
         )
 
 
-def _line_event(kind: bytes, path: str, text: str, number: int, *, is_cut: bool = False) -> Event:
+def _line_event(
+    kind: bytes, path: str, text: str, number: int, *, is_cut: bool = False
+) -> RipgrepEvent:
     text = text.removesuffix("\n").removesuffix("\r")
-    line = Line("match" if kind == b"match" else "context", number, text, is_cut)
-    return Event("line", path, line)
+    line = GrepLine("match" if kind == b"match" else "context", number, text, is_cut)
+    return RipgrepEvent("line", path, line)
 
 
-def _long_event(head: bytes, number: int | None) -> Event | None:
+def _long_event(head: bytes, number: int | None) -> RipgrepEvent | None:
     """Read the beginning of a line that is too long."""
     kind, path, text = KIND.match(head), PATH.match(head), TEXT.search(head)
     if kind is None or path is None or text is None or number is None:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from agent_core.kernel.errors import ToolError
 from agent_core.kernel.values import Value
-from agent_core.tools.builtin.grep.matches import Found
-from agent_core.tools.builtin.grep.ripgrep_events import Event, EventReader
+from agent_core.tools.builtin.grep.matches import GrepMatches
+from agent_core.tools.builtin.grep.ripgrep_events import RipgrepEvent, RipgrepEventReader
 from agent_core.tools.builtin.search.ripgrep import (
     HERE,
     INPUT,
     RipgrepRefused,
+    RipgrepRun,
     RipgrepUnusable,
-    Search,
     ripgrep,
 )
-from agent_core.tools.builtin.search.tree_walk import Searched
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder
 from agent_core.tools.port import ToolContext
 from agent_core.workspace import FileText
 
@@ -28,7 +28,7 @@ SPEAKS = (
 """How it begins to say what is wrong with a pattern."""
 
 
-class Query(Value, frozen=True, kw_only=True):
+class GrepQuery(Value, frozen=True, kw_only=True):
     """Query of a text search."""
 
     pattern: str
@@ -39,10 +39,10 @@ class Query(Value, frozen=True, kw_only=True):
     limit: int
 
 
-class Place(Value, frozen=True, kw_only=True):
+class RipgrepTarget(Value, frozen=True, kw_only=True):
     """Where it is searched for."""
 
-    tree: Searched
+    tree: SearchedFolder
     file: str | None
     """The only file, in the folder; None: all."""
     unsaved: Mapping[str, FileText]
@@ -50,9 +50,9 @@ class Place(Value, frozen=True, kw_only=True):
 
 
 async def search_with_ripgrep(
-    query: Query,
-    place: Place,
-    found: Found,
+    query: GrepQuery,
+    place: RipgrepTarget,
+    found: GrepMatches,
     context: ToolContext,
     *,
     withheld: Callable[[str], bool],
@@ -85,7 +85,7 @@ async def search_with_ripgrep(
             await _collect(query, run, found, named=path)
 
 
-def _flags(query: Query) -> Sequence[str]:
+def _flags(query: GrepQuery) -> Sequence[str]:
     return (
         "--json",
         "--line-number",
@@ -100,15 +100,15 @@ def _flags(query: Query) -> Sequence[str]:
 
 
 async def _collect(
-    query: Query,
-    run: Search,
-    found: Found,
+    query: GrepQuery,
+    run: RipgrepRun,
+    found: GrepMatches,
     *,
     skips: Callable[[str], bool] = lambda _: False,
     named: str | None = None,
 ) -> None:
     """Read what it reports until nothing more is wanted."""
-    reader = EventReader()
+    reader = RipgrepEventReader()
     while data := await run.read():
         for event in reader.feed(data):
             path = named or event.path.removeprefix(HERE)
@@ -124,7 +124,7 @@ async def _collect(
         raise _refusal(query, str(refused)) from refused
 
 
-def _note(found: Found, event: Event, path: str) -> None:
+def _note(found: GrepMatches, event: RipgrepEvent, path: str) -> None:
     match event.kind:
         case "begin" | "end":
             found.begin()
@@ -136,7 +136,7 @@ def _note(found: Found, event: Event, path: str) -> None:
                 found.add(path, event.line)
 
 
-def _refusal(query: Query, said: str) -> Exception:
+def _refusal(query: GrepQuery, said: str) -> Exception:
     if not said.startswith(SPEAKS):
         return RipgrepUnusable(
             said

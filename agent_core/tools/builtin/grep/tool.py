@@ -17,13 +17,17 @@ from agent_core.kernel.truncation import (
 )
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.grep.fallback_search import search_without_ripgrep
-from agent_core.tools.builtin.grep.matches import Found
-from agent_core.tools.builtin.grep.ripgrep_search import Place, Query, search_with_ripgrep
+from agent_core.tools.builtin.grep.matches import GrepMatches
+from agent_core.tools.builtin.grep.ripgrep_search import (
+    GrepQuery,
+    RipgrepTarget,
+    search_with_ripgrep,
+)
 from agent_core.tools.builtin.path_arguments import PATH_NAMES
 from agent_core.tools.builtin.search.common import (
     ADVICE,
-    Limit,
-    Number,
+    NonNegativeCount,
+    SearchLimit,
     cut_facts,
     folder_said,
     notices,
@@ -33,7 +37,7 @@ from agent_core.tools.builtin.search.common import (
 from agent_core.tools.builtin.search.globs import file_glob
 from agent_core.tools.builtin.search.ripgrep import RipgrepUnusable
 from agent_core.tools.builtin.search.secret_files import WithheldFiles, withheld_note
-from agent_core.tools.builtin.search.tree_walk import Searched, listed_buffers, searched
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder, listed_buffers, searched
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 
 DEFAULT_LIMIT = 100
@@ -74,10 +78,10 @@ class GrepArguments(ToolArguments):
     literal: bool = Field(
         default=False, description="Search for the pattern as it is, not as a regular expression"
     )
-    context: Number = Field(
+    context: NonNegativeCount = Field(
         default=0, description="How many lines to show around each match (default: 0)"
     )
-    limit: Limit = Field(
+    limit: SearchLimit = Field(
         default=DEFAULT_LIMIT,
         description=f"How many matches to give at most (default: {DEFAULT_LIMIT})",
     )
@@ -129,7 +133,7 @@ async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
     path, kind = await place_of_search(arguments.path, context)
     is_file = kind == "file"
     folder = path.parent if is_file else path
-    query = Query(
+    query = GrepQuery(
         pattern=scrub(arguments.pattern),
         glob=arguments.glob or None,
         ignore_case=arguments.ignore_case,
@@ -142,7 +146,7 @@ async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
     tree = await searched(context.workspace, folder, glob=query.glob)
     withheld = WithheldFiles(tree, context)
     place = await _file_place(path, tree) if is_file else await _folder_place(tree)
-    found = Found(limit=query.limit, context=query.context)
+    found = GrepMatches(limit=query.limit, context=query.context)
     details: dict[str, JsonValue] = {"pattern": arguments.pattern, "path": str(path)}
     if is_file and withheld.holds(path.name):
         return _result(query, found, (path.name,), details)
@@ -150,7 +154,7 @@ async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
         left_out = await _with_ripgrep(query, place, found, context, withheld)
         details["engine"] = "ripgrep"
     except RipgrepUnusable:
-        found = Found(limit=query.limit, context=query.context)
+        found = GrepMatches(limit=query.limit, context=query.context)
         progress = await search_without_ripgrep(query, place, found, withheld=withheld.holds)
         left_out = tuple(sorted(progress.withheld))
         details["engine"] = "builtin"
@@ -161,7 +165,11 @@ async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
 
 
 async def _with_ripgrep(
-    query: Query, place: Place, found: Found, context: ToolContext, withheld: WithheldFiles
+    query: GrepQuery,
+    place: RipgrepTarget,
+    found: GrepMatches,
+    context: ToolContext,
+    withheld: WithheldFiles,
 ) -> tuple[str, ...]:
     """Search, and return the secret files that were left out; raises as `search_with_ripgrep`."""
     if place.file is not None:
@@ -172,17 +180,17 @@ async def _with_ripgrep(
         return await withheld.listed(listing)
 
 
-async def _file_place(path: Path, tree: Searched) -> Place:
+async def _file_place(path: Path, tree: SearchedFolder) -> RipgrepTarget:
     unsaved = {text.path.name: text for text in await tree.files.buffers(path)}
-    return Place(tree=tree, file=path.name, unsaved=unsaved)
+    return RipgrepTarget(tree=tree, file=path.name, unsaved=unsaved)
 
 
-async def _folder_place(tree: Searched) -> Place:
-    return Place(tree=tree, file=None, unsaved=await listed_buffers(tree))
+async def _folder_place(tree: SearchedFolder) -> RipgrepTarget:
+    return RipgrepTarget(tree=tree, file=None, unsaved=await listed_buffers(tree))
 
 
 def _result(
-    query: Query, found: Found, withheld: Sequence[str], details: dict[str, JsonValue]
+    query: GrepQuery, found: GrepMatches, withheld: Sequence[str], details: dict[str, JsonValue]
 ) -> ToolResult:
     text = scrub(found.text())
     page = truncate_head(text, max_lines=len(text) + 1)

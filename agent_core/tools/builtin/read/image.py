@@ -13,7 +13,7 @@ from agent_core.tools.builtin.read.image_header import image_size, is_whole
 from agent_core.tools.builtin.read.image_resize import (
     MAX_PIXELS,
     MAX_SIDE,
-    Fitted,
+    FittedImage,
     ImageBroken,
     ImageTooManyPixels,
     check_image,
@@ -92,7 +92,7 @@ def image_result(said: str, file: FileBytes, *, kind: str, rules: ImageRules) ->
 
 def _shown(
     said: str, file: FileBytes, *, kind: str, size: tuple[int, int], rules: ImageRules
-) -> Fitted | None:
+) -> FittedImage | None:
     data, limit_bytes = file.data, rules.limit_bytes
     is_small = max(size) <= MAX_SIDE or not rules.resizes
     if kind in SENDABLE and is_small and len(data) <= limit_bytes:
@@ -114,21 +114,21 @@ def _shown(
     return fitted(data, kind=kind, limit_bytes=limit_bytes) if rules.resizes else None
 
 
-def _as_it_is(data: bytes, mime: str, size: tuple[int, int]) -> Fitted:
+def _as_it_is(data: bytes, mime: str, size: tuple[int, int]) -> FittedImage:
     width, height = size
-    return Fitted(
+    return FittedImage(
         mime=mime, data=data, width=width, height=height, shown_width=width, shown_height=height
     )
 
 
-def _result(file: FileBytes, shown: Fitted, *, kind: str) -> ToolResult:
+def _result(file: FileBytes, shown: FittedImage, *, kind: str) -> ToolResult:
     resized = (shown.width, shown.height) != (shown.shown_width, shown.shown_height)
-    words = [f"Read image file [{shown.mime}]"]
+    lines = [f"Read image file [{shown.mime}]"]
     if kind not in SENDABLE:
-        words.append(f"[Image converted from {kind} to {shown.mime}.]")
+        lines.append(f"[Image converted from {kind} to {shown.mime}.]")
     if resized:
         factor = shown.width / shown.shown_width
-        words.append(
+        lines.append(
             f"[Image: original {shown.width}x{shown.height}, displayed at {shown.shown_width}x{shown.shown_height}. Multiply coordinates by {factor:.2f} to map to original image.]"
         )
     details = {
@@ -139,7 +139,7 @@ def _result(file: FileBytes, shown: Fitted, *, kind: str) -> ToolResult:
         "converted_from": None if kind == shown.mime else kind,
     }
     image = Image(mime=shown.mime, data=base64.b64encode(shown.data).decode("ascii"))
-    return ToolResult(content=(Text(text="\n".join(words)), image), details=details)
+    return ToolResult(content=(Text(text="\n".join(lines)), image), details=details)
 
 
 def _omitted(note: str, file: FileBytes, *, kind: str, size: tuple[int, int] | None) -> ToolResult:

@@ -44,7 +44,7 @@ class ImageTooManyPixels(Exception):
     """An image would take too much memory; the text says its size."""
 
 
-class Fitted(Value, frozen=True, kw_only=True):
+class FittedImage(Value, frozen=True, kw_only=True):
     """An image that can be sent."""
 
     mime: str
@@ -87,7 +87,7 @@ def converted(data: bytes, *, kind: str) -> bytes:
         return _encoded(_plain(picture), "PNG", limit_bytes=None) or b""
 
 
-def fitted(data: bytes, *, kind: str, limit_bytes: int) -> Fitted | None:
+def fitted(data: bytes, *, kind: str, limit_bytes: int) -> FittedImage | None:
     """Scale the first frame of an image into the limits; None: no size is small enough.
 
     Args:
@@ -110,7 +110,7 @@ def fitted(data: bytes, *, kind: str, limit_bytes: int) -> Fitted | None:
         for width, height in _sizes(upright.size):
             made = _smallest(_resized(upright, (width, height)), limit_bytes)
             if made is not None:
-                return Fitted(
+                return FittedImage(
                     mime=made[0],
                     data=made[1],
                     width=original[0],

@@ -98,13 +98,13 @@ def _language(root: JsonObject) -> str | None:
 def _cell_lines(cell: JsonObject, number: int) -> Iterator[str]:
     kind = cell.get("cell_type")
     kind = kind if isinstance(kind, str) else "unknown"
-    words = [f"cell {number}", kind]
+    labels = [f"cell {number}", kind]
     if kind == "code":
         count = cell.get("execution_count", cell.get("prompt_number"))
-        words.append(f"In [{count if isinstance(count, int) else ' '}]")
+        labels.append(f"In [{count if isinstance(count, int) else ' '}]")
     elif kind == "heading":
-        words.append(f"level {cell.get('level', 1)}")
-    yield f"[{', '.join(words)}]"
+        labels.append(f"level {cell.get('level', 1)}")
+    yield f"[{', '.join(labels)}]"
     yield from _lines(_joined(cell.get("source", cell.get("input"))))
     for output in _list(cell.get("outputs")):
         yield from _output_lines(as_object(output))

@@ -21,7 +21,7 @@ HEAD_BYTES = DEFAULT_MAX_BYTES + 8
 """Enough of a text to cut its head as all of it would be cut: a whole character more than is shown."""
 
 
-class Wanted(Value, frozen=True, kw_only=True):
+class RequestedLines(Value, frozen=True, kw_only=True):
     """Which lines were asked for."""
 
     first: int
@@ -34,7 +34,7 @@ class Wanted(Value, frozen=True, kw_only=True):
         return line_count if self.count is None else min(self.first + self.count - 1, line_count)
 
 
-class Page(Value, frozen=True, kw_only=True):
+class ReadPage(Value, frozen=True, kw_only=True):
     """The lines that were asked for, as far as they fit, and where they stand in the text."""
 
     shown: Truncation
@@ -55,7 +55,7 @@ class Page(Value, frozen=True, kw_only=True):
         return self.first + self.shown.output_lines - 1
 
 
-def page_of(text: str, wanted: Wanted) -> Page:
+def page_of(text: str, wanted: RequestedLines) -> ReadPage:
     """Cut a page out of a whole text.
 
     Raises:
@@ -64,7 +64,7 @@ def page_of(text: str, wanted: Wanted) -> Page:
     line_count = count_lines(text)
     check_offset(wanted.first, line_count=line_count)
     chosen = _lines(text, wanted)
-    return Page(
+    return ReadPage(
         shown=truncate_head(chosen),
         first=wanted.first,
         last_wanted=wanted.last_of(line_count),
@@ -85,7 +85,7 @@ def check_offset(first: int, *, line_count: int) -> None:
 
 
 def page_result(
-    page: Page, *, facts: Mapping[str, JsonValue], whole_line: str, note: str = ""
+    page: ReadPage, *, facts: Mapping[str, JsonValue], whole_line: str, note: str = ""
 ) -> ToolResult:
     """Return a page to the model.
 
@@ -105,15 +105,15 @@ def page_result(
     }
     if shown.truncated:
         details["truncation"] = _truncation_facts(shown)
-    words = (shown.content, _notice(page, whole_line), f"[{note}]" if note else "")
+    parts = (shown.content, _notice(page, whole_line), f"[{note}]" if note else "")
     if shown.first_line_exceeds_limit:
-        words = words[1:]
-    if not any(words[1:]):
-        return text_result(words[0], details=details)
-    return text_result("\n\n".join(part for part in words if part), details=details)
+        parts = parts[1:]
+    if not any(parts[1:]):
+        return text_result(parts[0], details=details)
+    return text_result("\n\n".join(part for part in parts if part), details=details)
 
 
-def _notice(page: Page, whole_line: str) -> str:
+def _notice(page: ReadPage, whole_line: str) -> str:
     shown, last, total = page.shown, page.last, page.line_count
     limit = format_size(shown.max_bytes)
     if shown.first_line_exceeds_limit:
@@ -127,7 +127,7 @@ def _notice(page: Page, whole_line: str) -> str:
     return ""
 
 
-def _lines(text: str, wanted: Wanted) -> str:
+def _lines(text: str, wanted: RequestedLines) -> str:
     """Cut out whole lines; the newline at the end stays only at the end of the text."""
     start = 0
     for _ in range(wanted.first - 1):
@@ -152,7 +152,7 @@ class PageScan:
     The pieces are UTF-8 and may end anywhere, also inside a character.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: RequestedLines) -> None:
         self._wanted = wanted
         self._newlines = 0
         self._last_byte = b""
@@ -173,7 +173,7 @@ class PageScan:
             stop = _behind(piece, end - before) - 1
         self._chosen.take(piece, _behind(piece, begin - before), stop)
 
-    def page(self) -> Page:
+    def page(self) -> ReadPage:
         """Return the page, when all pieces are there.
 
         Raises:
@@ -185,7 +185,7 @@ class PageScan:
         if self._newlines == self._end and not ends_open:
             # The newline of the last line asked for is the end of the text.
             self._chosen.take(b"\n", 0, 1)
-        return Page(
+        return ReadPage(
             shown=self._chosen.truncated(),
             first=self._wanted.first,
             last_wanted=self._wanted.last_of(line_count),

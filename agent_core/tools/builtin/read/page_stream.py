@@ -12,7 +12,7 @@ from agent_core.kernel.truncation import format_size
 from agent_core.kernel.values import Value
 from agent_core.tools.builtin.read.binary_file import about_binary
 from agent_core.tools.builtin.read.image_header import SNIFFED_BYTES, image_kind
-from agent_core.tools.builtin.read.page import Page, PageScan, Wanted
+from agent_core.tools.builtin.read.page import PageScan, ReadPage, RequestedLines
 from agent_core.workspace import FileReader, Files
 from agent_core.workspace.files.text import MARKS
 
@@ -21,10 +21,10 @@ WHOLE_LIMIT_BYTES = 8 * 1024 * 1024
 PIECE_BYTES = 1024 * 1024
 
 
-class Streamed(Value, frozen=True, kw_only=True):
+class StreamedPage(Value, frozen=True, kw_only=True):
     """A page of a large text file, and what is known of the file."""
 
-    page: Page
+    page: ReadPage
     sha256: str
     encoding: str
     bom: bool
@@ -41,8 +41,8 @@ class LargeImage(Value, frozen=True, kw_only=True):
 
 
 async def read_streamed(
-    files: Files, path: Path, wanted: Wanted, *, said: str
-) -> Streamed | LargeImage:
+    files: Files, path: Path, wanted: RequestedLines, *, said: str
+) -> StreamedPage | LargeImage:
     """Read all bytes of a file once and keep a page.
 
     Args:
@@ -93,7 +93,7 @@ async def _feed(reader: FileReader, scan: "TextScan", *, left: int) -> bool:
 class TextScan:
     """Scanner of the bytes of a file: hashes them, checks that they are text, collects a page. CPU work."""
 
-    def __init__(self, head: bytes, wanted: Wanted, *, said: str, size: int) -> None:
+    def __init__(self, head: bytes, wanted: RequestedLines, *, said: str, size: int) -> None:
         """Begin with the first bytes of a file.
 
         Raises:
@@ -124,7 +124,7 @@ class TextScan:
         self._hash.update(piece)
         self._check(piece)
 
-    def end(self, *, shrank: bool) -> Streamed:
+    def end(self, *, shrank: bool) -> StreamedPage:
         """Return the page, when all bytes are there.
 
         Raises:
@@ -135,7 +135,7 @@ class TextScan:
             _ = self._decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
             raise self._not_text() from error
-        return Streamed(
+        return StreamedPage(
             page=self._page.page(),
             sha256=self._hash.hexdigest(),
             encoding=self._encoding,

@@ -12,12 +12,12 @@ from pydantic import Field, field_validator
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import FileTooLarge, NotText
 from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, format_size
-from agent_core.tools.arguments import Count, ModelTool, ToolArguments, schema_of
+from agent_core.tools.arguments import ArgumentCount, ModelTool, ToolArguments, schema_of
 from agent_core.tools.builtin.path_arguments import PATH_NAMES, path_said
 from agent_core.tools.builtin.read.binary_file import bytes_result
 from agent_core.tools.builtin.read.image import READ_LIMIT_BYTES as IMAGE_LIMIT_BYTES, image_rules
 from agent_core.tools.builtin.read.notebook import SUFFIX as NOTEBOOK_SUFFIX, notebook_of
-from agent_core.tools.builtin.read.page import Wanted, page_of, page_result
+from agent_core.tools.builtin.read.page import RequestedLines, page_of, page_result
 from agent_core.tools.builtin.read.page_stream import WHOLE_LIMIT_BYTES, LargeImage, read_streamed
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.workspace import FileBytes, FileText
@@ -36,10 +36,10 @@ class ReadArguments(ToolArguments):
     other_names: ClassVar[Mapping[str, str]] = PATH_NAMES
 
     path: str = Field(description="The file, relative to the workspace or absolute")
-    offset: Count | None = Field(
+    offset: ArgumentCount | None = Field(
         default=None, description="The line to begin with, from 1 (default: 1)"
     )
-    limit: Count | None = Field(default=None, description="How many lines to read at most")
+    limit: ArgumentCount | None = Field(default=None, description="How many lines to read at most")
 
     @field_validator("offset", mode="before")
     @classmethod
@@ -48,9 +48,9 @@ class ReadArguments(ToolArguments):
         return 1 if value in {0, "0"} and not isinstance(value, bool) else value
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> RequestedLines:
         """The lines to be read."""
-        return Wanted(first=self.offset or 1, count=self.limit)
+        return RequestedLines(first=self.offset or 1, count=self.limit)
 
 
 def read_tool() -> ModelTool[ReadArguments]:
@@ -100,7 +100,7 @@ async def _read(
     if isinstance(file, FileBytes):
         rules = image_rules(context.options)
         return await bytes_result(arguments.path, file, rules=rules, room=room)
-    context.seen.note(path, file.text)
+    context.seen.put(path, file.text)
     if _is_notebook(path):
         return await to_thread.run_sync(_notebook_page, arguments, file)
     if len(file.text) > LARGE_CHARS:

@@ -34,9 +34,9 @@ def _not_negative(number: int) -> int:
     return max(number, 0)
 
 
-Limit = Annotated[int, AfterValidator(_usable), BeforeValidator(_no_truth)]
+SearchLimit = Annotated[int, AfterValidator(_usable), BeforeValidator(_no_truth)]
 """Most results to return; a number below 1 counts as 1, one above `MAX_LIMIT` as `MAX_LIMIT`."""
-Number = Annotated[int, AfterValidator(_not_negative), BeforeValidator(_no_truth)]
+NonNegativeCount = Annotated[int, AfterValidator(_not_negative), BeforeValidator(_no_truth)]
 """Whole number from 0; a negative number counts as 0."""
 
 
@@ -75,8 +75,8 @@ def pattern_said(arguments: JsonObject) -> str:
 
 def notices(*said: str) -> str:
     """Return notices about a cut result for the model, in one pair of brackets; empty when there are none."""
-    words = [one for one in said if one]
-    return f"\n\n[{'. '.join(words)}]" if words else ""
+    sentences = [one for one in said if one]
+    return f"\n\n[{'. '.join(sentences)}]" if sentences else ""
 
 
 def cut_facts(page: Truncation) -> JsonObject:

@@ -36,14 +36,14 @@ def find_pattern(pattern: str, *, folder: PurePath) -> PathPattern:
     Raises:
         ToolError: No such pattern can be; the text says why.
     """
-    words = pattern.removeprefix(f"{folder.as_posix().rstrip('/')}/") if pattern != "/" else ""
-    tied = words != pattern
-    while words.startswith("./"):
-        tied, words = True, words[2:]
-    only_folders = words.endswith("/")
-    tied, words = tied or words.startswith("/"), words.strip("/")
-    _check(words, pattern)
-    below = words if tied or words.startswith("**/") else f"**/{words}"
+    relative = pattern.removeprefix(f"{folder.as_posix().rstrip('/')}/") if pattern != "/" else ""
+    tied = relative != pattern
+    while relative.startswith("./"):
+        tied, relative = True, relative[2:]
+    only_folders = relative.endswith("/")
+    tied, relative = tied or relative.startswith("/"), relative.strip("/")
+    _check(relative, pattern)
+    below = relative if tied or relative.startswith("**/") else f"**/{relative}"
     expanded = _expanded(below, pattern)
     suffixes = tuple(_suffix(one) for one in expanded)
     return PathPattern(
@@ -61,24 +61,24 @@ def file_glob(pattern: str) -> Callable[[str], bool]:
     Raises:
         ToolError: No such pattern can be.
     """
-    words = pattern.removeprefix("/")
-    _check(words, pattern)
-    below = words if "/" in pattern.rstrip("/") else f"**/{words}"
+    relative = pattern.removeprefix("/")
+    _check(relative, pattern)
+    below = relative if "/" in pattern.rstrip("/") else f"**/{relative}"
     fits = _fitting(_expanded(below, pattern))
     return lambda path: fits(path) is not None
 
 
-def _check(words: str, pattern: str) -> None:
-    if not words:
+def _check(relative: str, pattern: str) -> None:
+    if not relative:
         message = (
             f'{pattern!r} matches nothing: write a name or a glob such as "*.py" or "src/**/*.md"'
         )
         raise ToolError(message)
-    if ".." in words.split("/"):
+    if ".." in relative.split("/"):
         message = f"The pattern {pattern!r} leads out of the searched folder: name the folder in path, and leave .. out of the pattern"
         raise ToolError(message)
-    if len(words) > MAX_PATTERN_CHARS:
-        message = f"The pattern has {len(words)} characters, more than {MAX_PATTERN_CHARS}: use a shorter one"
+    if len(relative) > MAX_PATTERN_CHARS:
+        message = f"The pattern has {len(relative)} characters, more than {MAX_PATTERN_CHARS}: use a shorter one"
         raise ToolError(message)
 
 

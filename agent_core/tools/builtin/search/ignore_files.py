@@ -8,8 +8,8 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.workspace import Entry, Files, FileText
-from agent_core.workspace.files.ignore_rules import Rules, Verdict, read_rules
+from agent_core.workspace import DirectoryEntry, Files, FileText
+from agent_core.workspace.files.ignore_rules import IgnoreVerdict, Rules, read_rules
 
 IGNORE_FILES = (".rgignore", ".ignore", ".gitignore")
 """Those named first prevail, however far up they lie."""
@@ -36,7 +36,7 @@ class FolderRules(Value, frozen=True, kw_only=True):
                 return verdict
         return False
 
-    def _verdict(self, name: str, path: str) -> Verdict:
+    def _verdict(self, name: str, path: str) -> IgnoreVerdict:
         folder: FolderRules | None = self
         while folder is not None:
             rules = folder.rules.get(name)
@@ -54,7 +54,7 @@ class FolderRules(Value, frozen=True, kw_only=True):
 async def folder_rules(
     files: Files,
     folder: Path,
-    entries: Sequence[Entry],
+    entries: Sequence[DirectoryEntry],
     *,
     prefix: str,
     parent: FolderRules | None,

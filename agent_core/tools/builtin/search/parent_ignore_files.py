@@ -3,12 +3,12 @@
 from fnmatch import fnmatchcase
 
 from agent_core.tools.builtin.search.ignore_files import EXCLUDE, IGNORE_FILES, ignore_text
-from agent_core.tools.builtin.search.tree_walk import Searched
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder
 
 ANY_DEPTH = "**"
 
 
-async def is_misread(place: Searched) -> bool:
+async def is_misread(place: SearchedFolder) -> bool:
     """Return whether a line of an ignore file above the folder is about a path below it.
 
     For such a line ripgrep (seen in 14.1) leaves out the folders between the searched one and a file: with the line
@@ -27,10 +27,10 @@ async def is_misread(place: Searched) -> bool:
 
 def _reaches(line: str, steps: tuple[str, ...]) -> bool:
     """Return whether a line may be about something below a folder, given by its steps from the line's own folder."""
-    words = line.strip().removeprefix("!")
-    if words.startswith("#") or "/" not in words.removeprefix(f"{ANY_DEPTH}/")[:-1]:
+    pattern_text = line.strip().removeprefix("!")
+    if pattern_text.startswith("#") or "/" not in pattern_text.removeprefix(f"{ANY_DEPTH}/")[:-1]:
         return False
-    pattern = words.strip("/").split("/")
+    pattern = pattern_text.strip("/").split("/")
     for wanted, step in zip(pattern, steps, strict=False):
         if wanted == ANY_DEPTH:
             return True

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.tools.builtin.search.parent_ignore_files import is_misread
-from agent_core.tools.builtin.search.tree_walk import Searched
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder
 from agent_core.tools.port import ToolContext
 from agent_core.tools.program_versions import Version
 from agent_core.workspace import Process
@@ -50,7 +50,7 @@ class RipgrepUnusable(Exception):
     """It is not there, too old, or cannot be used."""
 
 
-class Search:
+class RipgrepRun:
     """One run of ripgrep."""
 
     def __init__(self, process: Process) -> None:
@@ -83,11 +83,11 @@ class Search:
 async def ripgrep(
     flags: Sequence[str],
     context: ToolContext,
-    tree: Searched,
+    tree: SearchedFolder,
     *,
     target: str = HERE,
     stdin: bytes = b"",
-) -> AsyncGenerator[Search]:
+) -> AsyncGenerator[RipgrepRun]:
     """Run ripgrep in a folder while the context is entered. On exit no process of it is left, also on cancellation.
 
     Args:
@@ -108,7 +108,7 @@ async def ripgrep(
     arguments = (*flags, *outside, *COMMON, "--", target)
     process = await _start(arguments, context, folder=tree.folder, stdin=stdin)
     try:
-        yield Search(process)
+        yield RipgrepRun(process)
     finally:
         with anyio.move_on_after(END_BOUND_S, shield=True):
             _ = await process.end(grace_s=END_GRACE_S)

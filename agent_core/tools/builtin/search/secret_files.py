@@ -8,11 +8,11 @@ from agent_core.kernel.visible_text import one_line
 from agent_core.tools.builtin.search.ripgrep import (
     HERE,
     RipgrepRefused,
+    RipgrepRun,
     RipgrepUnusable,
-    Search,
     ripgrep,
 )
-from agent_core.tools.builtin.search.tree_walk import Searched, listed
+from agent_core.tools.builtin.search.tree_walk import SearchedFolder, listed
 from agent_core.tools.port import ToolContext
 from agent_core.workspace.permissions.protected_names import (
     COPY_ENDINGS,
@@ -41,7 +41,7 @@ _GLOBS: Final = (
 class WithheldFiles:
     """The secret files of a searched folder that nobody let the session read."""
 
-    def __init__(self, tree: Searched, context: ToolContext) -> None:
+    def __init__(self, tree: SearchedFolder, context: ToolContext) -> None:
         """Begin before any file was looked at."""
         self._tree = tree
         self._context = context
@@ -81,7 +81,7 @@ class WithheldFiles:
 class Listing:
     """Paths that ripgrep lists, relative to the searched folder."""
 
-    def __init__(self, run: Search) -> None:
+    def __init__(self, run: RipgrepRun) -> None:
         """Wrap a run of ripgrep; the caller ends it."""
         self._run = run
 

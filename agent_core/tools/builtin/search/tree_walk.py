@@ -7,10 +7,10 @@ from agent_core.kernel.errors import WorkspaceError
 from agent_core.kernel.values import Value
 from agent_core.tools.builtin.search.globs import file_glob
 from agent_core.tools.builtin.search.ignore_files import GIT_FOLDER, FolderRules, folder_rules
-from agent_core.workspace import Entry, Files, FileText, Workspace
+from agent_core.workspace import DirectoryEntry, Files, FileText, Workspace
 
 
-class Searched(Value, frozen=True, kw_only=True):
+class SearchedFolder(Value, frozen=True, kw_only=True):
     """A folder to search."""
 
     files: Files
@@ -34,7 +34,9 @@ class _Folder(Value, frozen=True, kw_only=True):
     parent: FolderRules | None
 
 
-async def searched(workspace: Workspace, folder: Path, *, glob: str | None = None) -> Searched:
+async def searched(
+    workspace: Workspace, folder: Path, *, glob: str | None = None
+) -> SearchedFolder:
     """Return how a folder of the workspace is searched."""
     files = workspace.files
     above = [root for root in workspace.roots if folder.is_relative_to(root)]
@@ -44,10 +46,12 @@ async def searched(workspace: Workspace, folder: Path, *, glob: str | None = Non
         in_repository = in_repository or await _is_there(files, one / GIT_FOLDER)
         if in_repository or one == top:
             break
-    return Searched(files=files, folder=folder, top=top, in_repository=in_repository, glob=glob)
+    return SearchedFolder(
+        files=files, folder=folder, top=top, in_repository=in_repository, glob=glob
+    )
 
 
-async def walk(place: Searched) -> AsyncGenerator[str]:
+async def walk(place: SearchedFolder) -> AsyncGenerator[str]:
     """Return the paths of all files, relative to the folder, those of one folder together and sorted."""
     wanted = _wanted(place.glob)
     left = [_Folder(path="", parent=await _rules_above(place))]
@@ -69,7 +73,7 @@ async def walk(place: Searched) -> AsyncGenerator[str]:
         ]
 
 
-async def listed_buffers(place: Searched) -> dict[str, FileText]:
+async def listed_buffers(place: SearchedFolder) -> dict[str, FileText]:
     """Return the unsaved texts that a walk would come upon, by their path relative to the folder."""
     texts = await place.files.buffers(place.folder)
     below = {
@@ -83,17 +87,17 @@ async def listed_buffers(place: Searched) -> dict[str, FileText]:
     return {path: text for path, text in below.items() if path in there}
 
 
-async def listed(place: Searched, paths: Iterable[str]) -> frozenset[str]:
+async def listed(place: SearchedFolder, paths: Iterable[str]) -> frozenset[str]:
     """Return those of the files that a walk would come upon."""
     wanted = _wanted(place.glob)
     above = await _rules_above(place)
-    known: dict[str, FolderRules | None] = {}
+    rules_by_folder: dict[str, FolderRules | None] = {}
     """The rules inside a folder; None: it is not walked into."""
 
     async def inside(folder: str) -> FolderRules | None:
-        if folder not in known:
-            known[folder] = await enter(folder)
-        return known[folder]
+        if folder not in rules_by_folder:
+            rules_by_folder[folder] = await enter(folder)
+        return rules_by_folder[folder]
 
     async def enter(folder: str) -> FolderRules | None:
         outer = above
@@ -114,7 +118,7 @@ async def listed(place: Searched, paths: Iterable[str]) -> frozenset[str]:
 
 
 def _is_listed(
-    path: str, rules: FolderRules, place: Searched, wanted: Callable[[str], bool | None]
+    path: str, rules: FolderRules, place: SearchedFolder, wanted: Callable[[str], bool | None]
 ) -> bool:
     if path.rstrip("/").rpartition("/")[2] == GIT_FOLDER:
         return False
@@ -138,7 +142,7 @@ def _wanted(glob: str | None) -> Callable[[str], bool | None]:
     return judge
 
 
-async def _rules_above(place: Searched) -> FolderRules | None:
+async def _rules_above(place: SearchedFolder) -> FolderRules | None:
     """Read the ignore files from the topmost folder down to the one above the searched one."""
     rules: FolderRules | None = None
     steps = place.folder.relative_to(place.top).parts
@@ -161,7 +165,11 @@ async def _rules_above(place: Searched) -> FolderRules | None:
 
 
 async def _rules(
-    place: Searched, path: str, entries: tuple[Entry, ...], *, parent: FolderRules | None
+    place: SearchedFolder,
+    path: str,
+    entries: tuple[DirectoryEntry, ...],
+    *,
+    parent: FolderRules | None,
 ) -> FolderRules:
     return await folder_rules(
         place.files,
@@ -181,16 +189,16 @@ async def _is_there(files: Files, path: Path) -> bool:
     return True
 
 
-async def _entries(place: Searched, path: str) -> tuple[Entry, ...]:
+async def _entries(place: SearchedFolder, path: str) -> tuple[DirectoryEntry, ...]:
     try:
         return await place.files.list(place.folder / path)
     except WorkspaceError:
         return ()  # it may not be read, or has gone meanwhile
 
 
-def _is_file(entry: Entry) -> bool:
+def _is_file(entry: DirectoryEntry) -> bool:
     return entry.kind == "file" and not entry.is_link
 
 
-def _is_folder(entry: Entry) -> bool:
+def _is_folder(entry: DirectoryEntry) -> bool:
     return entry.kind == "folder" and not entry.is_link

@@ -16,7 +16,7 @@ BURST_S = 0.5
 """After which a burst is reported although it goes on."""
 
 
-class News:
+class PathChangeBuffer:
     """The changes below one watched path. `put` may be called from any thread; the rest from the event loop's."""
 
     def __init__(self, watched: Path) -> None:

@@ -16,7 +16,7 @@ from agent_core.workspace.files.disk.errors import (
     not_moved,
 )
 from agent_core.workspace.files.disk.path_handle import (
-    Place,
+    PathHandle,
     check_changeable,
     check_folder,
     check_in_place,
@@ -31,7 +31,7 @@ NOT_HERE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUP
 """Said by systems and file systems that cannot refuse to replace a name."""
 
 
-def delete(place: Place, *, expected_sha256: str) -> None:
+def delete(place: PathHandle, *, expected_sha256: str) -> None:
     """Delete a file, if its bytes are still the expected ones.
 
     It is put aside under another name before it is looked at for the last time, so what others save under the
@@ -50,22 +50,22 @@ def delete(place: Place, *, expected_sha256: str) -> None:
     check_regular(found, place.path)
     check_changeable(place, found)
     _check_same(place, expected_sha256)
-    aside = replace(place, name=f".tiller-{secrets.token_hex(8)}.tmp")
+    temporary = replace(place, name=f".tiller-{secrets.token_hex(8)}.tmp")
     check_in_place(place)
     try:
-        os.rename(place.name, aside.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        os.rename(place.name, temporary.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except FileNotFoundError as error:
         raise gone_already(place.path) from error
     try:
-        _check_same(aside, expected_sha256)
-        os.unlink(aside.name, dir_fd=place.folder)
+        _check_same(temporary, expected_sha256)
+        os.unlink(temporary.name, dir_fd=place.folder)
     except BaseException as error:
-        _put_back(place, aside, error)
+        _put_back(place, temporary, error)
         raise
     sync_folder(place.folder)
 
 
-def move(source: Place, target: Place) -> None:
+def move(source: PathHandle, target: PathHandle) -> None:
     """Rename a file; the new name must be free, and everything else about the file stays the same.
 
     Raises:
@@ -95,7 +95,7 @@ def move(source: Place, target: Place) -> None:
     sync_folder(source.folder)
 
 
-def check_movable(source: Place) -> None:
+def check_movable(source: PathHandle) -> None:
     """Refuse what is not there or no regular file.
 
     Raises:
@@ -107,23 +107,23 @@ def check_movable(source: Place) -> None:
     check_regular(found, source.path)
 
 
-def _check_same(place: Place, expected_sha256: str) -> None:
+def _check_same(place: PathHandle, expected_sha256: str) -> None:
     with open_regular(place) as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != expected_sha256:
             raise not_deleted(place.path)
 
 
-def _put_back(place: Place, aside: Place, why: BaseException) -> None:
+def _put_back(place: PathHandle, temporary: PathHandle, why: BaseException) -> None:
     """Rename a set-aside file back to its name; if the name is taken by now, both files stay."""
     try:
-        _rename_to_free(aside, place)
+        _rename_to_free(temporary, place)
     except FileExistsError:
-        kept = place.path.with_name(aside.name)
+        kept = place.path.with_name(temporary.name)
         message = f"{place.path} was replaced while it was to be deleted: that file is still there, what it had before is in {kept}."
         raise StaleText(message) from why
 
 
-def _rename_to_free(source: Place, target: Place) -> None:
+def _rename_to_free(source: PathHandle, target: PathHandle) -> None:
     """Rename, and never over something.
 
     Raises:
@@ -137,7 +137,7 @@ def _rename_to_free(source: Place, target: Place) -> None:
         raise OSError(code, os.strerror(code), str(target.path))
 
 
-def _rename_exclusively(source: Place, target: Place) -> int:
+def _rename_exclusively(source: PathHandle, target: PathHandle) -> int:
     """Rename in one step of the system, which Python cannot name; gives its error number, 0 for none."""
     import ctypes  # noqa: PLC0415 - costs time to load, and is needed seldom
 
@@ -161,7 +161,7 @@ def _rename_exclusively(source: Place, target: Place) -> int:
     return ctypes.get_errno() if rename(source.folder, old, target.folder, new, flag) else 0
 
 
-def _rename_over_claim(source: Place, target: Place) -> None:
+def _rename_over_claim(source: PathHandle, target: PathHandle) -> None:
     """Claim the new name with an empty file, then rename over that."""
     with os.fdopen(os.open(target.name, CLAIM, 0o600, dir_fd=target.folder), "wb") as claim:
         try:

@@ -21,7 +21,7 @@ from agent_core.workspace.files.disk.errors import (
     workspace_error,
 )
 from agent_core.workspace.files.disk.folders import entries_of, kind_of
-from agent_core.workspace.files.disk.gate.folder_gate import Gate, best_gate
+from agent_core.workspace.files.disk.gate.folder_gate import FolderGate, best_gate
 from agent_core.workspace.files.disk.path_handle import place_made, place_of
 from agent_core.workspace.files.disk.path_locks import PathLocks
 from agent_core.workspace.files.disk.reader import DiskReader
@@ -47,16 +47,16 @@ from agent_core.workspace.files.windows_names import windows_refusal
 from agent_core.workspace.files.write_sequence import write_one_by_one
 from agent_core.workspace.port import (
     READ_LIMIT_BYTES,
-    Access,
     Changes,
-    Entry,
+    DirectoryEntry,
     FileBytes,
     FileReader,
     FileStat,
     FileText,
-    Heard,
-    Write,
-    Written,
+    FileWrite,
+    OnResult,
+    PathAccess,
+    WriteResult,
 )
 
 
@@ -70,7 +70,7 @@ class DiskFiles:
         *,
         read_roots: Sequence[Path] = (),
         locks: PathLocks | None = None,
-        gate: Gate | None = None,
+        gate: FolderGate | None = None,
     ) -> None:
         """Create the files of a workspace.
 
@@ -87,14 +87,14 @@ class DiskFiles:
         self._locks = locks or PathLocks()
         self._chosen_gate = gate
 
-    async def resolve(self, path: str, access: Access) -> Path:
+    async def resolve(self, path: str, access: PathAccess) -> Path:
         """Find the real path that a model means."""
         try:
             return await to_thread.run_sync(self._resolve, path, access)
         except (ValueError, OSError) as error:
             raise _no_path(path, error) from error
 
-    async def list(self, path: Path) -> tuple[Entry, ...]:
+    async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         """Return what is in a folder."""
         try:
             return await to_thread.run_sync(self._list, path)
@@ -126,7 +126,7 @@ class DiskFiles:
         await lowlevel.checkpoint()
         return ()
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         """Write a whole text atomically, if what is there is still `base`."""
         async with self._locks.hold(path):
             try:
@@ -134,9 +134,9 @@ class DiskFiles:
             except OSError as error:
                 raise workspace_error(error, path) from error
 
-    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+    async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write several texts, one after the other."""
-        await write_one_by_one(self, writes, heard=heard)
+        await write_one_by_one(self, writes, on_result=on_result)
 
     async def put_bytes(
         self, path: Path, data: bytes, *, base: FileText | FileBytes | None
@@ -183,11 +183,11 @@ class DiskFiles:
     # In a thread
 
     @property
-    def _gate(self) -> Gate:
+    def _gate(self) -> FolderGate:
         # Not tried before it is needed: that takes time.
         return self._chosen_gate or best_gate()
 
-    def _resolve(self, path: str, access: Access) -> Path:
+    def _resolve(self, path: str, access: PathAccess) -> Path:
         allowed = self._allowed(access)
         if sys.platform == "win32" and (why := windows_refusal(path)):
             message = f"{shown(path)} {why}; name a file inside the workspace"
@@ -197,13 +197,13 @@ class DiskFiles:
         inside = [one for one in found if is_inside(one, allowed)]
         if not inside:
             raise refusal(path, leads_to=found[-1], roots=allowed)
-        for words, one in zip(literal, found, strict=True):
+        for lexical_path, one in zip(literal, found, strict=True):
             if not is_inside(one, allowed):
                 continue
             if one.is_symlink():
                 raise swapped(one)
             if os.path.lexists(one):
-                _check_way(path, words, leads_to=one)
+                _check_way(path, lexical_path, leads_to=one)
                 return one
         if not is_inside(found[-1], allowed):
             raise refusal(path, leads_to=found[-1], roots=allowed)
@@ -216,7 +216,7 @@ class DiskFiles:
         check_new_name(path, made=target.relative_to(there))
         return target
 
-    def _list(self, path: Path) -> tuple[Entry, ...]:
+    def _list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         return entries_of(path, root=self._root_of(path, "read"), gate=self._gate)
 
     def _open(self, path: Path) -> tuple[FileIO, int]:
@@ -229,13 +229,13 @@ class DiskFiles:
             data = read_regular(place, limit_bytes=limit_bytes)
         return _content(path, data)
 
-    def _write(self, path: Path, text: str, base: FileText | None) -> Written:
+    def _write(self, path: Path, text: str, base: FileText | None) -> WriteResult:
         root = self._root_of(path, "write")
         if base is None:
             data = encode_text(text, encoding="utf-8", bom=False)
             with place_made(path, root=root, gate=self._gate) as place:
                 create(place, data)
-            return Written(
+            return WriteResult(
                 path=path, sha256=sha256_of(data), source="disk", saved=True, created=True
             )
         data = encode_text(text, encoding=base.encoding, bom=base.bom)
@@ -245,7 +245,7 @@ class DiskFiles:
                 before = replace(place, data, base=base)
         except FileNotFoundError as error:
             raise deleted(path) from error
-        return Written(
+        return WriteResult(
             path=path,
             sha256=digest(),
             source="disk",
@@ -296,12 +296,12 @@ class DiskFiles:
         kind = kind_of(found.st_mode)
         return FileStat(path=path, kind=kind, size=found.st_size, mtime_ns=found.st_mtime_ns)
 
-    def _allowed(self, access: Access) -> tuple[Path, ...]:
+    def _allowed(self, access: PathAccess) -> tuple[Path, ...]:
         if access == "write":
             return tuple(self._roots)
         return (*self._roots, *(real_path(root) for root in self._read_roots))
 
-    def _root_of(self, path: Path, access: Access) -> Path:
+    def _root_of(self, path: Path, access: PathAccess) -> Path:
         allowed = self._allowed(access)
         for root in sorted(allowed, key=lambda one: len(one.parts), reverse=True):
             if path.is_relative_to(root):
@@ -309,7 +309,7 @@ class DiskFiles:
         raise refusal(str(path), leads_to=path, roots=allowed)
 
 
-def _check_way(path: str, words: Path, *, leads_to: Path) -> None:
+def _check_way(path: str, lexical_path: Path, *, leads_to: Path) -> None:
     """Refuse a path that goes through a file as if it were a folder; `real_path` would leave that out.
 
     Raises:
@@ -319,7 +319,7 @@ def _check_way(path: str, words: Path, *, leads_to: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     # What is not there is left out too: many write `new/../file`, and mean the file.
     with suppress(FileNotFoundError):
-        _ = words.stat()
+        _ = lexical_path.stat()
 
 
 def _no_path(path: str, error: ValueError | OSError) -> PathRefused:

@@ -151,7 +151,7 @@ def moved_away(path: Path) -> StaleText:
     )
 
 
-def landed_elsewhere(path: Path) -> EditUnverified:
+def written_elsewhere(path: Path) -> EditUnverified:
     """Make the error for a folder that was moved at the very moment of writing."""
     return EditUnverified(
         f"The folder of {path} was moved or replaced while it was written: the text is where that folder is now.",

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent_core.workspace.files.disk.errors import missing, no_folder
-from agent_core.workspace.files.disk.gate.folder_gate import Gate, enter_root
+from agent_core.workspace.files.disk.gate.folder_gate import FolderGate, enter_root
 from agent_core.workspace.files.disk.path_handle import place_of
-from agent_core.workspace.port import Entry
+from agent_core.workspace.port import DirectoryEntry
 
 LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-Kind: TypeAlias = Literal["file", "folder", "other"]
+FolderEntryKind: TypeAlias = Literal["file", "folder", "other"]
 
 
-def kind_of(mode: int) -> Kind:
+def kind_of(mode: int) -> FolderEntryKind:
     """Return what a mode of the system means."""
     if stat.S_ISREG(mode):
         return "file"
     return "folder" if stat.S_ISDIR(mode) else "other"
 
 
-def entries_of(path: Path, *, root: Path, gate: Gate) -> tuple[Entry, ...]:
+def entries_of(path: Path, *, root: Path, gate: FolderGate) -> tuple[DirectoryEntry, ...]:
     """List a folder. Links are followed to tell what they lead to, and no further.
 
     Args:
@@ -42,7 +42,7 @@ def entries_of(path: Path, *, root: Path, gate: Gate) -> tuple[Entry, ...]:
 
 
 @contextmanager
-def folder_of(path: Path, *, root: Path, gate: Gate) -> Generator[int]:
+def folder_of(path: Path, *, root: Path, gate: FolderGate) -> Generator[int]:
     """Open a folder for listing; raises as `entries_of` does."""
     try:
         opened = _opened(path, root, gate)
@@ -56,7 +56,7 @@ def folder_of(path: Path, *, root: Path, gate: Gate) -> Generator[int]:
         os.close(opened)
 
 
-def _opened(path: Path, root: Path, gate: Gate) -> int:
+def _opened(path: Path, root: Path, gate: FolderGate) -> int:
     if path == root:
         top = enter_root(gate, root)
         try:
@@ -75,14 +75,14 @@ def _opened(path: Path, root: Path, gate: Gate) -> int:
             raise
 
 
-def _entry(found: os.DirEntry[str]) -> Entry:
+def _entry(found: os.DirEntry[str]) -> DirectoryEntry:
     is_link = found.is_symlink()
     try:
         target = found.stat(follow_symlinks=is_link)
     except OSError:
-        return Entry(name=found.name, kind="missing", size=0, is_link=is_link)
+        return DirectoryEntry(name=found.name, kind="missing", size=0, is_link=is_link)
     kind = kind_of(target.st_mode)
-    return Entry(
+    return DirectoryEntry(
         name=found.name,
         kind=kind,
         size=target.st_size if kind == "file" else 0,

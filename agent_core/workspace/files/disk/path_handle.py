@@ -12,13 +12,13 @@ from agent_core.workspace.files.disk.errors import (
     foreign,
     is_folder,
     is_special,
-    landed_elsewhere,
     moved_away,
     shared,
     swapped,
+    written_elsewhere,
 )
 from agent_core.workspace.files.disk.gate.folder_gate import (
-    Gate,
+    FolderGate,
     enter_root,
     is_shared,
     is_still,
@@ -26,14 +26,14 @@ from agent_core.workspace.files.disk.gate.folder_gate import (
 )
 
 
-class Place(Value, frozen=True, kw_only=True):
+class PathHandle(Value, frozen=True, kw_only=True):
     """A name inside an open folder."""
 
     folder: int
     name: str
     path: Path
     """The same, for messages."""
-    gate: Gate
+    gate: FolderGate
     owner: int
     """The user to whom the root belongs."""
 
@@ -53,7 +53,7 @@ class Place(Value, frozen=True, kw_only=True):
 
 
 @contextmanager
-def place_of(path: Path, *, root: Path, gate: Gate) -> Generator[Place]:
+def place_of(path: Path, *, root: Path, gate: FolderGate) -> Generator[PathHandle]:
     """Open the folder of a real path, from the root down.
 
     Args:
@@ -71,7 +71,7 @@ def place_of(path: Path, *, root: Path, gate: Gate) -> Generator[Place]:
 
 
 @contextmanager
-def place_made(path: Path, *, root: Path, gate: Gate) -> Generator[Place]:
+def place_made(path: Path, *, root: Path, gate: FolderGate) -> Generator[PathHandle]:
     """Open the folder of a real path as `place_of` does; folders that are missing are made."""
 
     def enter(folder: int, names: Sequence[str]) -> int:
@@ -86,8 +86,8 @@ def place_made(path: Path, *, root: Path, gate: Gate) -> Generator[Place]:
 
 @contextmanager
 def _place(
-    path: Path, root: Path, gate: Gate, enter: Callable[[int, Sequence[str]], int]
-) -> Generator[Place]:
+    path: Path, root: Path, gate: FolderGate, enter: Callable[[int, Sequence[str]], int]
+) -> Generator[PathHandle]:
     names = names_below(path, root=root)
     if not names:
         raise is_folder(path)
@@ -98,12 +98,12 @@ def _place(
     finally:
         os.close(top)
     try:
-        yield Place(folder=folder, name=names[-1], path=path, gate=gate, owner=owner)
+        yield PathHandle(folder=folder, name=names[-1], path=path, gate=gate, owner=owner)
     finally:
         os.close(folder)
 
 
-def _made(folder: int, names: Sequence[str], gate: Gate) -> int:
+def _made(folder: int, names: Sequence[str], gate: FolderGate) -> int:
     here = os.dup(folder)
     for name in names:
         try:
@@ -128,7 +128,7 @@ def check_regular(found: os.stat_result, path: Path) -> None:
         raise is_special(path)
 
 
-def check_changeable(place: Place, found: os.stat_result) -> None:
+def check_changeable(place: PathHandle, found: os.stat_result) -> None:
     """Refuse to replace or delete what a rename could and its user does not want.
 
     Raises:
@@ -143,7 +143,7 @@ def check_changeable(place: Place, found: os.stat_result) -> None:
     check_folder(place)
 
 
-def check_folder(place: Place) -> None:
+def check_folder(place: PathHandle) -> None:
     """Refuse to put names into a folder into which everybody does.
 
     Raises:
@@ -153,7 +153,7 @@ def check_folder(place: Place) -> None:
         raise shared(place.path)
 
 
-def check_in_place(place: Place) -> None:
+def check_in_place(place: PathHandle) -> None:
     """Refuse to go on in a folder that was moved, or that another one has replaced.
 
     Raises:
@@ -163,11 +163,11 @@ def check_in_place(place: Place) -> None:
         raise moved_away(place.path)
 
 
-def check_landed(place: Place) -> None:
+def check_written_in_place(place: PathHandle) -> None:
     """Make sure that what was written is where its path says.
 
     Raises:
         EditUnverified: Its folder was moved meanwhile.
     """
     if not is_still(place.folder, place.path.parent, gate=place.gate):
-        raise landed_elsewhere(place.path)
+        raise written_elsewhere(place.path)

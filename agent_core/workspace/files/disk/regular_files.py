@@ -17,12 +17,12 @@ from agent_core.workspace.files.disk.errors import (
     too_large,
 )
 from agent_core.workspace.files.disk.path_handle import (
-    Place,
+    PathHandle,
     check_changeable,
     check_folder,
     check_in_place,
-    check_landed,
     check_regular,
+    check_written_in_place,
 )
 from agent_core.workspace.files.text import sha256_of
 from agent_core.workspace.port import READ_LIMIT_BYTES, FileBytes, FileText
@@ -38,7 +38,7 @@ SET_ID = stat.S_ISUID | stat.S_ISGID
 RIGHTS = "security.capability"
 
 
-def read_regular(place: Place, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
+def read_regular(place: PathHandle, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
     """Read a regular file.
 
     Raises:
@@ -52,7 +52,7 @@ def read_regular(place: Place, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
         return file.readall()
 
 
-def open_regular(place: Place) -> FileIO:
+def open_regular(place: PathHandle) -> FileIO:
     """Open a regular file for reading; the caller closes it. Never waits for a writer at the other end of a pipe.
 
     Raises:
@@ -73,7 +73,7 @@ def open_regular(place: Place) -> FileIO:
     return file
 
 
-def create(place: Place, data: bytes) -> None:
+def create(place: PathHandle, data: bytes) -> None:
     """Write a file that must not exist: whole or not at all.
 
     Raises:
@@ -93,10 +93,10 @@ def create(place: Place, data: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(temp, dir_fd=place.folder)
     sync_folder(place.folder)
-    check_landed(place)
+    check_written_in_place(place)
 
 
-def replace(place: Place, data: bytes, *, base: FileText | FileBytes) -> os.stat_result:
+def replace(place: PathHandle, data: bytes, *, base: FileText | FileBytes) -> os.stat_result:
     """Replace a file whole, if it is still what was read; gives what was there.
 
     Mode, owner and extended attributes stay.
@@ -124,11 +124,11 @@ def replace(place: Place, data: bytes, *, base: FileText | FileBytes) -> os.stat
             os.unlink(temp, dir_fd=place.folder)
         raise
     sync_folder(place.folder)
-    check_landed(place)
+    check_written_in_place(place)
     return found
 
 
-def _write_beside(place: Place, data: bytes, *, like: os.stat_result | None) -> str:
+def _write_beside(place: PathHandle, data: bytes, *, like: os.stat_result | None) -> str:
     """Write a temporary file in the same folder and get it to the disk; gives its name."""
     temp = f".tiller-{secrets.token_hex(8)}.tmp"
     opened = os.open(temp, NEW, ANYONE if like is None else PRIVATE, dir_fd=place.folder)
@@ -146,7 +146,7 @@ def _write_beside(place: Place, data: bytes, *, like: os.stat_result | None) -> 
     return temp
 
 
-def _name_new(place: Place, temp: str) -> None:
+def _name_new(place: PathHandle, temp: str) -> None:
     try:
         os.link(
             temp,
@@ -170,7 +170,7 @@ def _name_new(place: Place, temp: str) -> None:
             raise
 
 
-def _keep_attributes(opened: int, place: Place, like: os.stat_result) -> None:
+def _keep_attributes(opened: int, place: PathHandle, like: os.stat_result) -> None:
     mine = os.fstat(opened)
     if mine.st_uid != like.st_uid:
         try:
@@ -186,7 +186,7 @@ def _keep_attributes(opened: int, place: Place, like: os.stat_result) -> None:
     os.fchmod(opened, stat.S_IMODE(like.st_mode) & ~SET_ID)
 
 
-def _keep_extended(opened: int, place: Place) -> None:
+def _keep_extended(opened: int, place: PathHandle) -> None:
     """Copy extended attributes, access lists among them, as far as the system lets us."""
     with suppress(OSError, WorkspaceError), open_regular(place) as file:
         old = file.fileno()
@@ -196,7 +196,7 @@ def _keep_extended(opened: int, place: Place) -> None:
                     os.setxattr(opened, name, os.getxattr(old, name))
 
 
-def _holds(place: Place, base: FileText | FileBytes) -> bool:
+def _holds(place: PathHandle, base: FileText | FileBytes) -> bool:
     """Return, without hashing, whether a file holds a text; False: it may still hold it in another encoding."""
     if isinstance(base, FileBytes) or base.encoding != "utf-8":
         return False
@@ -212,7 +212,7 @@ def _holds(place: Place, base: FileText | FileBytes) -> bool:
     return False
 
 
-def check_unchanged(place: Place, *, expected_sha256: str) -> None:
+def check_unchanged(place: PathHandle, *, expected_sha256: str) -> None:
     """Refuse when a file does not hold the expected bytes.
 
     Raises:
@@ -224,7 +224,7 @@ def check_unchanged(place: Place, *, expected_sha256: str) -> None:
         raise changed(place.path)
 
 
-def _exists(place: Place) -> StaleText:
+def _exists(place: PathHandle) -> StaleText:
     return StaleText(f"{place.path} exists already: nothing was written. Read it first.")
 
 

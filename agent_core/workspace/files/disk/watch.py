@@ -14,10 +14,10 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import AccessRefused, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.workspace.files.disk.change_buffer import News
+from agent_core.workspace.files.disk.change_buffer import PathChangeBuffer
 from agent_core.workspace.files.disk.errors import workspace_error
 from agent_core.workspace.files.disk.folders import folder_of
-from agent_core.workspace.files.disk.gate.folder_gate import Gate
+from agent_core.workspace.files.disk.gate.folder_gate import FolderGate
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
@@ -30,7 +30,7 @@ STOP_S = 5.0
 
 @asynccontextmanager
 async def watching(
-    path: Path, *, root: Path, is_folder: bool, gate: Gate
+    path: Path, *, root: Path, is_folder: bool, gate: FolderGate
 ) -> AsyncGenerator["DiskChanges"]:
     """Watch a path while the context is entered.
 
@@ -65,12 +65,12 @@ class _Armed(Value, frozen=True, kw_only=True):
 class DiskChanges:
     """Changes of a watched path. Its folder is watched, so a rename of another file over it is seen too."""
 
-    def __init__(self, path: Path, *, folder: Path, root: Path, gate: Gate) -> None:
+    def __init__(self, path: Path, *, folder: Path, root: Path, gate: FolderGate) -> None:
         self._path = path
         self._folder = folder
         self._root = root
         self._gate = gate
-        self._news = News(path)
+        self._news = PathChangeBuffer(path)
         self._armed: _Armed | None = None
 
     async def next(self) -> frozenset[Path]:

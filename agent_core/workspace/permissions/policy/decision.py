@@ -8,69 +8,74 @@ from agent_core.workspace.permissions.call_permission import LETS_IN
 from agent_core.workspace.permissions.policy.commands.prefixes import COMMAND_TOOL
 from agent_core.workspace.permissions.policy.matrix import MATRIX, Column, column_of
 from agent_core.workspace.permissions.policy.options import DEFAULT, offers
-from agent_core.workspace.permissions.policy.outcomes import Ask, Decision, Refuse, Run
+from agent_core.workspace.permissions.policy.outcomes import Allow, Ask, Decision, Deny
 from agent_core.workspace.permissions.policy.risk import risk_of
 from agent_core.workspace.permissions.policy.rules.matching import (
-    Known,
+    ParsedSubject,
     allowing,
-    known,
+    parse_subject,
     strict_rule,
 )
 from agent_core.workspace.permissions.policy.rules.rule import Rule
 from agent_core.workspace.permissions.policy.subjects import (
-    CommandAsked,
-    FileAsked,
-    Situation,
+    CommandAccess,
+    FileAccess,
+    PolicyContext,
     Subject,
 )
 
 log = logging.getLogger(__name__)
 
 
-def decide(subject: Subject, situation: Situation) -> Decision:
+def decide(subject: Subject, context: PolicyContext) -> Decision:
     """Return what may become of a subject. Never raises: a check that fails refuses.
 
     The order: rules that deny, what the mode or missing trust refuses, rules that ask and protected targets, what
     the mode runs by itself, rules that allow, and then a person.
     """
     try:
-        return _decided(subject, situation)
+        return _decided(subject, context)
     except Exception as error:
         # A fault in the check must not become a yes, and must not end the run either.
         log.exception("the permission check failed")
         why = f"the permission check itself failed ({type(error).__name__}), so nothing was done."
-        return Refuse(reason=f"{why} Go on without it, and tell the user.", happened=why)
+        return Deny(reason=f"{why} Go on without it, and tell the user.", happened=why)
 
 
-def _decided(subject: Subject, situation: Situation) -> Decision:
-    about = known(subject)
-    if rule := strict_rule("deny", about, situation):
-        return Refuse(reason=f"{_what(subject)} is denied by {_told(rule)}.", rule=rule)
-    column = column_of(subject, situation)
-    mode = situation.mode if situation.trusted else "plan"
+def _decided(subject: Subject, context: PolicyContext) -> Decision:
+    about = parse_subject(subject)
+    if rule := strict_rule("deny", about, context):
+        return Deny(reason=f"{_what(subject)} is denied by {_rule_label(rule)}.", rule=rule)
+    column = column_of(subject, context)
+    mode = context.mode if context.trusted else "plan"
     cell = MATRIX[column][mode]
     if cell == "refuse":
-        return _refused(subject, situation)
-    if rule := strict_rule("ask", about, situation):
-        why = f"{_told(rule)} wants to be asked{_and_wants(subject)}"
-        return _ask(about, situation, column, why=why, rule=rule)
+        return _refused(subject, context)
+    if rule := strict_rule("ask", about, context):
+        why = f"{_rule_label(rule)} wants to be asked{_and_wants(subject)}"
+        return _ask(about, context, column, why=why, rule=rule)
     if cell == "run":
-        return Run(reason=_why_run(column, situation))
-    rules = allowing(about, situation) if cell == "rules" else None
+        return Allow(reason=_why_run(column, context))
+    rules = allowing(about, context) if cell == "rules" else None
     if rules:
-        told = " and ".join(_told(rule) for rule in rules)
-        return Run(reason=f"{told} allows it", rule=rules[0])
-    return _ask(about, situation, column, why=_why_ask(subject, column, situation))
+        rule_labels = " and ".join(_rule_label(rule) for rule in rules)
+        return Allow(reason=f"{rule_labels} allows it", rule=rules[0])
+    return _ask(about, context, column, why=_why_ask(subject, column, context))
 
 
 def _ask(
-    about: Known, situation: Situation, column: Column, *, why: str, rule: Rule | None = None
+    about: ParsedSubject,
+    context: PolicyContext,
+    column: Column,
+    *,
+    why: str,
+    rule: Rule | None = None,
 ) -> Ask:
-    lasting = rule is None and MATRIX[column][situation.mode] == "rules"
+    lasting = rule is None and MATRIX[column][context.mode] == "rules"
     return Ask(
         reason=why,
         risk=risk_of(about, column),
-        options=offers(about, situation, lasting="by rules" if lasting else "never"),
+        options=offers(about, context, lasting="by rules" if lasting else "never"),
         default=DEFAULT,
         rule=rule,
     )
@@ -78,35 +83,35 @@ def _ask(
 
 def _what(subject: Subject) -> str:
     match subject:
-        case CommandAsked():
+        case CommandAccess():
             return "this command"
-        case FileAsked():
+        case FileAccess():
             return f"to {subject.operation} {str(subject.path)!r}"
         case _:
             return f"the tool {subject.tool!r}"
 
 
-def _told(rule: Rule) -> str:
+def _rule_label(rule: Rule) -> str:
     kind = "project's" if rule.scope == "project" else f"{rule.scope}'s"
     return f"the {kind} rule {rule.id!r}"
 
 
-def _refused(subject: Subject, situation: Situation) -> Refuse:
-    tool = COMMAND_TOOL if isinstance(subject, CommandAsked) else _what(subject)
-    if not situation.trusted:
+def _refused(subject: Subject, context: PolicyContext) -> Deny:
+    tool = COMMAND_TOOL if isinstance(subject, CommandAccess) else _what(subject)
+    if not context.trusted:
         why = f"{tool} is refused: this workspace is not trusted yet, so it may only be read."
-        return Refuse(
+        return Deny(
             reason=f"{why} The user can trust it with `tiller trust add`, or `--trust`.",
             happened=f"{why} Trust the folder to allow it.",
         )
     why = f"{tool} is refused in plan mode: nothing may be changed."
-    return Refuse(reason=f"{why} Describe the change instead.", happened=why)
+    return Deny(reason=f"{why} Describe the change instead.", happened=why)
 
 
-def _why_run(column: Column, situation: Situation) -> str:
+def _why_run(column: Column, context: PolicyContext) -> str:
     if column == "command contained":
         return "it is contained: it reaches nothing outside of the workspace"
-    return f"{column} runs in {situation.mode} mode"
+    return f"{column} runs in {context.mode} mode"
 
 
 _WHY_ASK: Final[Mapping[Column, str]] = {
@@ -122,13 +127,13 @@ _WHY_ASK: Final[Mapping[Column, str]] = {
 }
 
 
-def _why_ask(subject: Subject, column: Column, situation: Situation) -> str:
+def _why_ask(subject: Subject, column: Column, context: PolicyContext) -> str:
     if column in {"network", "unix sockets"}:
         always = "; that is always asked" if column == "unix sockets" else ""
         return f"it wants {_wanted(subject) or 'the network'}{always}"
     why = _WHY_ASK.get(column, "no rule allows it")
     if column == "command not contained":
-        held = "not" if situation.containment == "none" else "only partly"
+        held = "not" if context.containment == "none" else "only partly"
         why = f"commands are {held} contained here, and no rule allows this one"
     return f"{why}{_and_wants(subject)}"
 
@@ -140,5 +145,5 @@ def _and_wants(subject: Subject) -> str:
 
 def _wanted(subject: Subject) -> str:
     """Name what a yes lets in; empty: nothing beyond containment."""
-    needs = sorted(subject.needs) if isinstance(subject, CommandAsked) else ()
+    needs = sorted(subject.needs) if isinstance(subject, CommandAccess) else ()
     return ", and ".join(LETS_IN[need] for need in needs)

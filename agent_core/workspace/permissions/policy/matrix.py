@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from agent_core.workspace.files.paths import is_inside
-from agent_core.workspace.permissions.call_permission import Mode
+from agent_core.workspace.permissions.call_permission import PolicyMode
 from agent_core.workspace.permissions.policy.commands.git_operations import git_use
 from agent_core.workspace.permissions.policy.subjects import (
-    CommandAsked,
-    FileAsked,
-    OtherAsked,
-    Situation,
+    CommandAccess,
+    FileAccess,
+    PolicyContext,
     Subject,
+    ToolAccess,
 )
 
 Column = Literal[
@@ -32,7 +32,7 @@ Column = Literal[
 Cell = Literal["run", "rules", "ask", "refuse"]
 """`rules`: allow rules, else ask. `ask`: whatever rules allow."""
 
-MATRIX: Final[Mapping[Column, Mapping[Mode, Cell]]] = {
+MATRIX: Final[Mapping[Column, Mapping[PolicyMode, Cell]]] = {
     "read inside": {"plan": "run", "ask": "run", "auto": "run", "yolo": "run"},
     "read protected": {"plan": "ask", "ask": "ask", "auto": "ask", "yolo": "ask"},
     "edit inside": {"plan": "refuse", "ask": "run", "auto": "run", "yolo": "run"},
@@ -61,30 +61,30 @@ MATRIX: Final[Mapping[Column, Mapping[Mode, Cell]]] = {
 }
 
 
-def column_of(subject: Subject, situation: Situation) -> Column:
+def column_of(subject: Subject, context: PolicyContext) -> Column:
     """Return which column a subject falls into: the strictest of those that fit."""
     match subject:
-        case CommandAsked():
-            return _of_command(subject, situation)
-        case FileAsked():
+        case CommandAccess():
+            return _of_command(subject, context)
+        case FileAccess():
             return _of_file(subject)
-        case OtherAsked():
+        case ToolAccess():
             return _of_other(subject)
 
 
-def _of_command(subject: CommandAsked, situation: Situation) -> Column:
+def _of_command(subject: CommandAccess, context: PolicyContext) -> Column:
     if "gitConfig" in subject.needs:
         return "edit protected"
     if "sockets" in subject.needs:
         return "unix sockets"
-    if not is_inside(subject.cwd, situation.roots):
+    if not is_inside(subject.cwd, context.roots):
         return "outside the roots"
     if subject.needs:
         return "network"
-    return _of_contained(subject) if situation.containment == "full" else "command not contained"
+    return _of_contained(subject) if context.containment == "full" else "command not contained"
 
 
-def _of_contained(subject: CommandAsked) -> Column:
+def _of_contained(subject: CommandAccess) -> Column:
     match git_use(subject.command):
         case "loses":
             return "command that loses data of git"
@@ -94,7 +94,7 @@ def _of_contained(subject: CommandAsked) -> Column:
             return "command contained"
 
 
-def _of_file(subject: FileAsked) -> Column:
+def _of_file(subject: FileAccess) -> Column:
     if subject.operation == "read":
         if subject.protected:
             return "read protected"
@@ -104,7 +104,7 @@ def _of_file(subject: FileAsked) -> Column:
     return "edit inside" if subject.inside else "outside the roots"
 
 
-def _of_other(subject: OtherAsked) -> Column:
+def _of_other(subject: ToolAccess) -> Column:
     if subject.host is not None:
         return "network"
     if subject.kind == "read":

@@ -5,18 +5,18 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from agent_core.workspace.permissions.policy.outcomes import Option, OptionKind
-from agent_core.workspace.permissions.policy.rules.matching import Known, allowing
+from agent_core.workspace.permissions.policy.outcomes import Option, PolicyOptionKind
+from agent_core.workspace.permissions.policy.rules.matching import ParsedSubject, allowing
 from agent_core.workspace.permissions.policy.rules.proposals import allowing_rule, denying_rule
-from agent_core.workspace.permissions.policy.rules.rule import Rule, Scope
-from agent_core.workspace.permissions.policy.subjects import Situation
+from agent_core.workspace.permissions.policy.rules.rule import PolicyRuleScope, Rule
+from agent_core.workspace.permissions.policy.subjects import PolicyContext
 
 DEFAULT: Final = "rejectOnce"
 LABEL_CHARS: Final = 60
 SHORTENED: Final = "…"
 UNSEEN: Final = re.compile(r"[^\x20-\x7e]")
 """Characters that a label replaces: it must read the same everywhere. The dialog shows the exact bytes beside it."""
-SCOPES: Final[tuple[tuple[OptionKind, Scope, str], ...]] = (
+SCOPES: Final[tuple[tuple[PolicyOptionKind, PolicyRuleScope, str], ...]] = (
     ("allowRun", "run", "for this run"),
     ("allowSession", "session", "for this session"),
     ("allowProject", "project", "for this project"),
@@ -24,20 +24,20 @@ SCOPES: Final[tuple[tuple[OptionKind, Scope, str], ...]] = (
 
 
 def offers(
-    about: Known, situation: Situation, *, lasting: Literal["by rules", "never"]
+    about: ParsedSubject, context: PolicyContext, *, lasting: Literal["by rules", "never"]
 ) -> tuple[Option, ...]:
     """Return the options of a question.
 
     Args:
         about: Subject of the question.
-        situation: Situation in which the call is judged.
+        context: Situation in which the call is judged.
         lasting: Whether rules may allow such a subject the next time.
     """
     options = [Option(id="allowOnce", kind="allowOnce", label="Allow once")]
-    allow = _proven(about, situation) if lasting == "by rules" else None
+    allow = _proven(about, context) if lasting == "by rules" else None
     if allow is not None:
-        for kind, scope, words in SCOPES:
-            label = _label("Allow", allow, words)
+        for kind, scope, duration in SCOPES:
+            label = _label("Allow", allow, duration)
             rule = replace(allow, scope=scope)
             options.append(Option(id=kind, kind=kind, label=label, rule=rule))
     options.append(Option(id=DEFAULT, kind="rejectOnce", label="Reject"))
@@ -48,12 +48,12 @@ def offers(
     return tuple(options)
 
 
-def _proven(about: Known, situation: Situation) -> Rule | None:
+def _proven(about: ParsedSubject, context: PolicyContext) -> Rule | None:
     """Make the rule that would have answered, and try whether it does."""
-    rule = allowing_rule(about, situation)
+    rule = allowing_rule(about, context)
     if rule is None:
         return None
-    after = replace(situation, rules=situation.rules.with_rule(rule))
+    after = replace(context, rules=context.rules.with_rule(rule))
     return rule if allowing(about, after) is not None else None
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.policy.rules.rule import Rule
 
-OptionKind = Literal[
+PolicyOptionKind = Literal[
     "allowOnce",
     "allowRun",
     "allowSession",
@@ -14,21 +14,21 @@ OptionKind = Literal[
     "rejectOnce",
     "rejectAlways",
 ]
-Risk = Literal["low", "medium", "high"]
+PolicyRisk = Literal["low", "medium", "high"]
 
 
 class Option(Value, frozen=True, kw_only=True):
     """One way to answer."""
 
     id: str
-    kind: OptionKind
+    kind: PolicyOptionKind
     label: str
     """At most 60 characters, without line breaks or invisible characters."""
     rule: Rule | None = None
     """Rule that is stored when the option is chosen; None: no rule is stored."""
 
 
-class Run(Value, frozen=True, kw_only=True):
+class Allow(Value, frozen=True, kw_only=True):
     """It may run without a person."""
 
     reason: str
@@ -39,14 +39,14 @@ class Ask(Value, frozen=True, kw_only=True):
     """A person must say so first."""
 
     reason: str
-    risk: Risk
+    risk: PolicyRisk
     options: tuple[Option, ...]
     default: str
     """The id of the option that stands when nobody answers: always a refusal."""
     rule: Rule | None = None
 
 
-class Refuse(Value, frozen=True, kw_only=True):
+class Deny(Value, frozen=True, kw_only=True):
     """It must not run, and nobody is asked."""
 
     reason: str
@@ -55,4 +55,4 @@ class Refuse(Value, frozen=True, kw_only=True):
     rule: Rule | None = None
 
 
-Decision = Run | Ask | Refuse
+Decision = Allow | Ask | Deny

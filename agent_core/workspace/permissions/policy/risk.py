@@ -7,10 +7,10 @@ from typing import Final
 from agent_core.workspace.permissions.call_permission import READ_ONLY_COMMANDS
 from agent_core.workspace.permissions.policy.commands.prefixes import ReadCommand
 from agent_core.workspace.permissions.policy.matrix import Column
-from agent_core.workspace.permissions.policy.outcomes import Risk
-from agent_core.workspace.permissions.policy.rules.matching import Known
-from agent_core.workspace.permissions.policy.subjects import CommandAsked, FileAsked, OtherAsked
-from agent_core.workspace.permissions.shell import Plain, is_wrapper
+from agent_core.workspace.permissions.policy.outcomes import PolicyRisk
+from agent_core.workspace.permissions.policy.rules.matching import ParsedSubject
+from agent_core.workspace.permissions.policy.subjects import CommandAccess, FileAccess, ToolAccess
+from agent_core.workspace.permissions.shell import PlainCommandLine, is_wrapper
 
 GRAVE: Final = frozenset(
     {"chgrp", "chmod", "chown", "crontab", "curl", "dd", "fdisk", "hostname", "install", "kill", "killall", "ln", "mkfs",
@@ -20,23 +20,23 @@ GRAVE: Final = frozenset(
 """Programs whose harm does not depend on a name: no rule is offered for them."""
 
 
-def risk_of(about: Known, column: Column) -> Risk:
+def risk_of(about: ParsedSubject, column: Column) -> PolicyRisk:
     """Return how much is at stake."""
     if column in {"edit protected", "read protected", "unix sockets"}:
         return "high"
     match about.subject:
-        case FileAsked(operation="read") | OtherAsked(kind="read"):
+        case FileAccess(operation="read") | ToolAccess(kind="read"):
             return "medium"
-        case CommandAsked() if about.command is not None and column != "outside the roots":
+        case CommandAccess() if about.command is not None and column != "outside the roots":
             return _of_command(about.command)
-        case OtherAsked():
+        case ToolAccess():
             return "medium"
         case _:
             return "high"
 
 
-def _of_command(command: ReadCommand) -> Risk:
-    if not isinstance(command.plain, Plain):
+def _of_command(command: ReadCommand) -> PolicyRisk:
+    if not isinstance(command.plain, PlainCommandLine):
         return "high"
     names = {PurePosixPath(argv[0]).name for argv in command.plain.commands if argv}
     if names & GRAVE or any(is_wrapper(name) for name in names):

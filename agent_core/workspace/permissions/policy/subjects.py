@@ -6,24 +6,29 @@ from typing import Literal
 import msgspec
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.permissions.call_permission import Containment, Mode, Needs, ToolKind
+from agent_core.workspace.permissions.call_permission import (
+    Needs,
+    PolicyMode,
+    SandboxLevel,
+    ToolKind,
+)
 from agent_core.workspace.permissions.policy.rules.rule import RuleSet
 
 FileOperation = Literal["read", "edit", "delete"]
 
 
-class Situation(Value, frozen=True, kw_only=True):
+class PolicyContext(Value, frozen=True, kw_only=True):
     """Situation in which a call is judged."""
 
-    mode: Mode
+    mode: PolicyMode
     trusted: bool
-    containment: Containment
+    containment: SandboxLevel
     rules: RuleSet = msgspec.field(default_factory=RuleSet)
     roots: tuple[Path, ...]
     """Absolute and without links."""
 
 
-class CommandAsked(Value, frozen=True, kw_only=True):
+class CommandAccess(Value, frozen=True, kw_only=True):
     """A command line that wants to run."""
 
     command: str
@@ -35,7 +40,7 @@ class CommandAsked(Value, frozen=True, kw_only=True):
     """Whether the repository may name programs that reading commands of git start; see `git_look`. Yes when nobody looked."""
 
 
-class FileAsked(Value, frozen=True, kw_only=True):
+class FileAccess(Value, frozen=True, kw_only=True):
     """A file that wants to be read, changed or removed."""
 
     path: Path
@@ -46,7 +51,7 @@ class FileAsked(Value, frozen=True, kw_only=True):
     """Of an edit: a name that steers the agent or runs code. Of a read: a file of secrets."""
 
 
-class OtherAsked(Value, frozen=True, kw_only=True):
+class ToolAccess(Value, frozen=True, kw_only=True):
     """A call of any other tool."""
 
     tool: str
@@ -57,4 +62,4 @@ class OtherAsked(Value, frozen=True, kw_only=True):
     """`server/tool`, when another server runs it."""
 
 
-Subject = CommandAsked | FileAsked | OtherAsked
+Subject = CommandAccess | FileAccess | ToolAccess

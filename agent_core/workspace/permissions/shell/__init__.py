@@ -2,7 +2,14 @@
 
 from agent_core.workspace.permissions.shell.mentions import mentioned
 from agent_core.workspace.permissions.shell.strict_parser import read_command
-from agent_core.workspace.permissions.shell.values import Plain, Unclear
+from agent_core.workspace.permissions.shell.values import PlainCommandLine, UnclearCommandLine
 from agent_core.workspace.permissions.shell.wrappers import WRAPPERS, is_wrapper
 
-__all__ = ["WRAPPERS", "Plain", "Unclear", "is_wrapper", "mentioned", "read_command"]
+__all__ = [
+    "WRAPPERS",
+    "PlainCommandLine",
+    "UnclearCommandLine",
+    "is_wrapper",
+    "mentioned",
+    "read_command",
+]

@@ -13,15 +13,15 @@ BEFORE_COMMAND: Final = frozenset(
     {"!", "then", "else", "elif", "do", "if", "while", "until", "{", "}", "done", "fi", "esac"}
 )
 NO_COMMAND: Final = frozenset({"for", "select", "case", "function", "in"})
-MOST_WORDS: Final = 64
+MOST_EXPANSIONS: Final = 64
 """Of the words that one pair of braces makes."""
 
 
-def ways_to_read(words: Sequence[str]) -> Iterator[Argv]:
+def ways_to_read(tokens: Sequence[str]) -> Iterator[Argv]:
     """Return the commands that words between two joins can mean, the likeliest first."""
     # Whether braces were quoted is not known here, so they are read both ways.
-    listed = itertools.chain.from_iterable(_listed(word) for word in words)
-    for argv in dict.fromkeys((_command(listed), _command(words))):
+    listed = itertools.chain.from_iterable(_listed(word) for word in tokens)
+    for argv in dict.fromkeys((_command(listed), _command(tokens))):
         if not argv or argv[0] in NO_COMMAND:
             continue
         yield argv
@@ -39,8 +39,8 @@ def pieces(text: str) -> Iterator[Argv]:
             yield from ways_to_read(argv)
 
 
-def _command(words: Iterable[str]) -> Argv:
-    return tuple(itertools.dropwhile(_is_before_command, words))
+def _command(tokens: Iterable[str]) -> Argv:
+    return tuple(itertools.dropwhile(_is_before_command, tokens))
 
 
 def _is_before_command(word: str) -> bool:
@@ -53,4 +53,4 @@ def _listed(word: str) -> Sequence[str]:
     if found is None:
         return (word,)
     before, listed, after = found.groups()
-    return [f"{before}{one}{after}" for one in listed.split(",")[:MOST_WORDS]]
+    return [f"{before}{one}{after}" for one in listed.split(",")[:MOST_EXPANSIONS]]

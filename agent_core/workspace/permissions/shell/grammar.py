@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 CONTAINERS: Final = frozenset(
     {"program", "list", "pipeline", "subshell", "compound_statement", "negated_command"}
 )
-WORDS: Final = frozenset({"word", "number", "string", "raw_string", "concatenation"})
+WORD_NODES: Final = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 PARTS: Final = frozenset({"word", "number", "string", "raw_string", "string_content"})
 JOINS: Final = frozenset({"&&", "||", "|", ";", "\n", "comment", "(", ")", "{", "}", "!"})
 
@@ -53,18 +53,18 @@ def _root(data: bytes) -> "Node":
 
 
 def _argv(command: "Node", data: bytes) -> Argv | None:
-    words: list[str] = []
+    tokens: list[str] = []
     for child in command.children:
         node = child.children[0] if child.type == "command_name" and child.children else child
         word = _word(node, data)
         if word is None:
             return None
-        words.append(word)
-    return tuple(words)
+        tokens.append(word)
+    return tuple(tokens)
 
 
 def _word(node: "Node", data: bytes) -> str | None:
-    if node.type not in WORDS or node.is_missing or not _has_only_parts(node):
+    if node.type not in WORD_NODES or node.is_missing or not _has_only_parts(node):
         return None
     return one_word(data[node.start_byte : node.end_byte].decode("utf-8"))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from agent_core.workspace.permissions.shell.command_variants import pieces
-from agent_core.workspace.permissions.shell.scanner import Found, scan
+from agent_core.workspace.permissions.shell.scanner import ScannedCommands, scan
 from agent_core.workspace.permissions.shell.values import Argv
 from agent_core.workspace.permissions.shell.wrappers import SHELLS, STARTERS, base_name, is_shell
 
@@ -15,7 +15,7 @@ MOST_CHARS: Final = 128 * 1024
 """Of all lines together; Linux takes no longer argument."""
 MOST_STARTS: Final = 256
 """Words of one command at which another may begin."""
-MOST_WORDS: Final = 200_000
+MOST_TOKENS: Final = 200_000
 """Of all commands that wrappers may start."""
 RUNNING_BUILTINS: Final = frozenset(
     {"alias", "bind", "builtin", "command", "complete", "compgen", "coproc", "env", "eval", "exec", "fc", "mapfile"}
@@ -37,7 +37,7 @@ def mentioned(text: str) -> tuple[Argv, ...]:
     """
     commands: dict[Argv, None] = {}
     lines = [(text[:MOST_CHARS], 0)]
-    chars = words = 0
+    chars = token_count = 0
     while lines:
         line, depth = lines.pop()
         chars += len(line)
@@ -46,9 +46,9 @@ def mentioned(text: str) -> tuple[Argv, ...]:
         commands.update(dict.fromkeys(fresh))
         if not found.is_whole:
             commands.update(dict.fromkeys(pieces(line)))
-        for argv in fresh if words < MOST_WORDS else ():
+        for argv in fresh if token_count < MOST_TOKENS else ():
             for start in _started(argv):
-                words += len(start)
+                token_count += len(start)
                 commands[start] = None
         if depth < DEEPEST and chars < MOST_CHARS:
             lines += [(inner, depth + 1) for inner in _lines_in(fresh, found)]
@@ -66,7 +66,7 @@ def _started(argv: Argv) -> Iterator[Argv]:
                 yield argv[at + 1 : at + 1 + MOST_STARTS]
 
 
-def _lines_in(fresh: Sequence[Argv], found: Found) -> Iterator[str]:
+def _lines_in(fresh: Sequence[Argv], found: ScannedCommands) -> Iterator[str]:
     """Return the texts that are lines of a shell again."""
     yield from found.inner
     for argv in fresh:
@@ -81,8 +81,8 @@ def _lines_in(fresh: Sequence[Argv], found: Found) -> Iterator[str]:
                 yield from _texts(argv[1:])
 
 
-def _texts(words: Iterable[str]) -> Iterator[str]:
-    for word in words:
+def _texts(tokens: Iterable[str]) -> Iterator[str]:
+    for word in tokens:
         if IS_LINE.search(word):
             yield word
             if named := NAMED.match(word):

@@ -32,7 +32,7 @@ MOST_GIVEN: Final = 65_536
 PRINTERS: Final = frozenset({"echo", "printf"})
 
 
-class Found(Struct):
+class ScannedCommands(Struct):
     """Commands and further texts found in a text."""
 
     commands: list[Argv] = msgspec.field(default_factory=list)
@@ -48,7 +48,7 @@ class _Frame(Struct):
     """One open bracket or quote, with what was read since."""
 
     closer: str
-    words: list[str] = msgspec.field(default_factory=list)
+    tokens: list[str] = msgspec.field(default_factory=list)
     word: list[str] | None = None
     """The parts of a word, so that adding one does not copy the others."""
     skips: str | None = None
@@ -59,7 +59,7 @@ class _Frame(Struct):
     """How many `case` are open: there a `)` ends a pattern."""
 
 
-def scan(text: str) -> Found:
+def scan(text: str) -> ScannedCommands:
     """Find everything that may be a command."""
     scanner = _Scanner(text)
     scanner.run()
@@ -70,7 +70,7 @@ class _Scanner:
     """Walks over a text with a stack of open brackets; the stack is as deep as the text says, nothing recurses."""
 
     def __init__(self, text: str) -> None:
-        self.found = Found()
+        self.found = ScannedCommands()
         self._text = text
         self._at = 0
         self._frames = [_Frame(closer="")]
@@ -219,9 +219,9 @@ class _Scanner:
 
     def _ends_pattern(self, char: str) -> bool:
         frame = self._frames[-1]
-        if char != ")" or [*frame.words[:1], "".join(frame.word or ())][0] == "esac":
+        if char != ")" or [*frame.tokens[:1], "".join(frame.word or ())][0] == "esac":
             return False
-        return frame.cases > 0 or frame.words[:1] == ["case"]
+        return frame.cases > 0 or frame.tokens[:1] == ["case"]
 
     def _brace(self, char: str) -> None:
         """Parse a brace: a bracket when it stands alone where a command may begin, otherwise a letter."""
@@ -229,7 +229,7 @@ class _Scanner:
         alone = frame.word is None and self._text[self._at : self._at + 1].strip() == ""
         if not alone:
             self._add(char)
-        elif not frame.words or (char == "{" and frame.words[0] in {"coproc", "function"}):
+        elif not frame.tokens or (char == "{" and frame.tokens[0] in {"coproc", "function"}):
             self._end_command()
         else:
             self._add(char)
@@ -274,7 +274,7 @@ class _Scanner:
         if frame.closer == "}":
             self._end_word()
             self._frames.pop()
-            self._add(" ".join(frame.words))
+            self._add(" ".join(frame.tokens))
             return
         self._end_command()
         self._frames.pop()
@@ -299,20 +299,20 @@ class _Scanner:
         word, frame.word = "".join(frame.word), None
         skips, frame.skips = frame.skips, None
         if skips is None:
-            frame.words.append(word)
+            frame.tokens.append(word)
         elif skips == "<<<":
             self.found.fed.append(word)
 
     def _end_command(self) -> None:
         self._end_word()
         frame = self._frames[-1]
-        words, frame.words, frame.skips = frame.words, [], None
-        if not words:
+        tokens, frame.tokens, frame.skips = frame.tokens, [], None
+        if not tokens:
             return
-        if words[:1] in (["case"], ["esac"]):
-            frame.cases = max(0, frame.cases + (1 if words[0] == "case" else -1))
-        for argv in ways_to_read(words):
+        if tokens[:1] in (["case"], ["esac"]):
+            frame.cases = max(0, frame.cases + (1 if tokens[0] == "case" else -1))
+        for argv in ways_to_read(tokens):
             self.found.commands.append(argv)
-        for word in words:
+        for word in tokens:
             if assignment := ASSIGNMENT.fullmatch(word):
                 self._values[assignment[1]] = assignment[2][:LONGEST_VALUE]

@@ -3,7 +3,7 @@
 from typing import Final
 
 from agent_core.workspace.permissions.shell.grammar import commands_by_grammar
-from agent_core.workspace.permissions.shell.values import Argv, Plain, Unclear
+from agent_core.workspace.permissions.shell.values import Argv, PlainCommandLine, UnclearCommandLine
 from agent_core.workspace.permissions.shell.word_splitter import odd_character, split_line
 
 LONGEST_BYTES: Final = 8192
@@ -11,19 +11,19 @@ MOST_COMMANDS: Final = 100
 """The grammar takes 100 ms for two thousand that are joined by `|`, and nobody would read them before they say yes."""
 
 
-def read_command(text: str) -> Plain | Unclear:
+def read_command(text: str) -> PlainCommandLine | UnclearCommandLine:
     """Return which commands a line of bash runs, with their exact words, or why that is not certain.
 
     Two readings that know nothing of one another must agree. Never raises.
     """
     if problem := _unreadable(text):
-        return Unclear(reason=problem)
+        return UnclearCommandLine(reason=problem)
     commands = split_line(text)
-    if isinstance(commands, Unclear):
+    if isinstance(commands, UnclearCommandLine):
         return commands
     if problem := _doubt(text, commands):
-        return Unclear(reason=problem)
-    return Plain(commands=commands)
+        return UnclearCommandLine(reason=problem)
+    return PlainCommandLine(commands=commands)
 
 
 def _unreadable(text: str) -> str | None:

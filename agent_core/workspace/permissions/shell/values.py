@@ -5,7 +5,7 @@ from agent_core.kernel.values import Value
 Argv = tuple[str, ...]
 
 
-class Plain(Value, frozen=True, kw_only=True):
+class PlainCommandLine(Value, frozen=True, kw_only=True):
     """A line that runs these commands and nothing else, however it goes."""
 
     commands: tuple[Argv, ...]
@@ -14,7 +14,7 @@ class Plain(Value, frozen=True, kw_only=True):
     Whether some stand in a group, or behind `!`, makes no difference to what may run."""
 
 
-class Unclear(Value, frozen=True, kw_only=True):
+class UnclearCommandLine(Value, frozen=True, kw_only=True):
     """A line of which it is not certain what it runs."""
 
     reason: str

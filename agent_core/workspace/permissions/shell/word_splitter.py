@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from agent_core.workspace.permissions.shell.values import Argv, Unclear
+from agent_core.workspace.permissions.shell.values import Argv, UnclearCommandLine
 
 PIECE: Final = re.compile(
     r"""
@@ -72,7 +72,7 @@ class _Line(Struct):
     """State of a line that is being read."""
 
     commands: list[Argv] = msgspec.field(default_factory=list)
-    words: list[str] = msgspec.field(default_factory=list)
+    tokens: list[str] = msgspec.field(default_factory=list)
     word: str | None = None
     join: str = "\n"
     groups: list[str] = msgspec.field(default_factory=list)
@@ -81,7 +81,7 @@ class _Line(Struct):
     """Whether a group has just ended: only a join may follow."""
 
 
-def split_line(text: str) -> tuple[Argv, ...] | Unclear:
+def split_line(text: str) -> tuple[Argv, ...] | UnclearCommandLine:
     """Return the commands of a line, or why they are not certain."""
     line = _Line()
     at = 0
@@ -97,16 +97,16 @@ def split_line(text: str) -> tuple[Argv, ...] | Unclear:
         elif join := JOIN.match(text, at):
             _end_word(line)
             if problem := _end_command(line, join[0]):
-                return Unclear(reason=problem)
+                return UnclearCommandLine(reason=problem)
             at = join.end()
         elif sign := OPENS.match(text, at) or CLOSES.match(text, at):
             if problem := _grouped(line, sign[0]):
-                return Unclear(reason=problem)
+                return UnclearCommandLine(reason=problem)
             at = sign.end()
         elif line.is_closed:
-            return Unclear(reason=f"a group of commands is followed by {text[at]!r}")
+            return UnclearCommandLine(reason=f"a group of commands is followed by {text[at]!r}")
         else:
-            return Unclear(reason=beyond(text, at))
+            return UnclearCommandLine(reason=beyond(text, at))
     _end_word(line)
     return _ended(line)
 
@@ -155,16 +155,16 @@ def _meant(piece: re.Match[str]) -> str:
 
 def _end_word(line: _Line) -> None:
     if line.word is not None:
-        line.words.append(line.word)
+        line.tokens.append(line.word)
         line.word = None
 
 
 def _end_command(line: _Line, join: str) -> str | None:
-    if line.words:
-        if problem := _problem_of_program(line.words[0]):
+    if line.tokens:
+        if problem := _problem_of_program(line.tokens[0]):
             return problem
-        line.commands.append(tuple(line.words))
-        line.words = []
+        line.commands.append(tuple(line.tokens))
+        line.tokens = []
     elif line.is_closed:
         line.is_closed = False
     elif line.join == NOT:
@@ -182,9 +182,9 @@ def _grouped(line: _Line, sign: str) -> str | None:
     if sign in CLOSERS or sign == NOT:
         return _opened(line, sign)
     _end_word(line)
-    if not line.groups or line.groups[-1] != sign or (sign == "}" and line.words):
+    if not line.groups or line.groups[-1] != sign or (sign == "}" and line.tokens):
         return BEYOND[sign]
-    if line.words:
+    if line.tokens:
         if problem := _end_command(line, ";"):
             return problem
     elif not line.is_closed and line.join not in {";", "\n"}:
@@ -198,7 +198,7 @@ def _grouped(line: _Line, sign: str) -> str | None:
 
 
 def _opened(line: _Line, sign: str) -> str | None:
-    if line.words or line.word is not None or line.is_closed:
+    if line.tokens or line.word is not None or line.is_closed:
         return BEYOND[sign]
     if sign == NOT and line.join in {NOT, "|"}:
         return BEYOND[sign]
@@ -210,15 +210,15 @@ def _opened(line: _Line, sign: str) -> str | None:
     )
 
 
-def _ended(line: _Line) -> tuple[Argv, ...] | Unclear:
-    if line.join in NEEDS_COMMAND and not (line.words or line.is_closed):
-        return Unclear(reason=f"nothing follows {line.join!r}")
+def _ended(line: _Line) -> tuple[Argv, ...] | UnclearCommandLine:
+    if line.join in NEEDS_COMMAND and not (line.tokens or line.is_closed):
+        return UnclearCommandLine(reason=f"nothing follows {line.join!r}")
     if line.groups:
-        return Unclear(reason=f"a group is not closed with {line.groups[-1]!r}")
+        return UnclearCommandLine(reason=f"a group is not closed with {line.groups[-1]!r}")
     if problem := _end_command(line, "\n"):
-        return Unclear(reason=problem)
+        return UnclearCommandLine(reason=problem)
     if not line.commands:
-        return Unclear(reason="it runs nothing")
+        return UnclearCommandLine(reason="it runs nothing")
     return tuple(line.commands)
 
 

@@ -32,14 +32,14 @@ from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
 from agent_core.workspace.sandbox.backends.uncontained import Uncontained
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.survey import (
-    Ground,
+    CommandBaseline,
     Survey,
     find_program,
     git_access,
     inner_environment,
     shown_again,
 )
-from agent_core.workspace.sandbox.values import Ahead, Boundaries, Containing, Launch
+from agent_core.workspace.sandbox.values import Boundaries, Launch, PrestartPlan, SandboxCapability
 
 KERNEL: Final = tuple(Path("/proc", name) for name in ("sys", "sysrq-trigger"))
 KERNEL_EMPTIED: Final = tuple(Path("/proc", name) for name in ("irq", "bus", "fs", "acpi", "scsi"))
@@ -51,17 +51,17 @@ class Bubblewrap:
 
     def __init__(
         self,
-        containing: Containing,
+        containing: SandboxCapability,
         boundaries: Boundaries,
         *,
         homes: tuple[Path, ...],
-        problem: "Problem | None" = None,
+        problem: "SandboxProblem | None" = None,
     ) -> None:
         self._containing = containing
         self._boundaries = boundaries
         self._private = PrivateFolder()
         self._survey = Survey(boundaries, homes=homes, private=self._private)
-        self._problem = problem or Problem()
+        self._problem = problem or SandboxProblem()
         self._last: tuple[Mapping[str, str], Mapping[str, str]] = ({}, inner_environment({}))
         # Nobody but root may turn them in any case.
         self._kernel = _there(KERNEL) if os.geteuid() == 0 else ()
@@ -74,9 +74,9 @@ class Bubblewrap:
         )
 
     @property
-    def containing(self) -> Containing:
+    def containing(self) -> SandboxCapability:
         """Containment of this workspace; its level is `none` where a required part cannot be enforced."""
-        return self._problem.told(self._containing)
+        return self._problem.applied_to(self._containing)
 
     def wrap(
         self,
@@ -98,8 +98,8 @@ class Bubblewrap:
         # The next command hardly needs the same, and one that needs less is not to have it.
         return launch if needs else replace(launch, ahead=self._ahead(namespace))
 
-    def _ahead(self, namespace: "_Namespace") -> Ahead:
-        return Ahead(
+    def _ahead(self, namespace: "_Namespace") -> PrestartPlan:
+        return PrestartPlan(
             conditions=namespace.conditions,
             planned=namespace.mounts[0],
             slot=self._slot,
@@ -167,9 +167,9 @@ class Bubblewrap:
 
     def _inner(self, env: Mapping[str, str]) -> Mapping[str, str]:
         """Return the environment inside; most commands have that of the one before."""
-        known, inner = self._last
-        if known != env:
-            known, inner = self._last = (
+        outer, inner = self._last
+        if outer != env:
+            outer, inner = self._last = (
                 dict(env),
                 inner_environment(env, passed=self._boundaries.passed_variables),
             )
@@ -184,7 +184,7 @@ class Bubblewrap:
 
     def _profile(
         self,
-        ground: Ground,
+        ground: CommandBaseline,
         shown: tuple[Path, ...],
         *,
         cwd: Path,
@@ -216,7 +216,7 @@ class Bubblewrap:
 class _Namespace(Value, frozen=True, kw_only=True):
     """The plan of the namespace of one process."""
 
-    ground: Ground
+    ground: CommandBaseline
     needs: frozenset[Needs]
     arguments: tuple[str, ...]
     mounts: tuple[str, str]
@@ -239,18 +239,18 @@ def mounted_below(roots: tuple[Path, ...], mounted: str) -> str:
     return "".join(f"{place}\n" for place in places if place.startswith(begin))
 
 
-class Problem:
+class SandboxProblem:
     """Why a workspace cannot be contained at present."""
 
     def __init__(self) -> None:
         self._why: str | None = None
 
-    def told(self, containing: Containing) -> Containing:
+    def applied_to(self, containing: SandboxCapability) -> SandboxCapability:
         """Return what holds with the problem taken into account."""
         if self._why is None:
             return containing
         why = f"commands cannot be contained in this workspace: {self._why}"
-        return Containing(level="none", how="nothing", why_not_full=why)
+        return SandboxCapability(level="none", how="nothing", why_not_full=why)
 
     def stands_in_the_way(self, why: str | None, *, agreed: bool) -> bool:
         """Record the problem found before a command; return whether the command is to run uncontained.

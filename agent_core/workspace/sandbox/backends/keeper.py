@@ -59,7 +59,7 @@ _REPORT: Final = r"(?:^|\n){} (\d{{1,3}}) (\d{{1,7}})\n"
 _SILENT: Final = frozenset({2, 13})
 
 
-class Report(Value, frozen=True, kw_only=True):
+class KeeperReport(Value, frozen=True, kw_only=True):
     """How a contained command ended."""
 
     exit_code: int | None
@@ -149,7 +149,7 @@ def memory_bytes() -> int | None:
         return None
 
 
-def read_report(text: str, *, key: str) -> Report | None:
+def read_report(text: str, *, key: str) -> KeeperReport | None:
     """Read what the keeper said; None while it has not, or if it never did. Pure.
 
     The command can write to the same pipe, by way of /proc; without the key nothing of that is a report.
@@ -161,5 +161,5 @@ def read_report(text: str, *, key: str) -> Report | None:
     number = code - SIGNALLED
     spoken = text[: found.start()].strip()
     if number > 0 and (spoken or number in _SILENT):
-        return Report(exit_code=None, signal=number, processes=processes)
-    return Report(exit_code=code, signal=None, processes=processes)
+        return KeeperReport(exit_code=None, signal=number, processes=processes)
+    return KeeperReport(exit_code=code, signal=None, processes=processes)

@@ -19,7 +19,7 @@ from agent_core.workspace.sandbox.backends.memory_file import closing, memory_fi
 from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.survey import Survey, find_program, git_access, inner_environment
-from agent_core.workspace.sandbox.values import Boundaries, Containing, Launch
+from agent_core.workspace.sandbox.values import Boundaries, Launch, SandboxCapability
 
 LAUNCHER: Final = Path(__file__).with_name("landlock_launcher.py")
 PYTHON: Final = (sys.executable, "-I", "-S", "-B")
@@ -35,11 +35,11 @@ MOST_SHOWN: Final = 4096
 """More neighbours of secrets are not opened one by one; the rest cannot be read then."""
 
 
-class Landlocked:
+class LandlockSandbox:
     """Contains the processes of one workspace."""
 
     def __init__(
-        self, containing: Containing, boundaries: Boundaries, *, homes: tuple[Path, ...]
+        self, containing: SandboxCapability, boundaries: Boundaries, *, homes: tuple[Path, ...]
     ) -> None:
         self.containing = containing
         self._boundaries = boundaries
@@ -68,11 +68,11 @@ class Landlocked:
         )
         moved = {"TMPDIR": str(temporary), "XDG_CACHE_HOME": f"{temporary}/.cache"}
         into = self._boundaries.quarantine or temporary / "quarantine"
-        told = memory_file("tiller-rules", rules.encode())
+        rules_fd = memory_file("tiller-rules", rules.encode())
         return Launch(
-            argv=(*PYTHON, str(LAUNCHER), str(told), *argv),
-            pass_fds=(told,),
-            started=closing(told),
+            argv=(*PYTHON, str(LAUNCHER), str(rules_fd), *argv),
+            pass_fds=(rules_fd,),
+            started=closing(rules_fd),
             env={
                 **inner_environment(env, passed=self._boundaries.passed_variables),
                 **moved,
@@ -128,7 +128,7 @@ def all_but(secret: Iterable[Path]) -> list[str]:
     return list(islice(chain.from_iterable(folders), MOST_SHOWN))
 
 
-def _beside(folder: Path, known: Container[Path]) -> list[str]:
+def _beside(folder: Path, excluded: Container[Path]) -> list[str]:
     """Return what is in a folder, but for some."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - strings are enough
@@ -136,7 +136,7 @@ def _beside(folder: Path, known: Container[Path]) -> list[str]:
         return []
     paths = [folder / name for name in names]
     # What a link leads to has its own place, and its own rule.
-    return [str(path) for path in paths if path not in known and not path.is_symlink()]
+    return [str(path) for path in paths if path not in excluded and not path.is_symlink()]
 
 
 def try_landlock() -> int | None:

@@ -43,22 +43,22 @@ SCOPES = 3
 SCOPES_SINCE = 6
 
 
-def main(words: list[str]) -> None:
+def main(argv: list[str]) -> None:
     """Restrict and become the command; ends with an exit code when that is not possible."""
-    if words == ["--version"]:
+    if argv == ["--version"]:
         sys.stdout.write(f"{version()}\n")
         return
-    rules: dict[str, object] = json.loads(told(words[0]))  # pyright: ignore[reportAny] - our own words
+    rules: dict[str, object] = json.loads(rules_text(argv[0]))  # pyright: ignore[reportAny] - our own words
     try:
         restrict(rules)
     except OSError as error:
         # Never without it: whoever started this believes that it holds.
         sys.stderr.write(f"containment failed: {error}\n")
         sys.exit(NO_RIGHTS)
-    os.execvp(words[1], words[1:])  # noqa: S606 - it becomes the command
+    os.execvp(argv[1], argv[1:])  # noqa: S606 - it becomes the command
 
 
-def told(word: str) -> str:
+def rules_text(word: str) -> str:
     """Return the rules: they stand there, or in the file of the descriptor that is named."""
     if not word.isdigit():
         return word
@@ -90,16 +90,16 @@ def restrict(rules: "dict[str, object]") -> None:
 
 def landlock(rules: "dict[str, object]") -> None:
     """Allow what the rules name, and nothing else."""
-    known = version()
-    if known < 1:
+    abi_version = version()
+    if abi_version < 1:
         raise OSError(0, "there is no Landlock")
     rights = FIRST_RIGHTS
     for since, more in BY_VERSION:
-        rights |= more if known >= since else 0
-    net = TCP if known >= TCP_SINCE and not rules["network"] else 0
-    scopes = SCOPES if known >= SCOPES_SINCE else 0
+        rights |= more if abi_version >= since else 0
+    net = TCP if abi_version >= TCP_SINCE and not rules["network"] else 0
+    scopes = SCOPES if abi_version >= SCOPES_SINCE else 0
     given = struct.pack("=QQQ", rights, net, scopes)[
-        : 8 if known < TCP_SINCE else 16 if known < SCOPES_SINCE else 24
+        : 8 if abi_version < TCP_SINCE else 16 if abi_version < SCOPES_SINCE else 24
     ]
     ruleset = check(syscall(CREATE_RULESET, given, ctypes.c_size_t(len(given)), ctypes.c_uint32(0)))
     reading = (EXECUTE | READ_FILE | READ_DIR) & rights
@@ -160,15 +160,15 @@ def seccomp(content: object) -> None:
     check(prctl(SET_SECCOMP, FILTER_MODE, ctypes.c_char_p(program), 0, 0))
 
 
-def syscall(*words: object) -> int:
+def syscall(*arguments: object) -> int:
     """Make a system call."""
-    made: int = ctypes.CDLL(None, use_errno=True).syscall(*words)  # pyright: ignore[reportAny] - ctypes tells no types
+    made: int = ctypes.CDLL(None, use_errno=True).syscall(*arguments)  # pyright: ignore[reportAny] - ctypes tells no types
     return made
 
 
-def prctl(*words: object) -> int:
+def prctl(*arguments: object) -> int:
     """Change something of this process."""
-    made: int = ctypes.CDLL(None, use_errno=True).prctl(*words)  # pyright: ignore[reportAny] - as above
+    made: int = ctypes.CDLL(None, use_errno=True).prctl(*arguments)  # pyright: ignore[reportAny] - as above
     return made
 
 

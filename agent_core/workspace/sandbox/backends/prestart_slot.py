@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Waiting(Protocol):
+class PrestartedProcess(Protocol):
     """A process that waits for its command."""
 
     def end(self) -> None:
@@ -18,16 +18,16 @@ class Slot:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
-        self._waiting: Waiting | None = None
+        self._waiting: PrestartedProcess | None = None
         self._is_closed = False
 
-    def fill(self, start: Callable[[], Waiting | None]) -> None:
+    def fill(self, start: Callable[[], PrestartedProcess | None]) -> None:
         """Start a process that waits, unless there is one or the slot was closed. Blocking."""
         with self._turn:
             if self._waiting is None and not self._is_closed:
                 self._waiting = start()
 
-    def take(self) -> Waiting | None:
+    def take(self) -> PrestartedProcess | None:
         """Return the process that waits, which the caller then ends; None: there is none."""
         with self._turn:
             waiting, self._waiting = self._waiting, None

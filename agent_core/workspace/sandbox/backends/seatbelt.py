@@ -8,7 +8,7 @@ from typing import Final
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.private_folder import PrivateFolder
 from agent_core.workspace.sandbox.survey import Survey, find_program, git_access, inner_environment
-from agent_core.workspace.sandbox.values import Boundaries, Containing, Launch
+from agent_core.workspace.sandbox.values import Boundaries, Launch, SandboxCapability
 
 NETWORK: Final = (
     '(allow network-outbound (remote ip "*:*"))',
@@ -23,7 +23,7 @@ class Seatbelt:
     """Contains the processes of one workspace."""
 
     def __init__(
-        self, containing: Containing, boundaries: Boundaries, *, homes: tuple[Path, ...]
+        self, containing: SandboxCapability, boundaries: Boundaries, *, homes: tuple[Path, ...]
     ) -> None:
         self.containing = containing
         self._boundaries = boundaries

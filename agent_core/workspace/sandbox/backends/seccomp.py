@@ -114,19 +114,19 @@ def seccomp_filter(*, machine: str, internet: bool, unix: bool) -> bytes | None:
         unix: Sockets of this machine (`AF_UNIX`) may be made: a path leads to other programs of the user, and no
             read-only mount stops it. Without, `socketpair` works all the same: it is a call of its own.
     """
-    known = MACHINES.get(machine)
-    if known is None:
+    processor = MACHINES.get(machine)
+    if processor is None:
         return None
     families = [AF_INET, AF_INET6, AF_NETLINK] if internet else []
-    rules = [*_head(known), *_forbidden(known)]
-    rules += _sockets(known.numbers["socket"], [*families, AF_UNIX] if unix else families)
-    rules += _namespaces(known.numbers["clone"])
-    rules += _terminal(known.numbers["ioctl"])
-    rules += _answer(known.numbers["clone3"], ENOSYS)
-    rules += _answer(known.numbers["openat2"], ENOSYS)
+    rules = [*_head(processor), *_forbidden(processor)]
+    rules += _sockets(processor.numbers["socket"], [*families, AF_UNIX] if unix else families)
+    rules += _namespaces(processor.numbers["clone"])
+    rules += _terminal(processor.numbers["ioctl"])
+    rules += _answer(processor.numbers["clone3"], ENOSYS)
+    rules += _answer(processor.numbers["openat2"], ENOSYS)
     for name, place in MODE_AT.items():
-        if name in known.numbers:
-            rules += _modes(known.numbers[name], place, flags_at=OPENS.get(name))
+        if name in processor.numbers:
+            rules += _modes(processor.numbers[name], place, flags_at=OPENS.get(name))
     rules.append(_instruction(RETURN, value=ALLOW))
     return b"".join(rules)
 

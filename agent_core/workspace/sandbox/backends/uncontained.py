@@ -6,9 +6,9 @@ from typing import Final
 
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.environment import scrubbed
-from agent_core.workspace.sandbox.values import Containing, Launch
+from agent_core.workspace.sandbox.values import Launch, SandboxCapability
 
-SWITCHED_OFF: Final = Containing(
+SWITCHED_OFF: Final = SandboxCapability(
     level="none",
     how="nothing",
     why_not_full='the setting "sandbox" is "off"; take it out of settings.json to contain commands again',
@@ -19,7 +19,7 @@ class Uncontained:
     """A sandbox that contains nothing; the environment is that of a contained command."""
 
     def __init__(
-        self, containing: Containing = SWITCHED_OFF, *, passed: tuple[str, ...] = ()
+        self, containing: SandboxCapability = SWITCHED_OFF, *, passed: tuple[str, ...] = ()
     ) -> None:
         self.containing = containing
         self._passed = passed

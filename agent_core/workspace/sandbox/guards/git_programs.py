@@ -11,7 +11,7 @@ from typing import Final
 
 from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.guards.git_folders import git_folders, git_text
-from agent_core.workspace.sandbox.guards.tree_index import Entry
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
 
 MOST_INCLUDES: Final = 32
 """Files of settings of one repository that are followed."""
@@ -46,7 +46,7 @@ class _NotRead(ValueError):
 
 
 def git_programs(
-    entries: Mapping[str, Entry], *, roots: Sequence[Path], settings: Sequence[Path] = ()
+    entries: Mapping[str, GuardedEntry], *, roots: Sequence[Path], settings: Sequence[Path] = ()
 ) -> GitPrograms:
     """Find the places that the repositories in some roots and around them direct git to.
 
@@ -87,7 +87,7 @@ def first_made(place: Path, roots: Iterable[Path]) -> Path | None:
 
 
 def _repositories(
-    entries: Mapping[str, Entry], roots: Sequence[Path]
+    entries: Mapping[str, GuardedEntry], roots: Sequence[Path]
 ) -> Iterator[tuple[Path, Sequence[Path]]]:
     """Yield each working tree with its git folders: those in the roots and those that the roots lie in."""
     for name, entry in entries.items():

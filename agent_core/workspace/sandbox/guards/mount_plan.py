@@ -14,7 +14,7 @@ import agent_core
 from agent_core.kernel.values import Value
 from agent_core.workspace.sandbox.guards.git_folders import RUNS_PROGRAMS, git_folders
 from agent_core.workspace.sandbox.guards.git_programs import git_programs
-from agent_core.workspace.sandbox.guards.tree_index import Entry
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
 
 GitAccess = Literal["closed", "data", "open"]
 """Changes of repositories that a command may make: none; of data, not of what makes git run programs; all."""
@@ -39,7 +39,7 @@ and for objects.
 """
 
 
-class Holds(Value, frozen=True, kw_only=True):
+class MountPlan(Value, frozen=True, kw_only=True):
     """Mounts over the roots of a workspace."""
 
     mounts: Mapping[Path, MountKind] = msgspec.field(default_factory=dict[Path, MountKind])
@@ -63,14 +63,14 @@ class Holds(Value, frozen=True, kw_only=True):
 
 
 def plan_holds(
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, GuardedEntry],
     *,
     roots: Sequence[Path],
     git: GitAccess,
     visible: Collection[Path] = (),
     tracked: Collection[Path] = (),
     settings: Sequence[Path] = (),
-) -> Holds:
+) -> MountPlan:
     """Plan the mounts for one command.
 
     Args:
@@ -88,7 +88,7 @@ def plan_holds(
         path = Path(name)
         if entry.kind in {"git", "repository"}:
             if git == "closed" and entry.target is not None:
-                return Holds(
+                return MountPlan(
                     problem=f"{path} is a link, and a link to a repository cannot be held in its place"
                 )
             folders = () if git == "closed" else tuple(_repositories(path, entry))
@@ -105,7 +105,7 @@ def plan_holds(
     if git != "open":
         programs = git_programs(entries, roots=roots, settings=settings)
         if programs.problem is not None:
-            return Holds(problem=programs.problem)
+            return MountPlan(problem=programs.problem)
         mounts |= dict.fromkeys((one for one in programs.there if one not in roots), "read-only")
         vacant |= programs.vacant
     pins = _pins(entries, mounts, roots)
@@ -116,8 +116,8 @@ def plan_holds(
             f"{len(whole)} places in it would have to be held ({size} bytes of paths), and at most {MOST_MOUNTS} can be "
             f"({MOST_PATH_BYTES} bytes)"
         )
-        return Holds(problem=problem)
-    return Holds(
+        return MountPlan(problem=problem)
+    return MountPlan(
         mounts=dict(sorted(whole.items())),
         data=tuple(dict.fromkeys(data)),
         vacant=frozenset(vacant),
@@ -126,7 +126,7 @@ def plan_holds(
 
 def _git_mounts(
     path: Path,
-    entry: Entry,
+    entry: GuardedEntry,
     folders: Sequence[Path],
     *,
     git: GitAccess,
@@ -147,7 +147,7 @@ def _git_mounts(
 
 
 def _mounts(
-    path: Path, entry: Entry, *, roots: Sequence[Path], visible: Collection[Path]
+    path: Path, entry: GuardedEntry, *, roots: Sequence[Path], visible: Collection[Path]
 ) -> Mapping[Path, MountKind]:
     match entry.kind:
         case "secret" | "protected secret":
@@ -161,7 +161,7 @@ def _mounts(
             return {}
 
 
-def _vacant(path: Path, entry: Entry, roots: Sequence[Path]) -> frozenset[Path]:
+def _vacant(path: Path, entry: GuardedEntry, roots: Sequence[Path]) -> frozenset[Path]:
     """Return the target of a protected link if nothing exists there: a file created there has the link's name."""
     if entry.target is None or not entry.kind.startswith("protected"):
         return frozenset()
@@ -185,7 +185,7 @@ def _closed(path: Path, roots: Sequence[Path]) -> Mapping[Path, MountKind]:
     return {path / name: "read-only" for name in names if (path / name).exists()}
 
 
-def _repositories(path: Path, entry: Entry) -> Iterator[Path]:
+def _repositories(path: Path, entry: GuardedEntry) -> Iterator[Path]:
     """Yield the git folders behind an entry; those outside of its root only if they name it back."""
     if entry.kind == "repository":
         yield path
@@ -205,7 +205,7 @@ def _data_only(folder: Path) -> Mapping[Path, MountKind]:
 
 def _secret(
     path: Path,
-    entry: Entry,
+    entry: GuardedEntry,
     *,
     visible: Collection[Path],
 ) -> Mapping[Path, MountKind]:
@@ -234,7 +234,7 @@ def _own_code(roots: tuple[Path, ...]) -> tuple[Path, ...]:
 
 
 def _pins(
-    entries: Mapping[str, Entry], mounts: Mapping[Path, MountKind], roots: Sequence[Path]
+    entries: Mapping[str, GuardedEntry], mounts: Mapping[Path, MountKind], roots: Sequence[Path]
 ) -> frozenset[Path]:
     """Return the folders around what is held, which are mounted so that they cannot be exchanged."""
     # A link cannot be held itself: it is put back, for which its folder must be there.

@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_core.workspace.files.small_file import read_plain
 from agent_core.workspace.sandbox.guards.git_folders import git_folders
-from agent_core.workspace.sandbox.guards.tree_index import Entry
+from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
 
 MOST_FILE_BYTES: Final = 1_048_576
 """A larger file counts as a secret."""
@@ -19,17 +19,17 @@ SHA1_BYTES: Final = 20
 NAME_BITS: Final = 0x0FFF
 STAGE_BITS: Final = 0x3000
 
-Stamp = tuple[int, int, int, int]
+SecretFileStamp = tuple[int, int, int, int]
 
 
 class TrackedSecrets:
     """Compares files with the index of their repository, each again when one of the two has changed."""
 
     def __init__(self) -> None:
-        self._indexes: dict[Path, tuple[Stamp, bytes]] = {}
-        self._judged: dict[Path, tuple[Stamp, Stamp, bool]] = {}
+        self._indexes: dict[Path, tuple[SecretFileStamp, bytes]] = {}
+        self._judged: dict[Path, tuple[SecretFileStamp, SecretFileStamp, bool]] = {}
 
-    def among(self, entries: Mapping[str, Entry]) -> frozenset[Path]:
+    def among(self, entries: Mapping[str, GuardedEntry]) -> frozenset[Path]:
         """Return the secret files among what is held that the index of their repository has with the same content."""
         secrets = [
             Path(name)
@@ -52,9 +52,9 @@ class TrackedSecrets:
         try:
             index_stamp, index = self._index(top)
             stamp = _stamp(os.lstat(path))
-            known = self._judged.get(path)
-            if known is not None and known[:2] == (stamp, index_stamp):
-                return known[2]
+            cached = self._judged.get(path)
+            if cached is not None and cached[:2] == (stamp, index_stamp):
+                return cached[2]
             tracked = _object_of(index, os.fsencode(path.relative_to(top)))
             is_same = tracked is not None and tracked == _blob(path)
             self._judged[path] = stamp, index_stamp, is_same
@@ -62,7 +62,7 @@ class TrackedSecrets:
             return False
         return is_same
 
-    def _index(self, top: Path) -> tuple[Stamp, bytes]:
+    def _index(self, top: Path) -> tuple[SecretFileStamp, bytes]:
         """Return the index of a repository with its stamp.
 
         Raises:
@@ -97,5 +97,5 @@ def _blob(path: Path) -> bytes:
     return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).digest()
 
 
-def _stamp(found: os.stat_result) -> Stamp:
+def _stamp(found: os.stat_result) -> SecretFileStamp:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

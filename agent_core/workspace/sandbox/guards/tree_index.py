@@ -38,7 +38,7 @@ LONGEST_PATH_BYTES: Final = 3800
 """Below a folder with a longer path there may be some that the system opens by no path (PATH_MAX, less one name)."""
 
 
-class Entry(NamedTuple):
+class GuardedEntry(NamedTuple):
     """Something that containment holds, by what tells it from another of the same name."""
 
     kind: EntryKind
@@ -60,12 +60,12 @@ class Entry(NamedTuple):
         return self.device, self.inode
 
 
-Scope = Literal["all", "dependencies", "protected"]
+IndexScope = Literal["all", "dependencies", "protected"]
 """Search in a folder: for everything; for repositories; for repositories and secrets, as the folder itself is held."""
 
 
 class _Folder(Struct):
-    scope: Scope
+    scope: IndexScope
     changed_ns: int = 0
     """Change time at the last look; 0: look again in any case."""
     folders: dict[str, int] = msgspec.field(default_factory=dict[str, int])
@@ -84,8 +84,8 @@ class TreeIndex:
         self._roots = dict[str, tuple[int, int] | None].fromkeys(roots)
         self._make_watch = watch
         self._folders: dict[str, _Folder] = {}
-        self._entries: dict[str, Entry] = {}
-        self._snapshot: Mapping[str, Entry] = {}
+        self._entries: dict[str, GuardedEntry] = {}
+        self._snapshot: Mapping[str, GuardedEntry] = {}
         self._watch: FolderWatch | None = None
         self._is_started = False
 
@@ -99,7 +99,7 @@ class TreeIndex:
         """Whether the system says where something happened."""
         return self._watch is not None
 
-    def refresh(self) -> Mapping[str, Entry]:
+    def refresh(self) -> Mapping[str, GuardedEntry]:
         """Bring the index up to date and return it: absolute path to entry; the same object while nothing changed."""
         if not self._is_started:
             self._is_started = True
@@ -132,23 +132,23 @@ class TreeIndex:
     def _stale(self) -> list[str]:
         """Return the folders that are others since they were last looked at."""
         found: list[str] = []
-        for name, known in self._folders.items():
+        for name, indexed in self._folders.items():
             try:
                 changed_ns = os.lstat(name).st_ctime_ns
             except OSError:
                 changed_ns = -1
-            if changed_ns != known.changed_ns:
+            if changed_ns != indexed.changed_ns:
                 found.append(name)
         return found
 
     def _look(self, name: str) -> None:
         """Bring one folder up to date."""
-        known = self._folders.get(name)
-        if known is None:
+        indexed = self._folders.get(name)
+        if indexed is None:
             return
         self._add_watch(name)
-        before, before_inodes = known.folders, set(known.folders.items())
-        listed = self._list(name, known)
+        before, before_inodes = indexed.folders, set(indexed.folders.items())
+        listed = self._list(name, indexed)
         if listed is None:
             self._leave(name)
             return
@@ -160,21 +160,21 @@ class TreeIndex:
             is_other = (new, inode) not in before_inodes or path not in self._folders
             # An entry for the folder itself depends on what is in it, or on whether that can be read.
             if is_other or path in self._entries:
-                self._enter(path, _scope(known.scope, new, name))
+                self._enter(path, _scope(indexed.scope, new, name))
 
-    def _enter(self, name: str, scope: Scope) -> None:
+    def _enter(self, name: str, scope: IndexScope) -> None:
         """Add a folder with everything below it."""
-        left: list[tuple[str, Scope]] = [(name, scope)]
+        left: list[tuple[str, IndexScope]] = [(name, scope)]
         while left:
             at, inside = left.pop()
             if at in self._roots:
                 inside = "all"  # whatever is around it
             if at in self._folders:
                 self._leave(at)
-            known = self._folders[at] = _Folder(inside)
+            indexed = self._folders[at] = _Folder(inside)
             # Watched before it is listed, so that nothing happens unseen in between.
             self._add_watch(at)
-            listed = self._list(at, known)
+            listed = self._list(at, indexed)
             if listed is None:
                 self._leave(at)
                 continue
@@ -184,13 +184,13 @@ class TreeIndex:
         left = [name]
         while left:
             at = left.pop()
-            known = self._folders.pop(at, None)
+            indexed = self._folders.pop(at, None)
             if self._watch is not None:
                 self._watch.drop(at)
-            if known is not None:
-                for path in known.entries:
+            if indexed is not None:
+                for path in indexed.entries:
                     _ = self._entries.pop(path, None)
-                left += [f"{at}/{one}" for one in known.folders]
+                left += [f"{at}/{one}" for one in indexed.folders]
 
     def _add_watch(self, name: str) -> None:
         if self._watch is None:
@@ -204,41 +204,41 @@ class TreeIndex:
             self._watch.close()
             self._watch = None
 
-    def _list(self, name: str, known: _Folder) -> dict[str, int] | None:
+    def _list(self, name: str, indexed: _Folder) -> dict[str, int] | None:
         """List one folder into the index; returns the folders in it that are to be walked, None: it is gone."""
-        for path in known.entries:
+        for path in indexed.entries:
             _ = self._entries.pop(path, None)
-        known.entries, known.folders, known.changed_ns = (), {}, 0
+        indexed.entries, indexed.folders, indexed.changed_ns = (), {}, 0
         try:
             found = os.lstat(name)
         except OSError:
             return None
         if not stat.S_ISDIR(found.st_mode):
             return None
-        held: list[tuple[str, Entry]] = []
+        held: list[tuple[str, GuardedEntry]] = []
         try:
             _check_depth(name, found)
             with os.scandir(name) as entries:
-                _sort_out(name, entries, known, held)
+                _sort_out(name, entries, indexed, held)
         except FileNotFoundError:
             return None
         except OSError:
-            known.folders = {}
+            indexed.folders = {}
             held = [(name, _entry("unreadable", found))] if self._is_free(name) else []
         else:
             if time.time_ns() - found.st_ctime_ns > RACY_NS:
-                known.changed_ns = found.st_ctime_ns
+                indexed.changed_ns = found.st_ctime_ns
         markers = (path.rpartition("/")[2] for path, one in held if one.kind == "marker")
         if is_repository(markers) and self._is_free(name):
             held.append((name, _entry("repository", found)))
-        known.entries = tuple(path for path, _ in held)
+        indexed.entries = tuple(path for path, _ in held)
         self._entries.update(held)
-        return known.folders
+        return indexed.folders
 
     def _is_free(self, name: str) -> bool:
         """Return whether a folder is not held by its name: the entry of the folder around it must be kept."""
-        known = self._entries.get(name)
-        return known is None or known.kind == "marker"
+        indexed = self._entries.get(name)
+        return indexed is None or indexed.kind == "marker"
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -263,26 +263,30 @@ def _check_depth(name: str, found: os.stat_result) -> None:
 def _sort_out(
     name: str,
     entries: Iterator["os.DirEntry[str]"],
-    known: _Folder,
-    held: list[tuple[str, Entry]],
+    indexed: _Folder,
+    held: list[tuple[str, GuardedEntry]],
 ) -> None:
     """Sort the entries of a folder into those that are held and the folders to walk."""
     folder = os.path.basename(name)  # noqa: PTH119 - thousands of paths
     inside = protected_inside(folder)
     for entry in entries:
-        kind = _kind(entry.name, known.scope, inside)
-        if kind is None and known.scope != "dependencies" and is_secret_inside(folder, entry.name):
+        kind = _kind(entry.name, indexed.scope, inside)
+        if (
+            kind is None
+            and indexed.scope != "dependencies"
+            and is_secret_inside(folder, entry.name)
+        ):
             kind = "secret"
         if kind == "secret" and entry.is_dir(follow_symlinks=False):
             kind = None  # these are names of files
         if kind in {None, "marker", "protected"} and entry.is_dir(follow_symlinks=False):
-            known.folders[entry.name] = entry.inode()
+            indexed.folders[entry.name] = entry.inode()
             if kind is None:
                 continue
         if kind is None:
-            if known.scope == "dependencies" or not entry.is_symlink():
+            if indexed.scope == "dependencies" or not entry.is_symlink():
                 continue
-            if known.scope == "protected":
+            if indexed.scope == "protected":
                 kind = "protected"  # what it leads to counts as part of the folder
                 with suppress(FileNotFoundError):
                     held.append((entry.path, _entry(kind, os.lstat(entry.path), entry.path)))
@@ -293,7 +297,7 @@ def _sort_out(
             held.append((entry.path, _entry(kind, os.lstat(entry.path), entry.path)))
 
 
-def _kind(name: str, scope: Scope, inside: frozenset[str]) -> EntryKind | None:
+def _kind(name: str, scope: IndexScope, inside: frozenset[str]) -> EntryKind | None:
     kind: EntryKind | None = kind_of(name)
     if kind is None and inside and folded(name) in inside:
         kind = "protected"
@@ -304,7 +308,7 @@ def _kind(name: str, scope: Scope, inside: frozenset[str]) -> EntryKind | None:
     return "marker" if kind is None and name.lower() in MARKERS else kind
 
 
-def _scope(above: Scope, name: str, folder: str) -> Scope:
+def _scope(above: IndexScope, name: str, folder: str) -> IndexScope:
     """Return what is looked for in a folder of a name, by what is looked for around it, in `folder`."""
     if above != "all":
         return above
@@ -316,9 +320,9 @@ def _scope(above: Scope, name: str, folder: str) -> Scope:
     return "protected" if inside and folded(name) in inside else "all"
 
 
-def _entry(kind: EntryKind, found: os.stat_result, path: str | None = None) -> Entry:
+def _entry(kind: EntryKind, found: os.stat_result, path: str | None = None) -> GuardedEntry:
     target = None
     if path is not None and stat.S_ISLNK(found.st_mode):
         with suppress(OSError):
             target = os.readlink(path)  # noqa: PTH115 - text is enough
-    return Entry(kind, found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode), target)
+    return GuardedEntry(kind, found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode), target)

@@ -27,11 +27,11 @@ class Refill(Value, frozen=True):
     text: str
 
 
-Next = Switch | Refill | None
+ChatLineOutcome = Switch | Refill | None
 """Effect of a line on the conversation; None: the next line is read."""
 
 
-class Chat(Protocol):
+class ChatContext(Protocol):
     """A conversation, as its commands see it."""
 
     @property
@@ -63,7 +63,7 @@ class ChatCommand(Value, frozen=True, kw_only=True):
 
     hint: str
     about: str
-    run: Callable[[Chat, str], Awaitable[Next]]
+    run: Callable[[ChatContext, str], Awaitable[ChatLineOutcome]]
     values: tuple[str, ...] = ()
     """Possible values of the argument, when they are the same in every session."""
     takes_file: bool = False

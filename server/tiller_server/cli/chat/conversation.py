@@ -14,16 +14,16 @@ from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from tiller_server.cli.chat.context import Switch
 from tiller_server.cli.chat.line_input import ChatInput, PromptSurface, paths_completed
-from tiller_server.cli.chat.loop import Talk
+from tiller_server.cli.chat.loop import ChatLoop
 from tiller_server.cli.chat.session_switch import arrive
 from tiller_server.cli.chat.slash_commands import completed
 from tiller_server.cli.chat.status import below
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.run.session import named, open_or_copy, wanted
-from tiller_server.cli.terminal.live_markdown import LiveWords
-from tiller_server.cli.terminal.live_view import LiveView, Shape
+from tiller_server.cli.terminal.live_markdown import LiveMarkdown
+from tiller_server.cli.terminal.live_view import LiveView, LiveViewOptions
 from tiller_server.cli.terminal.run_renderer import YELLOW
-from tiller_server.cli.terminal.status_line import Status, frames_for
+from tiller_server.cli.terminal.status_line import StatusLine, frames_for
 
 HISTORY: Final = "chat_history"
 GREETING: Final = "/help says what can be typed; Ctrl-D leaves"
@@ -69,9 +69,9 @@ def _view(environment: Environment, surface: PromptSurface) -> LiveView:
     colour = environment.colour(sys.stdout)
     return LiveView(
         screen=surface,
-        status=Status(now_s=time.monotonic, frames=frames_for(sys.stdout.encoding)),
-        words=LiveWords(surface, colour=colour),
-        shape=Shape(colour=colour, you="shown"),
+        status=StatusLine(now_s=time.monotonic, frames=frames_for(sys.stdout.encoding)),
+        markdown=LiveMarkdown(surface, colour=colour),
+        shape=LiveViewOptions(colour=colour, you="shown"),
     )
 
 
@@ -87,7 +87,7 @@ async def _talk(
         return completed(line, session=session) or paths_completed(line, root=root)
 
     root = request.workspace.absolute()
-    talk = Talk(session, request, view, set_title=surface.title)
+    talk = ChatLoop(session, request, view, set_title=surface.title)
     line = ChatInput(
         surface,
         history=app_paths(request.env).data / HISTORY,
@@ -101,7 +101,7 @@ async def _talk(
         view.tell(GREETING)
         if snapshot.config.model is None:
             view.tell(NO_MODEL, YELLOW)
-        return await talk.hold(line, text=text)
+        return await talk.run(line, text=text)
 
 
 def _tell_where(session: AgentSession) -> None:

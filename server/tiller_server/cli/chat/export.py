@@ -8,7 +8,7 @@ import anyio
 from agent_core.assembly.library.session_library import open_library
 from agent_core.kernel.errors import UsageError
 from agent_core.resources.paths import app_paths
-from tiller_server.cli.chat.context import Chat, is_kept
+from tiller_server.cli.chat.context import ChatContext, is_kept
 from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, format_of
 from tiller_server.cli.terminal.run_renderer import GREEN
 from tiller_server.cli.terminal.text import SHORT_ID
@@ -16,7 +16,7 @@ from tiller_server.cli.terminal.text import SHORT_ID
 MOST_TRIED: Final = 1_000
 
 
-async def export(chat: Chat, named: str) -> None:
+async def export(chat: ChatContext, named: str) -> None:
     """Write it into a new file of the workspace; without a name, into one that is named after the session.
 
     Raises:

@@ -30,7 +30,7 @@ SAVE_TITLE: Final = "\x1b[22;0t"
 RESTORE_TITLE: Final = "\x1b[23;0t"
 MOST_TITLE: Final = 200
 
-Complete = Callable[[str], Iterable[str]]
+LineCompleter = Callable[[str], Iterable[str]]
 """Returns the completions of a line, as whole lines."""
 
 
@@ -88,7 +88,7 @@ class ChatInput:
         surface: PromptSurface,
         *,
         history: Path,
-        complete: Complete,
+        complete: LineCompleter,
         below: Callable[[], str],
         on_escape: Callable[[], None],
     ) -> None:
@@ -119,7 +119,7 @@ class ChatInput:
         """
         return await self._session.prompt_async(default=text, handle_sigint=False)
 
-    def set_aside(self) -> str:
+    def take_input(self) -> str:
         """Empty the line that is being typed; returns what it held."""
         text = self._session.default_buffer.text
         self._session.default_buffer.reset()
@@ -189,7 +189,7 @@ def _history(path: Path) -> "History":
     return Kept(str(path))
 
 
-def _completer(complete: Complete) -> "Completer":
+def _completer(complete: LineCompleter) -> "Completer":
     from prompt_toolkit.completion import Completer, Completion  # noqa: PLC0415 - see above
 
     class Lines(Completer):

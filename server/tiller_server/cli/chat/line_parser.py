@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from agent_core.kernel.values import Value
-from agent_core.resources.slash_commands import Slashed, slashed
+from agent_core.resources.slash_commands import SlashInvocation, slashed
 
 
-class Words(Value, frozen=True, kw_only=True):
+class ChatPrompt(Value, frozen=True, kw_only=True):
     """Something to say."""
 
     text: str
@@ -21,17 +21,17 @@ class Shell(Value, frozen=True, kw_only=True):
     """The model is not told of it."""
 
 
-class Unknown(Value, frozen=True, kw_only=True):
+class UnknownChatCommand(Value, frozen=True, kw_only=True):
     """Begins as a command does, and is none."""
 
     name: str
     nearest: str | None
 
 
-Line = Words | Shell | Slashed | Unknown
+ChatLine = ChatPrompt | Shell | SlashInvocation | UnknownChatCommand
 
 
-def meaning(line: str, *, ours: Iterable[str], theirs: Iterable[str]) -> Line | None:
+def meaning(line: str, *, ours: Iterable[str], theirs: Iterable[str]) -> ChatLine | None:
     """Return what a line means; None: it is blank.
 
     A line that begins with a blank is words, whatever follows.
@@ -45,26 +45,28 @@ def meaning(line: str, *, ours: Iterable[str], theirs: Iterable[str]) -> Line | 
     if not text:
         return None
     if line[0].isspace():
-        return Words(text=text)
+        return ChatPrompt(text=text)
     if text.startswith("!"):
         return _shell(text)
     said = slashed(text)
     # A path is no command: `/etc/hosts is wrong`.
     if said is None or "/" in said.name:
-        return Words(text=text)
+        return ChatPrompt(text=text)
     return _command(said, text, ours=tuple(ours), theirs=tuple(theirs))
 
 
-def _command(said: Slashed, text: str, *, ours: Sequence[str], theirs: Sequence[str]) -> Line:
+def _command(
+    said: SlashInvocation, text: str, *, ours: Sequence[str], theirs: Sequence[str]
+) -> ChatLine:
     if said.name in ours:
         return said
     if said.name in theirs:
-        return Words(text=text)
+        return ChatPrompt(text=text)
     nearest = get_close_matches(said.name, (*ours, *theirs), n=1)
-    return Unknown(name=said.name, nearest=nearest[0] if nearest else None)
+    return UnknownChatCommand(name=said.name, nearest=nearest[0] if nearest else None)
 
 
-def _shell(text: str) -> Line | None:
+def _shell(text: str) -> ChatLine | None:
     command = text[2:] if text.startswith("!!") else text[1:]
     if not command.strip():
         return None

@@ -14,8 +14,14 @@ from agent_core.events import UiTitle
 from agent_core.kernel.errors import TillerError
 from agent_core.messages import Text, UserContent
 from agent_core.session import AgentSession
-from tiller_server.cli.chat.context import Next, Refill, Switch
-from tiller_server.cli.chat.line_parser import Line, Shell, Unknown, Words, meaning
+from tiller_server.cli.chat.context import ChatLineOutcome, Refill, Switch
+from tiller_server.cli.chat.line_parser import (
+    ChatLine,
+    ChatPrompt,
+    Shell,
+    UnknownChatCommand,
+    meaning,
+)
 from tiller_server.cli.chat.session_switch import may_leave
 from tiller_server.cli.chat.slash_commands import COMMANDS
 from tiller_server.cli.exit_codes import INTERRUPTED, TERMINATED
@@ -37,7 +43,7 @@ class LineSource(Protocol):
         """Wait for a line, which begins with a text; EOFError and KeyboardInterrupt as at any terminal."""
         ...
 
-    def set_aside(self) -> str:
+    def take_input(self) -> str:
         """Empty the line that is being typed; returns what it held."""
         ...
 
@@ -46,7 +52,7 @@ class LineSource(Protocol):
         ...
 
 
-class Talk:
+class ChatLoop:
     """A conversation in one session."""
 
     def __init__(
@@ -76,7 +82,7 @@ class Talk:
         self._group: TaskGroup | None = None
         self._lines: LineSource | None = None
 
-    async def hold(self, lines: LineSource, *, text: str) -> Switch:
+    async def run(self, lines: LineSource, *, text: str) -> Switch:
         """Talk until the user wants another session, or none."""
         self._lines = lines
         with self._answers, self._asked:
@@ -157,7 +163,7 @@ class Talk:
                 case None:
                     pass
 
-    async def _fenced(self, line: str) -> Next:
+    async def _fenced(self, line: str) -> ChatLineOutcome:
         """Run a line. An error is shown to the user; the key Up brings the line back."""
         ours = COMMANDS
         theirs = (one.name for one in self.session.resources.commands())
@@ -170,9 +176,9 @@ class Talk:
             self.tell(str(error), RED)
             return None
 
-    async def _do(self, meant: Line) -> Next:
+    async def _do(self, meant: ChatLine) -> ChatLineOutcome:
         match meant:
-            case Words(text=text):
+            case ChatPrompt(text=text):
                 if self.session.resources.runs(text):
                     self.tell(f"> {text}")  # a command of an extension need not show anything
                 content = await anyio.to_thread.run_sync(self._content, text)
@@ -180,7 +186,7 @@ class Talk:
             case Shell():
                 if self._group is not None:
                     self._group.start_soon(self._shell, meant)
-            case Unknown(name=name, nearest=nearest):
+            case UnknownChatCommand(name=name, nearest=nearest):
                 hint = f"did you mean /{nearest}?" if nearest else "/help says what there is"
                 self.tell(
                     f"/{name} is no command; {hint} A blank before it says it as it is", YELLOW
@@ -252,17 +258,17 @@ class Talk:
     async def _answer(self) -> str:
         """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""
         self._questions += 1
-        aside = "" if self._lines is None else self._lines.set_aside()
+        unfinished_input = "" if self._lines is None else self._lines.take_input()
         try:
             line = await self._asked.receive()
-            if aside and not line.strip():
+            if unfinished_input and not line.strip():
                 # This Enter was on its way for the line that is gone.
-                self._view.interject(f"what you typed comes back: {one_line(aside)}\n? ")
+                self._view.interject(f"what you typed comes back: {one_line(unfinished_input)}\n? ")
                 line = await self._asked.receive()
             # The line that was typed is taken away; what was decided stays to be read.
             self.tell(f"> {one_line(line)}".rstrip(), BOLD)
             return line
         finally:
             self._questions -= 1
-            if aside and self._lines is not None:
-                self._lines.put_back(aside)
+            if unfinished_input and self._lines is not None:
+                self._lines.put_back(unfinished_input)

@@ -3,12 +3,12 @@
 from agent_core.assembly import SessionRequest
 from agent_core.kernel import SessionId
 from agent_core.session import AgentSession
-from tiller_server.cli.chat.context import Next, Switch
+from tiller_server.cli.chat.context import ChatLineOutcome, Switch
 
 NEW = "new"
 
 
-async def may_leave(session: AgentSession, after: Next) -> Next:
+async def may_leave(session: AgentSession, after: ChatLineOutcome) -> ChatLineOutcome:
     """Return what follows a command, when hooks allow it in case that is another session.
 
     Raises:

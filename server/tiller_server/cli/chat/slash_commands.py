@@ -11,11 +11,11 @@ from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
-from agent_core.session.changes.checkpoints.view import Restored
-from tiller_server.cli.chat.context import Chat, ChatCommand, Switch
+from agent_core.session.changes.checkpoints.view import RestoreResult
+from tiller_server.cli.chat.context import ChatCommand, ChatContext, Switch
 from tiller_server.cli.chat.export import export
 from tiller_server.cli.chat.line_input import paths_after
-from tiller_server.cli.chat.status import session_told
+from tiller_server.cli.chat.status import session_statistics
 from tiller_server.cli.chat.tree import go_to
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.cli.terminal.text import one_line
@@ -26,7 +26,7 @@ LEVELS: Final[tuple[str, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[str, ...]] = get_args(PermissionMode)
 
 
-async def _help(chat: Chat, _: str) -> None:
+async def _help(chat: ChatContext, _: str) -> None:
     rows = [(f"/{name} {one.hint}".rstrip(), one.about) for name, one in COMMANDS.items()]
     rows += [(f"/{one.name}", one.description) for one in await chat.session.resources.refresh()]
     rows += [
@@ -42,7 +42,7 @@ async def _help(chat: Chat, _: str) -> None:
     chat.tell("\n".join(f"{left:<{width}}  {one_line(right)}" for left, right in rows))
 
 
-async def _model(chat: Chat, wanted: str) -> None:
+async def _model(chat: ChatContext, wanted: str) -> None:
     models = chat.session.models
     before = models.current
     await models.refresh(servers="find")
@@ -63,7 +63,7 @@ async def _model(chat: Chat, wanted: str) -> None:
     chat.tell(f"{facts.ref} answers from now on{scope}, thinking {models.thinking}", GREEN)
 
 
-async def _think(chat: Chat, level: str) -> None:
+async def _think(chat: ChatContext, level: str) -> None:
     models = chat.session.models
     if not level:
         _ = await models.cycle_thinking()
@@ -72,14 +72,14 @@ async def _think(chat: Chat, level: str) -> None:
     chat.tell(f"thinking is {models.thinking}")
 
 
-async def _mode(chat: Chat, mode: str) -> None:
+async def _mode(chat: ChatContext, mode: str) -> None:
     info = chat.session.info
     if mode:
         _ = info.configure(mode=_one_of(mode, get_args(PermissionMode), what="mode"))
     chat.tell(f"permission is {info.config.mode}; containment is {info.snapshot().sandbox}")
 
 
-async def _tools(chat: Chat, names: str) -> None:
+async def _tools(chat: ChatContext, names: str) -> None:
     tools = chat.session.tools
     if names:
         await tools.activate(names)
@@ -88,36 +88,36 @@ async def _tools(chat: Chat, names: str) -> None:
     chat.tell(f"tools: {', '.join(tools.active)}{more}")
 
 
-async def _compact(chat: Chat, instructions: str) -> None:
+async def _compact(chat: ChatContext, instructions: str) -> None:
     receipt = await chat.session.compact(instructions or None)
     if receipt.compaction is None:
         chat.tell(receipt.why or "there is nothing to compact", YELLOW)
 
 
-async def _name(chat: Chat, title: str) -> None:
+async def _name(chat: ChatContext, title: str) -> None:
     if title:
         await chat.session.tree.rename(title)
     chat.tell(f"the session is called {one_line(chat.session.tree.title or '') or 'nothing yet'}")
 
 
-async def _session(chat: Chat, _: str) -> None:
-    chat.tell(session_told(chat.session))
+async def _session(chat: ChatContext, _: str) -> None:
+    chat.tell(session_statistics(chat.session))
 
 
-async def _next(chat: Chat, words: str) -> None:
-    if not words:
+async def _next(chat: ChatContext, user_input: str) -> None:
+    if not user_input:
         message = "/next needs words: they are said when the run going on has nothing left to do"
         raise UsageError(message)
-    _ = await chat.session.follow_up(words)
+    _ = await chat.session.follow_up(user_input)
 
 
-async def _stop(chat: Chat, _: str) -> None:
+async def _stop(chat: ChatContext, _: str) -> None:
     stopped = await chat.session.abort(queue="keep")
     if stopped.status == "alreadyEnded":
         chat.tell("nothing goes on")
 
 
-async def _changes(chat: Chat, _: str) -> None:
+async def _changes(chat: ChatContext, _: str) -> None:
     changes = chat.session.changes
     patch, lost = (await changes.patch()).rstrip("\n"), changes.lost()
     if patch or lost is None:
@@ -126,7 +126,7 @@ async def _changes(chat: Chat, _: str) -> None:
         chat.tell(lost, YELLOW)
 
 
-async def _undo(chat: Chat, _: str) -> None:
+async def _undo(chat: ChatContext, _: str) -> None:
     checkpoints = chat.session.checkpoints
     latest = checkpoints.latest_run
     if latest is None:
@@ -146,7 +146,7 @@ async def _undo(chat: Chat, _: str) -> None:
     chat.tell("the files are as they were: there was nothing left to take back")
 
 
-def _undone(restored: Restored, root: Path) -> str:
+def _undone(restored: RestoreResult, root: Path) -> str:
     names = [
         str(path.relative_to(root) if path.is_relative_to(root) else path)
         for path in restored.restored
@@ -157,17 +157,17 @@ def _undone(restored: Restored, root: Path) -> str:
     return "\n".join([f"taken back: {shown or 'nothing'}", *(f"left: {why}" for why in whys)])
 
 
-async def _reload(chat: Chat, _: str) -> None:
+async def _reload(chat: ChatContext, _: str) -> None:
     loaded = await chat.session.resources.reload()
-    told = [f"{len(loaded.resources)} read", *(str(one) for one in loaded.problems)]
-    chat.tell("\n".join(told))
+    lines = [f"{len(loaded.resources)} read", *(str(one) for one in loaded.problems)]
+    chat.tell("\n".join(lines))
 
 
-async def _new(chat: Chat, _: str) -> Switch:
+async def _new(chat: ChatContext, _: str) -> Switch:
     return Switch(request=replace(chat.request, session="new"))
 
 
-async def _resume(chat: Chat, wanted: str) -> Switch | None:
+async def _resume(chat: ChatContext, wanted: str) -> Switch | None:
     from agent_core.assembly.library.session_library import open_library  # noqa: PLC0415 - opens a database
 
     paths = app_paths(chat.request.env)
@@ -188,7 +188,7 @@ async def _resume(chat: Chat, wanted: str) -> Switch | None:
     return Switch(request=replace(chat.request, session=found.session))
 
 
-async def _fork(chat: Chat, _: str) -> Switch | None:
+async def _fork(chat: ChatContext, _: str) -> Switch | None:
     said = [
         one for one in chat.session.tree.nodes() if one.kind == "message" and one.role == "user"
     ][-MOST_CHOICES:]
@@ -200,7 +200,7 @@ async def _fork(chat: Chat, _: str) -> Switch | None:
     return Switch(request=replace(chat.request, session=copy.session or "new"), text=copy.text)
 
 
-async def _key(chat: Chat, key: str) -> None:
+async def _key(chat: ChatContext, key: str) -> None:
     keys = chat.session.resources.offered().keys
     if key:
         chat.session.resources.press(key)
@@ -209,7 +209,7 @@ async def _key(chat: Chat, key: str) -> None:
     chat.tell("\n".join(rows) or "no extension offers a key")
 
 
-async def _quit(chat: Chat, arguments: str) -> Switch:
+async def _quit(chat: ChatContext, arguments: str) -> Switch:
     _ = chat, arguments
     return Switch(request=None)
 
@@ -273,9 +273,9 @@ def completed(line: str, *, session: AgentSession) -> list[str]:
     return [f"/{name} {one}" for one in command.values if one.startswith(typed)]
 
 
-def _one_of(word: str, known: Sequence[T], *, what: str) -> T:
-    for one in known:
+def _one_of(word: str, choices: Sequence[T], *, what: str) -> T:
+    for one in choices:
         if one == word:
             return one
-    message = f"{word!r} is no {what}; it is one of {', '.join(map(str, known))}"
+    message = f"{word!r} is no {what}; it is one of {', '.join(map(str, choices))}"
     raise UsageError(message)

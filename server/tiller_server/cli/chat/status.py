@@ -23,7 +23,7 @@ def below(snapshot: SessionSnapshot) -> str:
     return " · ".join(parts)
 
 
-def session_told(session: AgentSession) -> str:
+def session_statistics(session: AgentSession) -> str:
     """Return the session in numbers, some lines."""
     stats = session.info.stats()
     calls = ", ".join(f"{name} {count}" for name, count in stats.tool_calls.items()) or "none"

@@ -7,17 +7,17 @@ from agent_core.assembly.library.session_library import open_library
 from agent_core.kernel.errors import UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.transcript import AnyEntry
-from tiller_server.cli.chat.context import Chat, Refill, is_kept
-from tiller_server.cli.stored_sessions.tree_layout import Node, Row, draw, rows
+from tiller_server.cli.chat.context import ChatContext, Refill, is_kept
+from tiller_server.cli.stored_sessions.tree_layout import Node, TreeRow, draw, rows
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.cli.terminal.text import clipped
 
 MOST_ROWS: Final = 60
 NUMBER_CELLS: Final = 6
-TOLD_CELLS: Final = 60
+ENTRY_CELLS: Final = 60
 
 
-async def go_to(chat: Chat, words: str) -> Refill | None:
+async def go_to(chat: ChatContext, query: str) -> Refill | None:
     """Ask the user for an entry of the session tree and continue from it; no entry is lost.
 
     If the entry is a prompt of the user, its text returns to the input line and the conversation continues before it;
@@ -25,7 +25,7 @@ async def go_to(chat: Chat, words: str) -> Refill | None:
 
     Args:
         chat: The conversation.
-        words: Text that the rows must contain; empty: all are shown.
+        query: Text that the rows must contain; empty: all are shown.
 
     Raises:
         UsageError: The answer is not one of the entries shown.
@@ -33,9 +33,9 @@ async def go_to(chat: Chat, words: str) -> Refill | None:
     """
     drawing = draw(await _entries(chat))
     every = tuple(rows(drawing, room=max(chat.columns - NUMBER_CELLS, 1)))
-    found = [row for row in every if words.casefold() in f"{row.node.text}{row.label}".casefold()]
+    found = [row for row in every if query.casefold() in f"{row.node.text}{row.label}".casefold()]
     if not found:
-        chat.tell(f"nothing holds {words!r}" if every else "nothing was said yet", YELLOW)
+        chat.tell(f"nothing holds {query!r}" if every else "nothing was said yet", YELLOW)
         return None
     shown = _around(found, drawing.here)
     if len(shown) < len(found):
@@ -56,19 +56,19 @@ async def go_to(chat: Chat, words: str) -> Refill | None:
     return await _move(chat, node)
 
 
-def _around(found: Sequence[Row], here: str | None) -> Sequence[Row]:
+def _around(found: Sequence[TreeRow], here: str | None) -> Sequence[TreeRow]:
     """Return the rows that end soon behind where the session goes on; the last ones, when that is not among them."""
     at = next((place for place, row in enumerate(found) if row.node.entry == here), len(found))
     end = min(len(found), max(at + MOST_ROWS // 2, MOST_ROWS))
     return found[max(0, end - MOST_ROWS) : end]
 
 
-async def _move(chat: Chat, node: Node) -> Refill | None:
+async def _move(chat: ChatContext, node: Node) -> Refill | None:
     moved = await chat.session.tree.navigate(node.last)
     if moved.cancelled:
         chat.tell("it stays where it is: an extension said no", YELLOW)
         return None
-    what = clipped(node.text.removeprefix("> "), TOLD_CELLS)
+    what = clipped(node.text.removeprefix("> "), ENTRY_CELLS)
     if moved.editor_text is None:
         chat.tell(f"goes on behind: {what}", GREEN)
         return None
@@ -76,7 +76,7 @@ async def _move(chat: Chat, node: Node) -> Refill | None:
     return Refill(moved.editor_text) if node.is_yours else None
 
 
-async def _entries(chat: Chat) -> Sequence[AnyEntry]:
+async def _entries(chat: ChatContext) -> Sequence[AnyEntry]:
     """Return all entries of all branches, those of a kept session with all their words."""
     session = chat.session
     if not await is_kept(session):

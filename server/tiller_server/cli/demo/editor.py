@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from msgspec import Struct
 
-from tiller_server.lsp.documents.positions import Lines
+from tiller_server.lsp.documents.positions import LineIndex
 from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.transport.framing import FrameReader, frame
 
@@ -27,7 +27,7 @@ CAPABILITIES: Final[Mapping[str, Any]] = {
 }
 
 
-class Buffer(Struct):
+class DemoBuffer(Struct):
     """An open document."""
 
     path: Path
@@ -42,7 +42,7 @@ class DemoEditor:
         self._project = project
         self._variables = variables
         self._debug = debug
-        self._buffers: dict[str, Buffer] = {}
+        self._buffers: dict[str, DemoBuffer] = {}
         self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._ended: asyncio.Future[dict[str, Any]] | None = None
@@ -113,7 +113,7 @@ class DemoEditor:
         return await self._ended
 
     def _open(self, path: Path) -> None:
-        buffer = Buffer(path, path.read_text(encoding="utf-8"))
+        buffer = DemoBuffer(path, path.read_text(encoding="utf-8"))
         self._buffers[path.as_uri()] = buffer
         self._notify(
             "textDocument/didOpen",
@@ -181,7 +181,7 @@ class DemoEditor:
             buffer = self._buffers.get(document["uri"])
             if buffer is None or document.get("version") != buffer.version:
                 return {"applied": False, "failureReason": "the document is not at that version"}
-            index = Lines(buffer.text, "utf-16")
+            index = LineIndex(buffer.text, "utf-16")
             for one in sorted(change["edits"], key=_start, reverse=True):
                 start, end = (index.offset(**one["range"][key]) for key in ("start", "end"))
                 buffer.text = buffer.text[:start] + one["newText"] + buffer.text[end:]

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tiller_server.cli.terminal.run_renderer import MARKS, Output
+from tiller_server.cli.terminal.run_renderer import MARKS, TextOutput
 
 BOLD: Final = "1"
 DIM: Final = "2"
@@ -14,7 +14,7 @@ PREVIEW: Final = 100
 class DemoView:
     """Prints one event at a time."""
 
-    def __init__(self, out: Output, *, colour: bool) -> None:
+    def __init__(self, out: TextOutput, *, colour: bool) -> None:
         self._out = out
         self._colour = colour
         self._at_line_start = True

@@ -4,14 +4,14 @@ from typing import Literal
 
 from agent_core.kernel.values import Value
 
-Status = Literal["ok", "note", "missing"]
+CheckStatus = Literal["ok", "note", "missing"]
 
 
 class Check(Value, frozen=True, kw_only=True):
     """One line of what was found."""
 
     name: str
-    status: Status
+    status: CheckStatus
     """`note`: works, and something should be known; `missing`: something does not work."""
     found: str
     advice: str | None = None

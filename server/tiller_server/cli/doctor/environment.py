@@ -53,11 +53,11 @@ def _extras() -> Check:
     }
     if not lacking:
         return Check(name="extras", status="ok", found=f"all there: {', '.join(EXTRAS)}")
-    told = "; ".join(f"{name} ({why})" for name, why in lacking.items())
+    summary = "; ".join(f"{name} ({why})" for name, why in lacking.items())
     return Check(
         name="extras",
         status="note",
-        found=f"not installed: {told}",
+        found=f"not installed: {summary}",
         advice=f"what you want of them: pip install 'tillerd[{','.join(lacking)}]'",
     )
 
@@ -73,5 +73,5 @@ def _network(env: Mapping[str, str]) -> Check:
             )
     # The value may hold a password.
     proxies = [name for name in PROXIES if env.get(name)]
-    told = f"through a proxy ({', '.join(proxies)})" if proxies else "direct, without a proxy"
-    return Check(name="network", status="ok", found=told)
+    summary = f"through a proxy ({', '.join(proxies)})" if proxies else "direct, without a proxy"
+    return Check(name="network", status="ok", found=summary)

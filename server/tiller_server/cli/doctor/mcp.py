@@ -26,8 +26,8 @@ def mcp_check(
     files = ServerFiles(config=paths.config, root=workspace, env=env, is_trusted=lambda: False)
     defined = files.read_now()
     if defined.problems:
-        told = "; ".join(defined.problems)
-        return Check(name=NAME, status="note", found=told, advice="repair it, then ask again")
+        summary = "; ".join(defined.problems)
+        return Check(name=NAME, status="note", found=summary, advice="repair it, then ask again")
     if not defined.servers:
         return Check(name=NAME, status="ok", found=f"none are named in {paths.config / 'mcp.json'}")
     names = ", ".join(one.name for one in defined.servers)

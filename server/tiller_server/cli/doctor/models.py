@@ -30,16 +30,16 @@ async def model_checks(
     """Look at what can be asked; with `--ask` one question is asked, which costs a little."""
     async with open_registry(paths, environment, workspace=workspace) as registry:
         if registry.problems:
-            told = "; ".join(map(str, registry.problems))
-            yield Check(name="models.json", status="note", found=told, advice="repair it")
+            summary = "; ".join(map(str, registry.problems))
+            yield Check(name="models.json", status="note", found=summary, advice="repair it")
         yield _keys(registry)
         chosen, check = _chosen(registry, settings)
         yield check
         _ = await registry.refresh(servers="find")
         found = registry.servers
         names = [f"{one.provider} ({len(one.models)} models)" for one in found]
-        told = ", ".join(names) or "none runs here"
-        yield Check(name="local servers", status="ok", found=told)
+        summary = ", ".join(names) or "none runs here"
+        yield Check(name="local servers", status="ok", found=summary)
     if options.ask and chosen is not None:
         yield await _asked(workspace, environment, chosen)
 

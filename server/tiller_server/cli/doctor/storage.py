@@ -44,11 +44,11 @@ def _folders(paths: AppPaths) -> Check:
 
 def _room(paths: AppPaths) -> Check:
     free = shutil.disk_usage(_nearest(paths.data)).free
-    told = f"{format_size(free)} free for sessions"
+    summary = f"{format_size(free)} free for sessions"
     if free >= ROOM_BYTES:
-        return Check(name="disk", status="ok", found=told)
+        return Check(name="disk", status="ok", found=summary)
     advice = f"make room, or name another disk: TILLER_DATA_DIR (now {paths.data})"
-    return Check(name="disk", status="missing", found=told, advice=advice)
+    return Check(name="disk", status="missing", found=summary, advice=advice)
 
 
 def _sessions(paths: AppPaths) -> Check:
@@ -67,20 +67,20 @@ def _sessions(paths: AppPaths) -> Check:
 
 def _daemon(env: Mapping[str, str]) -> Check:
     try:
-        known = ask_daemon(env, "status")
+        status = ask_daemon(env, "status")
     except Unreachable as error:
         advice = "tiller daemon stop --force; the next editor starts another"
         return Check(name="daemon", status="missing", found=str(error), advice=advice)
-    if known is None:
+    if status is None:
         return Check(name="daemon", status="ok", found="not running; editors start it")
-    version = known.get("version")
-    told = f"process {known.get('pid')}, Tiller {version}"
+    version = status.get("version")
+    summary = f"process {status.get('pid')}, Tiller {version}"
     if version == VERSION:
-        return Check(name="daemon", status="ok", found=told)
+        return Check(name="daemon", status="ok", found=summary)
     return Check(
         name="daemon",
         status="note",
-        found=f"{told}, while this is {VERSION}",
+        found=f"{summary}, while this is {VERSION}",
         advice="tiller daemon stop; the next editor starts the new one",
     )
 

@@ -22,8 +22,8 @@ from agent_core.workspace.permissions.policy.commands.programs import find_outsi
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
     Boundaries,
-    Containing,
     Sandbox,
+    SandboxCapability,
     sandbox_for,
     scrubbed,
 )
@@ -32,7 +32,7 @@ from agent_core.workspace.sandbox.home_view import home_view
 from agent_core.workspace.sandbox.probe import INSTALL, find_program
 from agent_core.workspace.sandbox.selection import homes_of
 from tiller_server import VERSION
-from tiller_server.cli.doctor.check import Check, Status
+from tiller_server.cli.doctor.check import Check, CheckStatus
 from tiller_server.cli.doctor.mcp import mcp_check
 
 TRY_S: Final = 10.0
@@ -57,7 +57,7 @@ def checks(
     env: Mapping[str, str],
     paths: AppPaths,
     settings: Settings,
-    containing: Containing,
+    containing: SandboxCapability,
 ) -> Iterator[Check]:
     """Run the checks, one after the other.
 
@@ -124,9 +124,9 @@ def _containment(sandbox: Sandbox, workspace: Path) -> Check:
         return Check(
             name="containment", status="ok", found=f"full, by {found.how}, for {workspace}"
         )
-    told = f"{found.level}, by {found.how}: commands are judged as if nothing contained them"
+    summary = f"{found.level}, by {found.how}: commands are judged as if nothing contained them"
     return Check(
-        name="containment", status=_uncontained(sandbox), found=told, advice=found.why_not_full
+        name="containment", status=_uncontained(sandbox), found=summary, advice=found.why_not_full
     )
 
 
@@ -158,33 +158,35 @@ def _count_entries(workspace: Path) -> int:
     return min(count, MOST_COUNTED)
 
 
-def _uncontained(sandbox: Sandbox) -> Status:
+def _uncontained(sandbox: Sandbox) -> CheckStatus:
     """Return the status of less than full containment: `note` when the user switched it off, else `missing`."""
     return "note" if sandbox.containing == SWITCHED_OFF else "missing"
 
 
 def _promises(sandbox: Sandbox) -> Check:
     if sandbox.containing.level == "full":
-        told = "commands cannot write outside, reach the network or the daemon, or see secrets (P2)"
-        return Check(name="promises", status="ok", found=told)
-    told = "P2 of SECURITY.md does not hold here: a command that runs has your rights"
+        summary = (
+            "commands cannot write outside, reach the network or the daemon, or see secrets (P2)"
+        )
+        return Check(name="promises", status="ok", found=summary)
+    summary = "P2 of SECURITY.md does not hold here: a command that runs has your rights"
     return Check(
         name="promises",
         status=_uncontained(sandbox),
-        found=told,
+        found=summary,
         advice="see the line about containment",
     )
 
 
 def _environment(boundaries: Boundaries, paths: AppPaths) -> Check:
     found = scrubbed(boundaries.env, passed=boundaries.passed_variables)
-    told = f"commands get {len(found.env)} variables: {', '.join(sorted(found.env))}"
+    summary = f"commands get {len(found.env)} variables: {', '.join(sorted(found.env))}"
     if not found.removed:
-        return Check(name="environment", status="ok", found=told)
+        return Check(name="environment", status="ok", found=summary)
     return Check(
         name="environment",
         status="ok",
-        found=f"{told}; {len(found.removed)} are kept from them: {', '.join(found.removed)}",
+        found=f"{summary}; {len(found.removed)} are kept from them: {', '.join(found.removed)}",
         advice=f'to let one through, name it in "containment": {{"passVariables": [...]}} of {paths.settings}',
     )
 
@@ -264,8 +266,8 @@ def _program(
     path = f"{env.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
     found = find_outside_program(name, env_path=path, roots=(workspace,))
     if found is None and (inside := shutil.which(name, path=path)) is not None:
-        told = f"only {inside}, which the workspace can exchange, so it is not used: {without}"
-        return Check(name=name, status="note", found=told, advice=advice)
+        summary = f"only {inside}, which the workspace can exchange, so it is not used: {without}"
+        return Check(name=name, status="note", found=summary, advice=advice)
     if found is None:
         return Check(name=name, status="note", found=f"not there: {without}", advice=advice)
     return Check(name=name, status="ok", found=f"{_version(found)} ({found})")
@@ -283,8 +285,8 @@ def _ripgrep(env: Mapping[str, str], workspace: Path) -> Check:
             return Check(name="rg", status="ok", found=found + note)
         passed_over.append(found)
     if passed_over:
-        told = f"{OWN_SEARCH}: {', '.join(passed_over)} is older than {RIPGREP}"
-        return Check(name="rg", status="note", found=told, advice=advice)
+        summary = f"{OWN_SEARCH}: {', '.join(passed_over)} is older than {RIPGREP}"
+        return Check(name="rg", status="note", found=summary, advice=advice)
     return _program("rg", env, workspace, without=OWN_SEARCH, advice=advice)
 
 

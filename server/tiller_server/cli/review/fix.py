@@ -17,7 +17,7 @@ from tiller_server.review.findings.result import Review
 from tiller_server.review.git.branches import check_branch, create_branch
 from tiller_server.review.git.client import Git, opened_git
 from tiller_server.review.git.revisions import sha_of
-from tiller_server.review.repair import Fixed, FixOrder, repair
+from tiller_server.review.repair import FixOrder, RepairResult, repair
 
 PATCH: Final = "tiller-fix.patch"
 WHO: Final = ("Tiller", "tiller@localhost")
@@ -85,7 +85,7 @@ def _left(most: float | None, used: float | None) -> float | None:
     return None if most is None else max(0.0, most - (used or 0.0))
 
 
-async def _as_patch(fixed: Fixed, path: Path) -> str:
+async def _as_patch(fixed: RepairResult, path: Path) -> str:
     try:
         _ = await anyio.Path(path).write_bytes(fixed.patch)
     except OSError as error:
@@ -94,7 +94,7 @@ async def _as_patch(fixed: Fixed, path: Path) -> str:
     return f"in {path} (git apply {path})"
 
 
-async def _as_branch(fixed: Fixed, made: Review, git: Git, named: str | None) -> str:
+async def _as_branch(fixed: RepairResult, made: Review, git: Git, named: str | None) -> str:
     head = made.header.head.sha
     name = named or branch_of(head)
     titles = "\n".join(f"- {one.path}: {one.title}" for one in fixed.kept)

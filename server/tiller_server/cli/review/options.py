@@ -11,7 +11,7 @@ from agent_core.events import Budgets
 from tiller_server.cli.review.files import content_of
 from tiller_server.review.findings.baseline import read_baseline
 from tiller_server.review.findings.result import Review
-from tiller_server.review.git.file_filter import Scope
+from tiller_server.review.git.file_filter import ReviewFileFilter
 from tiller_server.review.git.revisions import WORKING_TREE
 from tiller_server.review.options import ReviewOrder
 from tiller_server.review.outputs.json_report import read_json
@@ -32,7 +32,7 @@ async def order_of(options: argparse.Namespace, variables: Mapping[str, str]) ->
     return ReviewOrder(
         base=options.base,
         head=WORKING_TREE if options.uncommitted else options.head,
-        scope=Scope(paths=tuple(options.path), excluded=tuple(options.exclude)),
+        scope=ReviewFileFilter(paths=tuple(options.path), excluded=tuple(options.exclude)),
         wishes=options.instructions.strip(),
         most_findings=options.max_findings,
         least_confidence=options.min_confidence,

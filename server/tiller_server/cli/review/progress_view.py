@@ -7,16 +7,16 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from agent_core.events import Notice, RetryStarted, Stamped, ToolEnded, ToolRunning
+from agent_core.events import EventEnvelope, Notice, RetryStarted, ToolEnded, ToolRunning
 from agent_core.kernel.visible_text import shown
 from agent_core.session import AgentSession
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.terminal.run_renderer import DIM, YELLOW
-from tiller_server.cli.terminal.stdio import Output, OutputLost
+from tiller_server.cli.terminal.stdio import OutputLost, StandardStream
 from tiller_server.review.model.report_tool import TOOL
 
 
-class Progress(Struct, kw_only=True):
+class ReviewProgressView(Struct, kw_only=True):
     """Follows a review."""
 
     environment: Environment
@@ -34,21 +34,23 @@ class Progress(Struct, kw_only=True):
     def part(self, number: int, count: int) -> None:
         """Show which part is looked at."""
         if number > count:
-            self._say("writing the summary", DIM)
+            self._write_line("writing the summary", DIM)
         elif count > 1:
-            self._say(f"part {number} of {count}", DIM)
+            self._write_line(f"part {number} of {count}", DIM)
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Show what the model looks at, and what goes wrong."""
         match stamped.event:
             case ToolRunning(title=title):
-                self._say(f"▸ {title}", DIM)
+                self._write_line(f"▸ {title}", DIM)
             case ToolEnded(name=name, status=status) if status != "ok" and name != TOOL:
-                self._say(f"✗ {name}: {status}", YELLOW)
+                self._write_line(f"✗ {name}: {status}", YELLOW)
             case RetryStarted(attempt=attempt, max_attempts=most, error=error):
-                self._say(f"{error.message}; retry {attempt} of {most}", YELLOW, in_pipes=True)
+                self._write_line(
+                    f"{error.message}; retry {attempt} of {most}", YELLOW, in_pipes=True
+                )
             case Notice(level="warning", text=text):
-                self._say(text, YELLOW, in_pipes=True)
+                self._write_line(text, YELLOW, in_pipes=True)
             case _:
                 pass
 
@@ -57,13 +59,13 @@ class Progress(Struct, kw_only=True):
         self.lines.update(lines)
         self.is_made = True
 
-    def _say(self, text: str, style: str, *, in_pipes: bool = False) -> None:
+    def _write_line(self, text: str, style: str, *, in_pipes: bool = False) -> None:
         if not in_pipes and not sys.stderr.isatty():
             return
         line = shown(text)
         styled = f"\x1b[{style}m{line}\x1b[0m" if self.environment.colour(sys.stderr) else line
         # A review does not end because nobody watches it.
         with suppress(OutputLost):
-            side = Output(sys.stderr, name="standard error")
+            side = StandardStream(sys.stderr, name="standard error")
             side.write(f"{styled}\n")
             side.flush()

@@ -33,10 +33,10 @@ from tiller_server.cli.review.files import (
     write_reports,
 )
 from tiller_server.cli.review.options import order_of, read_accepted
-from tiller_server.cli.review.progress_view import Progress
-from tiller_server.cli.review.signals import Stopping
+from tiller_server.cli.review.progress_view import ReviewProgressView
+from tiller_server.cli.review.signals import ReviewSignalHandler
 from tiller_server.cli.signals import watch_for
-from tiller_server.cli.terminal.stdio import Output, OutputClosed, abandon, speak_json
+from tiller_server.cli.terminal.stdio import OutputClosed, StandardStream, abandon, speak_json
 from tiller_server.review.engine import review
 from tiller_server.review.findings.baseline import not_accepted
 from tiller_server.review.findings.redaction import redacted
@@ -44,7 +44,7 @@ from tiller_server.review.findings.result import SEVERITIES, Review
 from tiller_server.review.outputs import FORMATS
 from tiller_server.review.outputs.json_report import read_json
 from tiller_server.review.outputs.summary import counted
-from tiller_server.review.outputs.terminal import Paper, render_terminal
+from tiller_server.review.outputs.terminal import TerminalLayout, render_terminal
 
 STOPS: Final[Mapping[str, int]] = {"budget": BUDGET, "refused": REFUSED}
 POST_AGAIN: Final = "post the rest with --from and the JSON report, or by another review"
@@ -58,7 +58,7 @@ async def run_review(options: argparse.Namespace, environment: Environment) -> i
     Raises:
         TillerError: There is no review to show.
     """
-    stopping = Stopping(progress=Progress(environment=environment))
+    stopping = ReviewSignalHandler(progress=ReviewProgressView(environment=environment))
     ending = stopping.ending
     code = FAILED
     failure: TillerError | None = None
@@ -75,7 +75,7 @@ async def run_review(options: argparse.Namespace, environment: Environment) -> i
 
 
 async def _reviewed(
-    options: argparse.Namespace, environment: Environment, stopping: Stopping
+    options: argparse.Namespace, environment: Environment, stopping: ReviewSignalHandler
 ) -> int:
     outputs = read_outputs(options.output)
     # Whatever can be known to be wrong is said before a model is paid.
@@ -89,7 +89,7 @@ async def _reviewed(
     post = await _poster(options, environment)
     redactor = Redactor()
     redactor.hold_environment(environment.variables)
-    out = Output(sys.stdout, name="standard output")
+    out = StandardStream(sys.stdout, name="standard output")
     if options.format != "text":
         speak_json()
     # What extensions write there themselves must not get between our lines.
@@ -122,7 +122,7 @@ async def _reviewed(
     return _code(made, options)
 
 
-def _print(text: str, out: Output) -> None:
+def _print(text: str, out: StandardStream) -> None:
     try:
         out.write(text)
         out.flush()
@@ -133,7 +133,7 @@ def _print(text: str, out: Output) -> None:
 async def _made(
     options: argparse.Namespace,
     environment: Environment,
-    stopping: Stopping,
+    stopping: ReviewSignalHandler,
     redactor: Redactor,
 ) -> Review:
     if options.stored is not None:
@@ -178,7 +178,7 @@ def _printed(
     made: Review,
     options: argparse.Namespace,
     environment: Environment,
-    progress: Progress,
+    progress: ReviewProgressView,
     redactor: Redactor,
 ) -> str:
     if options.format != "text":
@@ -186,7 +186,7 @@ def _printed(
     width = PLAIN_WIDTH
     if sys.stdout.isatty():
         width = min(WIDEST, shutil.get_terminal_size().columns)
-    paper = Paper(
+    paper = TerminalLayout(
         width=width,
         colour=environment.colour(sys.stdout),
         texts={path: tuple(map(redactor.text, lines)) for path, lines in progress.lines.items()},
@@ -209,7 +209,7 @@ async def _save_session(file: str | None, path: Path) -> None:
 
 async def _poster(
     options: argparse.Namespace, environment: Environment
-) -> Callable[[Review, Output], Awaitable[None]] | None:
+) -> Callable[[Review, StandardStream], Awaitable[None]] | None:
     """Find out where the review goes, and give what brings it there; None: nowhere."""
     if not (options.post or options.dry_run):
         return None
@@ -222,11 +222,11 @@ async def _poster(
     target = await target_from(environment.variables)
     clock = SystemClock()
 
-    async def plan(made: Review, out: Output) -> None:
+    async def plan(made: Review, out: StandardStream) -> None:
         out.write(await plan_review(made, target, clock=clock))
         out.flush()
 
-    async def post(made: Review, _: Output) -> None:
+    async def post(made: Review, _: StandardStream) -> None:
         posted = await post_review(made, target, clock=clock)
         for line in posted.lines:
             complain("review", line)

@@ -10,17 +10,17 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from tiller_server.cli.review.progress_view import Progress
-from tiller_server.cli.signals import Ending, abort
-from tiller_server.review.options import Stop
+from tiller_server.cli.review.progress_view import ReviewProgressView
+from tiller_server.cli.signals import TerminationRequest, abort
+from tiller_server.review.options import ReviewCancellation
 
 
-class Stopping(Struct, kw_only=True):
+class ReviewSignalHandler(Struct, kw_only=True):
     """How far a review is, and what a signal means there."""
 
-    progress: Progress
-    ending: Ending = msgspec.field(default_factory=Ending)
-    stop: Stop = msgspec.field(default_factory=Stop)
+    progress: ReviewProgressView
+    ending: TerminationRequest = msgspec.field(default_factory=TerminationRequest)
+    stop: ReviewCancellation = msgspec.field(default_factory=ReviewCancellation)
     _scope: anyio.CancelScope | None = None
 
     @contextmanager

@@ -21,7 +21,7 @@ _MENTION: Final = re.compile(r"(?<!\S)@([^\s@]+?)(?=[.,;:!?)]*(?:\s|$))")
 
 
 def read_prompt(
-    words: Sequence[str],
+    arguments: Sequence[str],
     attached: Sequence[Path],
     *,
     root: Path,
@@ -31,7 +31,7 @@ def read_prompt(
     """Return what is to be said.
 
     Args:
-        words: Those of the command line. `-` stands for standard input, which else follows them if it is a pipe or a
+        arguments: Those of the command line. `-` stands for standard input, which else follows them if it is a pipe or a
             file; `@FILE` for a file, which alone is the prompt itself.
         attached: Files to be said beside the words.
         root: The workspace, to which an `@name` inside of a longer text belongs.
@@ -41,7 +41,7 @@ def read_prompt(
     Raises:
         UsageError: There is nothing to say, or a file cannot be said.
     """
-    given = list(words)
+    given = list(arguments)
     piped = ""
     if STDIN not in given and not sys.stdin.isatty():
         is_alone = not any(word.strip() for word in given)
@@ -181,10 +181,10 @@ def _is_filled(patience_s: float) -> bool:
     return False
 
 
-def _joined(words: Sequence[str]) -> str:
+def _joined(arguments: Sequence[str]) -> str:
     """Join words by blanks; standard input stands in lines of its own."""
     blocks: list[str] = []
-    for is_stdin, some in groupby(words, key=lambda word: word == STDIN):
+    for is_stdin, some in groupby(arguments, key=lambda word: word == STDIN):
         blocks.append(_stdin() if is_stdin else _readable(" ".join(some)))
     return "\n\n".join(block for block in blocks if block)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.assembly.factory import latest_session
 from agent_core.assembly.library.session_library import open_library
-from agent_core.extensions.ui.view_filter import Showing
+from agent_core.extensions.ui.view_filter import ViewFilter
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import SessionLocked, SessionNotFound
 from agent_core.resources.paths import app_paths
@@ -38,7 +38,7 @@ async def open_wanted(
     request = await wanted(options, environment)
     if not options.json:
         # Nothing but the title of the window is left out of what a run prints.
-        request = replace(request, showing=Showing(shows=lambda what: what != "title"))
+        request = replace(request, showing=ViewFilter(shows=lambda what: what != "title"))
     async with open_or_copy(request) as session:
         await named(session, options.name)
         yield session

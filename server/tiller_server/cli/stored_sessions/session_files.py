@@ -88,8 +88,8 @@ def _agrees(sessions: tuple[SessionSummary, ...]) -> bool:
         message = "removing asks first, and nobody can answer here: add --yes"
         raise UsageError(message)
     for one in sessions:
-        words = one_line(one.title or one.preview)
-        line = f"{one.session}  {moment(one.modified_ms)}  {one.messages} messages  {words}\n"
+        title = one_line(one.title or one.preview)
+        line = f"{one.session}  {moment(one.modified_ms)}  {one.messages} messages  {title}\n"
         _ = sys.stderr.write(line)
     _ = sys.stderr.write("Remove for good? [y/N] ")
     sys.stderr.flush()

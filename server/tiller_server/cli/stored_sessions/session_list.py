@@ -41,14 +41,14 @@ async def listing(
     page = await _patiently(partial(library.list, cwd, limit=options.limit))
     if options.json:
         rows: list[JsonValue] = [as_json(one) for one in page.sessions]
-        return _say_json({"sessions": rows, "next": page.next})
+        return _write_json({"sessions": rows, "next": page.next})
     if not page.sessions:
-        return _say_none("there are no sessions", cwd)
+        return _report_empty("there are no sessions", cwd)
     ids = await _short_ids(library)
     for one in page.sessions:
         _ = sys.stdout.write(_row(one, ids, colour=colour, with_folder=cwd is None) + "\n")
     if page.next is not None:
-        _say_more(options.limit)
+        _report_more(options.limit)
     return 0
 
 
@@ -56,19 +56,19 @@ async def search(
     library: SessionLibrary, options: argparse.Namespace, cwd: str | None, *, colour: bool
 ) -> int:
     """List the sessions that hold all the words, best first, each with the place that shows it."""
-    query = " ".join(options.words)
+    query = " ".join(options.query)
     found = await _patiently(partial(library.search, query, cwd=cwd, limit=options.limit))
     if options.json:
         rows: list[JsonValue] = [_hit_as_json(hit) for hit in found.hits]
-        return _say_json({"hits": rows, "next": found.next})
+        return _write_json({"hits": rows, "next": found.next})
     if not found.hits:
-        return _say_none("no session holds all of that", cwd)
+        return _report_empty("no session holds all of that", cwd)
     ids = await _short_ids(library)
     for hit in found.hits:
         row = _row(hit.summary, ids, colour=colour, with_folder=cwd is None)
         _ = sys.stdout.write(f"{row}\n    {_marked(hit, colour=colour)}\n")
     if found.next is not None:
-        _say_more(options.limit)
+        _report_more(options.limit)
     return 0
 
 
@@ -121,12 +121,12 @@ def _row(one: SessionSummary, ids: dict[str, str], *, colour: bool, with_folder:
     name = styled(ids.get(one.session, one.session), CYAN, colour=colour)
     facts = f"{moment(one.modified_ms)}  {one.messages:>4} messages"
     model = padded(one_line(one.model or "no model"), MODEL_CELLS)
-    words = one_line(one.title or one.preview) or NOTHING_SAID
+    title = one_line(one.title or one.preview) or NOTHING_SAID
     if with_folder:
-        words = f"{one_line(one.cwd)}: {words}"
+        title = f"{one_line(one.cwd)}: {title}"
     used = len(ids.get(one.session, one.session)) + len(facts) + MODEL_CELLS + 6
-    words = clipped(words, max(20, cells_of_row() - used))
-    return f"{name}  {styled(facts, DIM, colour=colour)}  {model}  {words}"
+    title = clipped(title, max(20, cells_of_row() - used))
+    return f"{name}  {styled(facts, DIM, colour=colour)}  {model}  {title}"
 
 
 def _marked(hit: Hit, *, colour: bool) -> str:
@@ -147,17 +147,17 @@ async def _short_ids(library: SessionLibrary) -> dict[str, str]:
     return short_ids([one.session for one in every.sessions])
 
 
-def _say_json(value: dict[str, JsonValue]) -> int:
+def _write_json(value: dict[str, JsonValue]) -> int:
     speak_json()
     _ = sys.stdout.write(encode(value).decode() + "\n")
     return 0
 
 
-def _say_none(what: str, cwd: str | None) -> int:
+def _report_empty(what: str, cwd: str | None) -> int:
     where = "" if cwd is None else f" in {cwd}; --all looks in all folders"
     _ = sys.stderr.write(f"{what}{where}\n")
     return 0
 
 
-def _say_more(limit: int) -> None:
+def _report_more(limit: int) -> None:
     _ = sys.stderr.write(f"there are more: --limit {limit * 2}\n")

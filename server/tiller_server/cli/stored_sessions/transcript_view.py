@@ -17,7 +17,7 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.storage.port import Stored
+from agent_core.storage.port import StoredSession
 from agent_core.transcript import (
     AnyEntry,
     BranchSummaryEntry,
@@ -64,7 +64,7 @@ async def show(library: SessionLibrary, options: argparse.Namespace, *, colour: 
     return 0
 
 
-def tell_recovery(stored: Stored) -> None:
+def tell_recovery(stored: StoredSession) -> None:
     """Report what of a file could not be read."""
     if stored.recovery.skipped_lines:
         lines = ", ".join(map(str, stored.recovery.skipped_lines))
@@ -73,18 +73,18 @@ def tell_recovery(stored: Stored) -> None:
 
 def call_line(call: ToolCall) -> str:
     """Return a tool call as one line."""
-    told = (call.arguments.get(key) for key in ABOUT)
-    about = next((value for value in told if isinstance(value, str)), "")
+    values = (call.arguments.get(key) for key in ABOUT)
+    about = next((value for value in values if isinstance(value, str)), "")
     return clipped(one_line(f"{call.name} {about}"), LINE_CELLS)
 
 
-def words(content: Iterable[UserContent]) -> str:
+def content_text(content: Iterable[UserContent]) -> str:
     """Return what was said; a picture is only named."""
     parts = (part.text if isinstance(part, Text) else f"(image, {part.mime})" for part in content)
     return safe("\n".join(parts)).strip("\n")
 
 
-def _show_json(stored: Stored, path: Iterable[AnyEntry]) -> int:
+def _show_json(stored: StoredSession, path: Iterable[AnyEntry]) -> int:
     speak_json()
     _ = sys.stdout.write(encode_header(stored.header).decode() + "\n")
     for entry in path:
@@ -97,7 +97,7 @@ def _conversation(path: Iterable[AnyEntry], *, colour: bool) -> Iterator[str]:
     for entry in path:
         match entry:
             case MessageEntry(message=UserMessage(content=content)):
-                yield "\n" + styled(_quoted(words(content)), CYAN, colour=colour)
+                yield "\n" + styled(_quoted(content_text(content)), CYAN, colour=colour)
             case MessageEntry(message=AssistantMessage() as said):
                 yield from _answer(said, colour=colour)
             case MessageEntry(message=ToolResultMessage() as result):
@@ -105,7 +105,7 @@ def _conversation(path: Iterable[AnyEntry], *, colour: bool) -> Iterator[str]:
             case MessageEntry(message=BashMessage() as ran):
                 yield f"\n$ {safe(ran.command)}\n{safe(ran.output).rstrip()}"
             case _:
-                yield from _aside(entry, colour=colour)
+                yield from _other_entry(entry, colour=colour)
 
 
 def _answer(said: AssistantMessage, *, colour: bool) -> Iterator[str]:
@@ -120,17 +120,17 @@ def _answer(said: AssistantMessage, *, colour: bool) -> Iterator[str]:
 
 def _failure(result: ToolResultMessage, *, colour: bool) -> Iterator[str]:
     if result.is_error:
-        said = words(part for part in result.content if not isinstance(part, Image)).strip()
+        said = content_text(part for part in result.content if not isinstance(part, Image)).strip()
         last = said.splitlines()[-1] if said else "failed"
         line = excerpt(one_line(f"{result.tool_name}: {last}"), PREVIEW_CHARS)
         yield styled(f"✗ {line}", RED, colour=colour)
 
 
-def _aside(entry: AnyEntry, *, colour: bool) -> Iterator[str]:
+def _other_entry(entry: AnyEntry, *, colour: bool) -> Iterator[str]:
     match entry:
         case CustomMessageEntry(display=True):
             name = styled(f"[{one_line(entry.custom_type)}]", DIM, colour=colour)
-            yield f"\n{name} {words(entry.content)}"
+            yield f"\n{name} {content_text(entry.content)}"
         case CompactionEntry():
             yield _summary("the past, summed up", entry.summary, colour=colour)
         case BranchSummaryEntry() if entry.summary.strip():

@@ -24,7 +24,7 @@ from agent_core.transcript import (
     MessageEntry,
     Transcript,
 )
-from tiller_server.cli.stored_sessions.transcript_view import call_line, words
+from tiller_server.cli.stored_sessions.transcript_view import call_line, content_text
 from tiller_server.cli.terminal.text import clipped, one_line
 
 HERE: Final = "← here"
@@ -59,7 +59,7 @@ class Drawing(Value, frozen=True):
     labels: Mapping[EntryId, str]
 
 
-class Row(Value, frozen=True):
+class TreeRow(Value, frozen=True):
     """A line of it."""
 
     lead: str
@@ -78,7 +78,7 @@ def draw(entries: Sequence[AnyEntry]) -> Drawing:
     return Drawing(nodes, roots, here, _labels(entries))
 
 
-def rows(drawing: Drawing, *, room: int) -> Iterator[Row]:
+def rows(drawing: Drawing, *, room: int) -> Iterator[TreeRow]:
     """Return the lines of a tree, each cut to fit.
 
     Args:
@@ -90,7 +90,7 @@ def rows(drawing: Drawing, *, room: int) -> Iterator[Row]:
         label = drawing.labels.get(node.entry)
         shown = f" [{one_line(label)}]" if label else ""
         left = room - len(lead) - len(mark) - len(shown)
-        yield Row(lead, node, clipped(node.text, max(LEAST_CELLS, left)), shown, mark)
+        yield TreeRow(lead, node, clipped(node.text, max(LEAST_CELLS, left)), shown, mark)
 
 
 def _shown(
@@ -153,13 +153,13 @@ def _text(entry: AnyEntry) -> str:
     """Describe in a line what an entry is; empty for what is not shown."""
     match entry:
         case MessageEntry(message=UserMessage(content=content)):
-            return f"> {one_line(words(content))}"
+            return f"> {one_line(content_text(content))}"
         case MessageEntry(message=AssistantMessage() as said):
             return _answer(said)
         case MessageEntry(message=BashMessage(command=command)):
             return f"$ {one_line(command)}"
         case CustomMessageEntry():
-            return f"[{one_line(entry.custom_type)}] {one_line(words(entry.content))}"
+            return f"[{one_line(entry.custom_type)}] {one_line(content_text(entry.content))}"
         case CompactionEntry() | BranchSummaryEntry():
             what = "a branch that was left" if isinstance(entry, BranchSummaryEntry) else "the past"
             return f"— {what}, summed up: {one_line(entry.summary)}"

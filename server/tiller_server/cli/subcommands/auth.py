@@ -13,17 +13,17 @@ import anyio.to_thread
 from agent_core.kernel import JsonValue, SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
-from agent_core.providers.auth.entries import Entry, InKeyring, StoredKey
+from agent_core.providers.auth.entries import AuthEntry, InKeyring, StoredKey
 from agent_core.providers.auth.keyring_store import KeyringMissing, keep_in_keyring
 from agent_core.providers.auth.oauth import OAuthFacts, PkceFacts, way_of
 from agent_core.providers.auth.oauth_browser import log_in_with_browser
 from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
 from agent_core.providers.auth.oauth_tokens import LoginFailed
 from agent_core.providers.auth.store import AuthStore
-from agent_core.providers.catalog.catalogue import ProviderFacts
+from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import FAILED, code_of_error, complain
 from tiller_server.cli.model_registry import open_registry
 
@@ -35,7 +35,7 @@ STATE_WIDTH: Final = 10
 KEY_LENGTH: Final = 16_384
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "auth", help="log in to providers and out", description=__doc__, epilog=EXAMPLE
@@ -86,17 +86,17 @@ async def _login(options: argparse.Namespace, registry: ModelRegistry, store: Au
     if oauth is not None and not options.key and not options.keyring:
         entry = await _log_in(oauth)
         await store.put(provider.id, entry)
-        return _say(f"logged in to {provider.name}; what opens it is in {store.path}")
+        return _write_line(f"logged in to {provider.name}; what opens it is in {store.path}")
     key = await anyio.to_thread.run_sync(_read_key, provider)
     if options.keyring:
         await keep_in_keyring(provider.id, key)
         await store.put(provider.id, InKeyring())
-        return _say(f"the key of {provider.name} is in the system's keyring")
+        return _write_line(f"the key of {provider.name} is in the system's keyring")
     await store.put(provider.id, StoredKey(key=_literal(key)))
-    return _say(f"the key of {provider.name} is in {store.path}")
+    return _write_line(f"the key of {provider.name} is in {store.path}")
 
 
-async def _log_in(oauth: OAuthFacts) -> Entry:
+async def _log_in(oauth: OAuthFacts) -> AuthEntry:
     clock = SystemClock()
     if isinstance(oauth, PkceFacts):
         return await log_in_with_browser(oauth, show=_show_url, clock=clock)
@@ -110,15 +110,15 @@ async def _logout(name: str, registry: ModelRegistry, store: AuthStore) -> int:
     if not await store.remove(name):
         source = registry.key_source(name)
         also = f"; it is opened by: {source}" if source else ""
-        return _say(f"nothing was stored for {name}{also}")
-    return _say(f"logged out of {name}")
+        return _write_line(f"nothing was stored for {name}{also}")
+    return _write_line(f"logged out of {name}")
 
 
 def _status(registry: ModelRegistry) -> int:
     for name, one in registry.states().items():
         state = "ready" if one.advice is None else "no key"
         # What is there and does not work needs more words than what is not there.
-        what = (one.advice or one.source) if one.source else _ways_in(one.facts)
+        what = (one.advice or one.source) if one.source else _ways_in(one.provider)
         _ = sys.stdout.write(f"{name:<{NAME_WIDTH}}{state:<{STATE_WIDTH}}{what}\n")
     for problem in registry.problems:
         _ = sys.stderr.write(f"{problem}\n")
@@ -129,11 +129,11 @@ def _status_json(registry: ModelRegistry) -> int:
     rows: list[JsonValue] = [
         {
             "id": name,
-            "name": one.facts.name,
+            "name": one.provider.name,
             "auth": one.auth,
             "source": one.source,
             "advice": one.advice,
-            "login": _way_in(one.facts),
+            "login": _way_in(one.provider),
         }
         for name, one in registry.states().items()
     ]
@@ -142,16 +142,16 @@ def _status_json(registry: ModelRegistry) -> int:
     return 0
 
 
-def _ways_in(provider: ProviderFacts) -> str:
+def _ways_in(provider: ProviderInfo) -> str:
     names = (*provider.key_variables, *provider.bearer_variables)
     return " or ".join((f"tiller auth login {provider.id}", *names))
 
 
-def _way_in(provider: ProviderFacts) -> str:
+def _way_in(provider: ProviderInfo) -> str:
     return "key" if provider.oauth is None else way_of(provider.oauth)
 
 
-def _chosen(name: str | None, registry: ModelRegistry) -> ProviderFacts:
+def _chosen(name: str | None, registry: ModelRegistry) -> ProviderInfo:
     table = {
         provider.id: provider for provider in registry.providers() if provider.api != "embedded"
     }
@@ -166,7 +166,7 @@ def _chosen(name: str | None, registry: ModelRegistry) -> ProviderFacts:
     raise UsageError(message)
 
 
-def _read_key(provider: ProviderFacts) -> str:
+def _read_key(provider: ProviderInfo) -> str:
     """Read a key from a pipe, or from a terminal that does not show it; never from the arguments, which others see."""
     if sys.stdin.isatty():
         text = getpass.getpass(f"Key of {provider.name} (it is not shown): ")
@@ -200,6 +200,6 @@ def _show_code(device: DeviceCode) -> None:
     sys.stderr.flush()
 
 
-def _say(text: str) -> int:
+def _write_line(text: str) -> int:
     _ = sys.stdout.write(f"{text}\n")
     return 0

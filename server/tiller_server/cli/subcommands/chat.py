@@ -9,16 +9,16 @@ import anyio
 
 from agent_core.kernel.errors import UsageError
 from tiller_server.cli.command_exit import code_of
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.session_options import add_session_options
-from tiller_server.process.memory_privacy import hide
+from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = "example: tiller chat --continue"
 INSTALL: Final = "pip install 'tillerd[cli]'"
 NEEDED: Final = ("prompt_toolkit", "rich")
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "chat",
@@ -31,7 +31,7 @@ def add_parser(commands: Commands) -> None:
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
-    hide(environment.variables)
+    forbid_ptrace(environment.variables)
 
     def work() -> int:
         _check_terminal(environment)

@@ -14,7 +14,7 @@ from agent_core.kernel.json import encode, is_object
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
 from agent_core.resources.settings.file import change_settings_now
 from agent_core.resources.settings.layers import Layer, Settings, load_settings_now
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import code_of_error, complain
 from tiller_server.cli.subcommands.trust import look_at
 
@@ -25,7 +25,7 @@ HIDDEN: Final = "(hidden)"
 SCHEMAS: Final = ("settings", "models", "mcp", "policy")
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "config", help="where settings lie and what they are", description=__doc__, epilog=EXAMPLE
@@ -136,8 +136,8 @@ def _json(settings: Settings, problems: Sequence[str]) -> int:
         key: {"value": _shown(values, key), "source": source}
         for key, source in settings.sources.items()
     }
-    told: list[JsonValue] = list(problems)
-    _ = sys.stdout.write(encode({"settings": rows, "problems": told}).decode() + "\n")
+    problem_rows: list[JsonValue] = list(problems)
+    _ = sys.stdout.write(encode({"settings": rows, "problems": problem_rows}).decode() + "\n")
     return 0
 
 

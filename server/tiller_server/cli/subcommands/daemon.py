@@ -12,7 +12,7 @@ from typing import Final
 
 from agent_core.kernel import SystemClock
 from agent_core.kernel.json import JsonValue, encode
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, INTERRUPTED, USAGE, complain
 from tiller_server.cli.terminal.stdio import speak_json
 from tiller_server.daemon import paths
@@ -26,7 +26,7 @@ FOLLOW_S: Final = 0.25
 READ_BYTES: Final = 256 * 1024
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "daemon",
@@ -90,33 +90,37 @@ def _folder_of(path: str) -> str:
 
 
 def _start(env: Mapping[str, str]) -> int:
-    if (known := ask_daemon(env, "status")) is not None:
-        _say(f"a daemon runs already: process {known.get('pid')}, Tiller {known.get('version')}")
+    if (existing := ask_daemon(env, "status")) is not None:
+        _write_line(
+            f"a daemon runs already: process {existing.get('pid')}, Tiller {existing.get('version')}"
+        )
         return DONE
     asyncio.run(start_and_wait(env, SystemClock()))
     status = ask_daemon(env, "status") or {}
-    _say(f"started: process {status.get('pid')}, at {paths.socket_path(env)}")
+    _write_line(f"started: process {status.get('pid')}, at {paths.socket_path(env)}")
     return DONE
 
 
 def _stop(env: Mapping[str, str], *, force: bool) -> int:
-    told = ask_daemon(env, "stopNow" if force else "stop")
-    if told is not None and told.get("tiller") == "busy":
+    reply = ask_daemon(env, "stopNow" if force else "stop")
+    if reply is not None and reply.get("tiller") == "busy":
         working = _count(
-            told, "working", "session has a run going on", "sessions have runs going on"
+            reply, "working", "session has a run going on", "sessions have runs going on"
         )
         if not _agrees(f"{working}; stop all the same and cancel them? [y/N] "):
             complain("daemon", f"{working}; wait for them, or say tiller daemon stop --force")
             return FAILED
-        told = ask_daemon(env, "stopNow")
-    if told is None:
-        _say("no daemon runs")
+        reply = ask_daemon(env, "stopNow")
+    if reply is None:
+        _write_line("no daemon runs")
         return FAILED
     if not asyncio.run(wait_until_gone(env, SystemClock(), within_s=STOP_S)):
-        complain("daemon", f"process {told.get('pid')} still settles its runs after {STOP_S:g} s")
+        complain("daemon", f"process {reply.get('pid')} still settles its runs after {STOP_S:g} s")
         return FAILED
-    attached = told.get("connections")
-    _say("stopped" + ("" if not attached else "; an editor that needs it starts another one"))
+    attached = reply.get("connections")
+    _write_line(
+        "stopped" + ("" if not attached else "; an editor that needs it starts another one")
+    )
     return DONE
 
 
@@ -130,35 +134,35 @@ def _agrees(question: str) -> bool:
 
 
 def _status(env: Mapping[str, str], *, as_json: bool) -> int:
-    known = ask_daemon(env, "status")
+    status = ask_daemon(env, "status")
     if as_json:
         speak_json()
         out: dict[str, JsonValue] = {
-            "running": known is not None,
+            "running": status is not None,
             "socket": paths.socket_path(env),
         }
-        told = {
-            name: value for name, value in (known or {}).items() if isinstance(value, str | int)
+        fields = {
+            name: value for name, value in (status or {}).items() if isinstance(value, str | int)
         }
-        out.update({name: value for name, value in told.items() if name != "tiller"})
-        _say(encode(out).decode())
-        return FAILED if known is None else DONE
-    if known is None:
-        _say(f"no daemon runs (it would listen at {paths.socket_path(env)})")
+        out.update({name: value for name, value in fields.items() if name != "tiller"})
+        _write_line(encode(out).decode())
+        return FAILED if status is None else DONE
+    if status is None:
+        _write_line(f"no daemon runs (it would listen at {paths.socket_path(env)})")
         return FAILED
-    connections = _count(known, "connections", "editor is connected", "editors are connected")
-    sessions = _count(known, "sessions", "session is loaded", "sessions are loaded")
-    working = _count(known, "working", "of them works", "of them work")
-    _say(
-        f"Tiller {known.get('version')}, process {known.get('pid')}, {_since(known.get('since_ms'))}"
+    connections = _count(status, "connections", "editor is connected", "editors are connected")
+    sessions = _count(status, "sessions", "session is loaded", "sessions are loaded")
+    working = _count(status, "working", "of them works", "of them work")
+    _write_line(
+        f"Tiller {status.get('version')}, process {status.get('pid')}, {_since(status.get('since_ms'))}"
     )
-    _say(f"{connections}; {sessions}, {working}")
-    _say(f"socket {paths.socket_path(env)}")
+    _write_line(f"{connections}; {sessions}, {working}")
+    _write_line(f"socket {paths.socket_path(env)}")
     return DONE
 
 
-def _count(told: Mapping[str, object], name: str, one: str, several: str) -> str:
-    number = told.get(name)
+def _count(status: Mapping[str, object], name: str, one: str, several: str) -> str:
+    number = status.get(name)
     return f"{number} {one if number == 1 else several}"
 
 
@@ -176,7 +180,7 @@ def _logs(env: Mapping[str, str], *, follow: bool) -> int:
             _ = sys.stdout.write(text)
             sys.stdout.flush()
     except FileNotFoundError:
-        _say(f"there is no log yet (it would be {path})")
+        _write_line(f"there is no log yet (it would be {path})")
         return FAILED
     except OSError as error:
         if isinstance(error, BrokenPipeError):
@@ -210,5 +214,5 @@ def _replaced(fd: int, path: Path) -> bool:
     return (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino)
 
 
-def _say(line: str) -> None:
+def _write_line(line: str) -> None:
     _ = sys.stdout.write(line + "\n")

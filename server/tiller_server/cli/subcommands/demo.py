@@ -22,7 +22,7 @@ from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.layers import Layer, load_settings
 from tiller_server.cli.demo.editor import DemoEditor
 from tiller_server.cli.demo.view import DemoView
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, complain
 from tiller_server.daemon.control_client import ask_daemon, wait_until_gone
 from tiller_server.daemon.paths import log_path
@@ -36,7 +36,7 @@ RUN_S: Final = 600.0
 STOP_S: Final = 20.0
 
 
-class Stage(Value, frozen=True, kw_only=True):
+class DemoStage(Value, frozen=True, kw_only=True):
     """Project, configuration folder, model and environment variables of a demo."""
 
     project: Path
@@ -45,7 +45,7 @@ class Stage(Value, frozen=True, kw_only=True):
     variables: Mapping[str, str]
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "demo",
@@ -99,7 +99,7 @@ async def _stop_daemon(variables: Mapping[str, str], *, debug: bool) -> None:
             _ = sys.stderr.write(log)
 
 
-async def _set_up(folder: Path, environment: Environment) -> Stage:
+async def _set_up(folder: Path, environment: Environment) -> DemoStage:
     """Copy the project, and the user's configuration with commands allowed in this copy alone."""
     project = folder / "project"
     _ = await asyncio.to_thread(
@@ -119,7 +119,7 @@ async def _set_up(folder: Path, environment: Environment) -> Stage:
         "TILLER_RUNTIME_DIR": str(folder / "runtime"),
         "PATH": path,
     }
-    return Stage(
+    return DemoStage(
         project=project,
         config=config,
         model=await _model(paths, environment.variables),
@@ -161,7 +161,7 @@ def _named(model: str) -> str:
     return f"{model} (rule-based, not a language model)" if model == EMBEDDED else model
 
 
-def _tests(stage: Stage) -> str:
+def _tests(stage: DemoStage) -> str:
     """Run the project's tests; isolated, so that nothing of this process leaks in."""
     done = subprocess.run(
         [sys.executable, "-B", "-m", "unittest", "-q"],
@@ -198,7 +198,7 @@ def _cost(result: Mapping[str, Any]) -> str:
     return f"{total} tokens, cost unknown" if total else "no tokens, no cost"
 
 
-def _session_file(stage: Stage, session: str) -> str:
+def _session_file(stage: DemoStage, session: str) -> str:
     sessions = app_paths(stage.variables).sessions
     found = next(iter(sessions.glob(f"*/*{session}.jsonl")), None)
     return str(found or sessions)

@@ -13,12 +13,12 @@ from agent_core.kernel.json import encode
 from agent_core.providers.catalog.catalogue import builtin_providers
 from agent_core.providers.catalog.field_sources import value_sources
 from agent_core.providers.catalog.local_servers import FoundServer
-from agent_core.providers.model import ModelFacts
+from agent_core.providers.model import ModelInfo
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.file import change_settings_now
 from agent_core.resources.settings.layers import Layer, load_settings
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import code_of_error, complain
 from tiller_server.cli.model_registry import open_registry
 from tiller_server.cli.model_table import as_json, described, table
@@ -26,7 +26,7 @@ from tiller_server.cli.model_table import as_json, described, table
 EXAMPLE: Final = "example: tiller models use anthropic/claude-sonnet-5-5:high"
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "models", help="list models, and choose one", description=__doc__, epilog=EXAMPLE
@@ -83,7 +83,7 @@ async def _list(options: argparse.Namespace, registry: ModelRegistry, paths: App
 
 
 def _list_json(
-    models: list[ModelFacts],
+    models: list[ModelInfo],
     registry: ModelRegistry,
     servers: tuple[FoundServer, ...],
     default: str | None,

@@ -12,62 +12,66 @@ from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
 from agent_core.resources.settings.layers import Layer, load_settings_now
-from agent_core.workspace.permissions.call_permission import LETS_IN, Containment, Needs
+from agent_core.workspace.permissions.call_permission import LETS_IN, Needs, SandboxLevel
 from agent_core.workspace.permissions.policy import (
-    CommandAsked,
+    CommandAccess,
+    PolicyContext,
     RuleSet,
-    Situation,
     git_starts_programs,
 )
-from agent_core.workspace.permissions.policy.explanation import Explanation, Part, explain
+from agent_core.workspace.permissions.policy.explanation import (
+    CommandExplanation,
+    Explanation,
+    explain,
+)
 from agent_core.workspace.permissions.policy.rules.entries import entry_of
 from agent_core.workspace.permissions.policy.rules.rule import Rule
 from agent_core.workspace.permissions.policy.rules.rules_file import (
     NAME,
-    Loaded,
-    Origin,
+    LoadedRulesFile,
+    RulesOrigin,
     load_rules,
     remembered_file,
 )
 from agent_core.workspace.permissions.policy.rules.rules_file_writer import remove_rule
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 from tiller_server.cli.subcommands.trust import look_at
 
 EXAMPLE: Final = "example: tiller policy explain -- 'npm test && git push'"
 NEEDS: Final[Mapping[str, Needs]] = {need: need for need in LETS_IN}
-ORIGINS: Final[tuple[Origin, ...]] = ("user", "project", "repository")
+ORIGINS: Final[tuple[RulesOrigin, ...]] = ("user", "project", "repository")
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "policy", help="what permission rules say of a command", description=__doc__, epilog=EXAMPLE
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="explain|list|rm")
-    told = verbs.add_parser(
+    explain_parser = verbs.add_parser(
         "explain", help="what would happen to a command, and why", epilog=EXAMPLE
     )
-    _ = told.add_argument(
+    _ = explain_parser.add_argument(
         "--mode", choices=("plan", "ask", "auto", "yolo"), help="instead of the settings' mode"
     )
-    _ = told.add_argument(
+    _ = explain_parser.add_argument(
         "--containment", choices=("full", "partial", "none"), help="instead of this machine's"
     )
-    _ = told.add_argument(
+    _ = explain_parser.add_argument(
         "--needs", choices=tuple(NEEDS), action="append", default=[], help="what it asks for"
     )
-    _ = told.add_argument(
-        "words", nargs="+", metavar="COMMAND", help="the command line, or its words"
+    _ = explain_parser.add_argument(
+        "argv", nargs="+", metavar="COMMAND", help="the command line, or its words"
     )
     shown = verbs.add_parser("list", help="the rules in force here, and what is wrong with others")
     removed = verbs.add_parser("rm", help="forget a rule of yours")
     _ = removed.add_argument("id", metavar="ID", help="as `tiller policy list` shows it")
-    for one in (told, shown, removed):
+    for one in (explain_parser, shown, removed):
         _ = one.add_argument(
             "--workspace", metavar="DIR", default=".", help="the folder it is about [.]"
         )
-    for one in (told, shown):
+    for one in (explain_parser, shown):
         _ = one.add_argument("--json", action="store_true", help="as JSON")
         supposed = one.add_mutually_exclusive_group()
         _ = supposed.add_argument(
@@ -97,7 +101,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
         return code_of_error(error)
 
 
-def _files(paths: AppPaths, workspace: Path) -> dict[Origin, Path]:
+def _files(paths: AppPaths, workspace: Path) -> dict[RulesOrigin, Path]:
     return {
         "user": paths.config / NAME,
         "project": remembered_file(paths.data, workspace),
@@ -106,8 +110,8 @@ def _files(paths: AppPaths, workspace: Path) -> dict[Origin, Path]:
 
 
 def _loaded(
-    paths: AppPaths, workspace: Path, environment: Environment, origins: Sequence[Origin]
-) -> dict[Origin, Loaded]:
+    paths: AppPaths, workspace: Path, environment: Environment, origins: Sequence[RulesOrigin]
+) -> dict[RulesOrigin, LoadedRulesFile]:
     variables = environment.variables
     home = Path(variables["HOME"]) if variables.get("HOME") else None
     return {
@@ -124,7 +128,7 @@ def _loaded(
 
 
 def _explain(
-    loaded: dict[Origin, Loaded],
+    loaded: dict[RulesOrigin, LoadedRulesFile],
     paths: AppPaths,
     workspace: Path,
     options: argparse.Namespace,
@@ -132,16 +136,16 @@ def _explain(
 ) -> int:
     values = load_settings_now((Layer(name="user", content=paths.settings),)).values
     containment, how = _containment(options.containment, values.sandbox)
-    situation = Situation(
+    situation = PolicyContext(
         mode=options.mode or values.permission.mode,
         trusted="repository" in loaded,
         containment=containment,
         rules=RuleSet(rules=tuple(rule for one in loaded.values() for rule in one.rules)),
         roots=(workspace,),
     )
-    words = options.words
-    asked = CommandAsked(
-        command=words[0] if len(words) == 1 else shlex.join(words),
+    argv = options.argv
+    asked = CommandAccess(
+        command=argv[0] if len(argv) == 1 else shlex.join(argv),
         cwd=workspace,
         needs=frozenset(NEEDS[one] for one in options.needs),
         env_path=environment.variables.get("PATH", ""),
@@ -150,11 +154,11 @@ def _explain(
     explanation = explain(asked, situation)
     _tell(_problems(list(loaded.values())))
     if options.json:
-        return _say(encode(_as_json(explanation, asked, situation)).decode())
-    return _say("\n".join(_as_text(explanation, asked, situation, how)))
+        return _write_line(encode(_as_json(explanation, asked, situation)).decode())
+    return _write_line("\n".join(_as_text(explanation, asked, situation, how)))
 
 
-def _containment(chosen: Containment | None, setting: str) -> tuple[Containment, str]:
+def _containment(chosen: SandboxLevel | None, setting: str) -> tuple[SandboxLevel, str]:
     if chosen is not None:
         return chosen, "as given"
     if setting == "off":
@@ -165,27 +169,29 @@ def _containment(chosen: Containment | None, setting: str) -> tuple[Containment,
     return found.level, found.why_not_full or found.how
 
 
-def _as_text(told: Explanation, asked: CommandAsked, situation: Situation, how: str) -> list[str]:
-    rule = told.decision.rule
+def _as_text(
+    explanation: Explanation, asked: CommandAccess, situation: PolicyContext, how: str
+) -> list[str]:
+    rule = explanation.decision.rule
     lines = [
-        f"verdict      {told.verdict}",
-        f"why          {told.decision.reason}",
+        f"verdict      {explanation.verdict}",
+        f"why          {explanation.decision.reason}",
         f"rule         {_shown(rule) if rule is not None else 'none'}",
         f"mode         {situation.mode}{'' if situation.trusted else ' (not trusted: as plan)'}",
         f"containment  {situation.containment} ({how})",
         f"command      {asked.command!r}",
     ]
-    if told.unclear is not None:
-        lines.append(f"read as      not plain: {told.unclear}")
-        lines += [f"mentions     {shlex.join(argv)!r}" for argv in told.mentions]
-    for part in told.parts:
+    if explanation.unclear is not None:
+        lines.append(f"read as      not plain: {explanation.unclear}")
+        lines += [f"mentions     {shlex.join(argv)!r}" for argv in explanation.mentions]
+    for part in explanation.parts:
         lines += _part_lines(part)
-    if told.proposal is not None:
-        lines.append(f"would allow  {encode(entry_of(told.proposal)).decode()}")
+    if explanation.proposal is not None:
+        lines.append(f"would allow  {encode(entry_of(explanation.proposal)).decode()}")
     return lines
 
 
-def _part_lines(part: Part) -> list[str]:
+def _part_lines(part: CommandExplanation) -> list[str]:
     by = f", allowed by {part.rule}" if part.rule is not None else ""
     lines = [
         f"read as      {list(part.argv)!r} starts {part.program or 'nothing that a rule may name'}{by}"
@@ -195,8 +201,10 @@ def _part_lines(part: Part) -> list[str]:
     return lines
 
 
-def _as_json(told: Explanation, asked: CommandAsked, situation: Situation) -> JsonObject:
-    rule = told.decision.rule
+def _as_json(
+    explanation: Explanation, asked: CommandAccess, situation: PolicyContext
+) -> JsonObject:
+    rule = explanation.decision.rule
     parts: list[JsonValue] = [
         {
             "argv": part.argv,
@@ -204,32 +212,32 @@ def _as_json(told: Explanation, asked: CommandAsked, situation: Situation) -> Js
             "rule": part.rule,
             "whyNoRule": part.why_no_rule,
         }
-        for part in told.parts
+        for part in explanation.parts
     ]
     return {
-        "verdict": told.verdict,
-        "reason": told.decision.reason,
+        "verdict": explanation.verdict,
+        "reason": explanation.decision.reason,
         "rule": None if rule is None else _entry(rule),
         "mode": situation.mode,
         "trusted": situation.trusted,
         "containment": situation.containment,
         "command": asked.command,
-        "plain": told.unclear is None,
-        "unclear": told.unclear,
+        "plain": explanation.unclear is None,
+        "unclear": explanation.unclear,
         "parts": parts,
-        "mentions": told.mentions,
-        "wouldAllow": None if told.proposal is None else _entry(told.proposal),
+        "mentions": explanation.mentions,
+        "wouldAllow": None if explanation.proposal is None else _entry(explanation.proposal),
     }
 
 
-def _list(loaded: dict[Origin, Loaded], options: argparse.Namespace) -> int:
+def _list(loaded: dict[RulesOrigin, LoadedRulesFile], options: argparse.Namespace) -> int:
     rules = [rule for one in loaded.values() for rule in one.rules]
     problems = _problems(list(loaded.values()))
     if options.json:
         entries: list[JsonValue] = [_entry(rule) for rule in rules]
-        return _say(encode({"rules": entries, "problems": problems}).decode())
+        return _write_line(encode({"rules": entries, "problems": problems}).decode())
     _tell(problems)
-    return _say("\n".join(_shown(rule) for rule in rules) if rules else "no rules")
+    return _write_line("\n".join(_shown(rule) for rule in rules) if rules else "no rules")
 
 
 def _remove(rule_id: str, paths: AppPaths, workspace: Path) -> int:
@@ -239,7 +247,7 @@ def _remove(rule_id: str, paths: AppPaths, workspace: Path) -> int:
     # Every file is changed: the same answer may stand in both.
     removed = [remove_rule(path, rule_id) for path in mine]
     if any(removed):
-        return _say(f"removed {rule_id}")
+        return _write_line(f"removed {rule_id}")
     complain("policy", f"there is no rule {rule_id!r} of yours; see `tiller policy list`")
     return FAILED
 
@@ -256,7 +264,7 @@ def _entry(rule: Rule) -> JsonObject:
     return {**entry_of(rule), "scope": rule.scope}
 
 
-def _problems(loaded: list[Loaded]) -> list[str]:
+def _problems(loaded: list[LoadedRulesFile]) -> list[str]:
     return [str(problem) for one in loaded for problem in one.problems]
 
 
@@ -265,6 +273,6 @@ def _tell(problems: list[str]) -> None:
         _ = sys.stderr.write(f"{problem}\n")
 
 
-def _say(text: str) -> int:
+def _write_line(text: str) -> int:
     _ = sys.stdout.write(f"{text}\n")
     return DONE

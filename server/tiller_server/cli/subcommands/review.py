@@ -8,7 +8,7 @@ import anyio
 
 from agent_core.kernel.errors import UsageError
 from tiller_server.cli.command_exit import code_of
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.session_options import add_budgets
 
 EXAMPLE = "example: tiller review --base origin/main --fail-on warning"
@@ -17,7 +17,7 @@ MOST_DIGITS: Final = 6
 FAIL_ON: Final = ("error", "warning", "note", "never")
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "review",
@@ -47,8 +47,8 @@ def _add_change(parser: argparse.ArgumentParser) -> None:
     add("--head", metavar="REF", default="HEAD", help="what to look at [HEAD]")
     add("--uncommitted", action="store_true", help="look at what lies on the disk; base: HEAD")
     for name, which in (("--path", "only these files"), ("--exclude", "not these files")):
-        words = f"{which}; may be said several times"
-        add(name, action="append", default=[], metavar="GLOB", help=words)
+        help_text = f"{which}; may be said several times"
+        add(name, action="append", default=[], metavar="GLOB", help=help_text)
     add("--previous", metavar="FILE", type=Path, help="go on from this JSON report, if it exists")
 
 
@@ -142,9 +142,9 @@ def _share(text: str) -> float:
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
     from tiller_server.cli.review.run import run_review  # noqa: PLC0415 - it needs what no other command does
-    from tiller_server.process.memory_privacy import hide  # noqa: PLC0415 - as above
+    from tiller_server.process.memory_privacy import forbid_ptrace  # noqa: PLC0415 - as above
 
-    hide(environment.variables)
+    forbid_ptrace(environment.variables)
 
     def work() -> int:
         _check(options)

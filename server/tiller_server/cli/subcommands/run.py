@@ -12,36 +12,36 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from agent_core.events import Event, ExtensionError, Reader, RunEnded, RunResult
+from agent_core.events import Event, EventSubscription, ExtensionError, RunEnded, RunResult
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import StorageUnavailable, TillerError, UsageError
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession, Receipt
 from agent_core.session.input.commands import EVENT as BY_COMMAND
 from tiller_server.cli.command_exit import code_of
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_run
 from tiller_server.cli.run.final_answer import FinalAnswer
 from tiller_server.cli.run.prompt_input import read_prompt
 from tiller_server.cli.run.renderer_choice import json_view, text_view
 from tiller_server.cli.run.session import open_wanted
 from tiller_server.cli.session_options import add_session_options, is_attended
-from tiller_server.cli.signals import Ending, watch_signals
+from tiller_server.cli.signals import TerminationRequest, watch_signals
 from tiller_server.cli.terminal.permission_prompt import (
     ask_on_terminal,
     discard_typed_input,
     read_terminal_line,
 )
-from tiller_server.cli.terminal.run_renderer import View
+from tiller_server.cli.terminal.run_renderer import RunRenderer
 from tiller_server.cli.terminal.stdio import OutputLost, speak_json
-from tiller_server.process.memory_privacy import hide
+from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 TICK_S: Final = 0.1
 """How often what moves is drawn anew."""
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "run", help="answer one prompt, without an editor", description=__doc__, epilog=EXAMPLE
@@ -84,7 +84,7 @@ def add_parser(commands: Commands) -> None:
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
-    hide(environment.variables)
+    forbid_ptrace(environment.variables)
 
     def work() -> int:
         _check_output(options.output)
@@ -99,7 +99,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 async def _run(
     options: argparse.Namespace, environment: Environment, prompt: Sequence[UserContent]
 ) -> int:
-    ending = Ending()
+    ending = TerminationRequest()
     result: RunResult | None = None
     answer = ""
     failure: TillerError | None = None
@@ -163,7 +163,7 @@ class _Place(Struct):
         return None if self.session is None else self.session.info.location
 
 
-async def _turn(view: View) -> None:
+async def _turn(view: RunRenderer) -> None:
     """Draw what moves, so that the end of what was said does not wait for more."""
     # Whoever writes next is told that nobody looks any more.
     with suppress(OutputLost):
@@ -172,7 +172,7 @@ async def _turn(view: View) -> None:
             await anyio.sleep(TICK_S)
 
 
-async def _ask(session: AgentSession, view: View) -> None:
+async def _ask(session: AgentSession, view: RunRenderer) -> None:
     def write_question(text: str) -> None:
         discard_typed_input()
         view.interject(text)
@@ -188,23 +188,23 @@ async def _ask(session: AgentSession, view: View) -> None:
 async def _converse(
     session: AgentSession,
     prompt: Sequence[UserContent],
-    view: View,
+    view: RunRenderer,
     group: TaskGroup,
-    ending: Ending,
+    ending: TerminationRequest,
 ) -> tuple[RunResult | None, str]:
     """Send the prompt and show all events to the last one; return the result and the final answer."""
     reader = session.subscribe()
     final = FinalAnswer()
     try:
-        receipt = await _say(session, prompt, view, reader)
+        receipt = await _send_prompt(session, prompt, view, reader)
         if ending.code is not None:
             _ = await session.abort()  # the signal came when there was nothing to stop yet
         group.start_soon(_stop_at_end, session, reader)
         commanded = DONE
         while events := await reader.take():
             for stamped in events:
-                if words := final.see(stamped.event):
-                    view.interim(words)
+                if interim_text := final.see(stamped.event):
+                    view.interim(interim_text)
                 view.see(stamped)
                 commanded = _after(stamped.event, commanded)
                 # A run that an earlier process left behind may be told to have ended first.
@@ -233,23 +233,26 @@ def _after(event: Event, code: int) -> int:
             return code
 
 
-async def _say(
-    session: AgentSession, prompt: Sequence[UserContent], view: View, reader: Reader
+async def _send_prompt(
+    session: AgentSession,
+    prompt: Sequence[UserContent],
+    view: RunRenderer,
+    reader: EventSubscription,
 ) -> Receipt:
     """Send the prompt; when it is refused, show the session's pending events, which may hold the reason."""
     try:
         receipt = await session.prompt(prompt)
     except TillerError:
-        if told := reader.take_now():
+        if pending := reader.take_now():
             view.begin(header(session))
-            for stamped in told:
+            for stamped in pending:
                 view.see(stamped)
         raise
     view.begin(header(session))
     return receipt
 
 
-async def _stop_at_end(session: AgentSession, reader: Reader) -> None:
+async def _stop_at_end(session: AgentSession, reader: EventSubscription) -> None:
     """End the view when the session ends without a last event: a command has none."""
     await session.resources.settled()
     _ = await session.wait_idle()

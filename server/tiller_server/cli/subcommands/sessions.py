@@ -12,7 +12,7 @@ from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError, UsageError, WorkspaceMissing
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import code_of_error, complain
 from tiller_server.cli.stored_sessions import (
     session_diff,
@@ -27,12 +27,12 @@ EXAMPLE: Final = "example: tiller sessions list --all"
 FEW: Final = 20
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "sessions", help="look through stored sessions", description=__doc__, epilog=EXAMPLE
     )
-    verbs: Commands = parser.add_subparsers(
+    verbs: CommandParsers = parser.add_subparsers(
         dest="verb", metavar="list|show|tree|diff|search|export|import|rm"
     )
     listing = verbs.add_parser("list", help="the sessions of this folder", epilog=EXAMPLE)
@@ -51,7 +51,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     add("--workspace", default=unsaid, metavar="DIR", help="of this folder [.]")
 
 
-def _add_verbs(verbs: Commands) -> None:
+def _add_verbs(verbs: CommandParsers) -> None:
     show = verbs.add_parser(
         "show", help="print a conversation", epilog="example: tiller sessions show 6af3bb | less"
     )
@@ -71,7 +71,7 @@ def _add_verbs(verbs: Commands) -> None:
         epilog="example: tiller sessions search --all parser '\"unexpected end\"'",
     )
     search.add_argument(
-        "words", nargs="+", metavar="WORD", help='all must be there; "…" holds words together'
+        "query", nargs="+", metavar="WORD", help='all must be there; "…" holds words together'
     )
     _add_choice(search)
     export = verbs.add_parser(
@@ -100,7 +100,7 @@ def _add_verbs(verbs: Commands) -> None:
     removing.add_argument("--yes", action="store_true", help="do not ask")
 
 
-def _add_diff(verbs: Commands) -> None:
+def _add_diff(verbs: CommandParsers) -> None:
     diff = verbs.add_parser(
         "diff",
         help="show what a session changed",

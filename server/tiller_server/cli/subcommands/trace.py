@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.cli.environment import Commands, Environment
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, USAGE, complain
-from tiller_server.cli.trace.file import Said, TraceInvalid, read_trace
+from tiller_server.cli.trace.file import TraceInvalid, TraceMessage, read_trace
 from tiller_server.cli.trace.recorder import record
-from tiller_server.cli.trace.replay import Replayed, replay
+from tiller_server.cli.trace.replay import ReplayResult, replay
 
 EXAMPLE: Final = (
     "examples: let the editor start «tiller trace record bug.trace -- tiller lsp» in the place of «tiller lsp» · "
@@ -27,7 +27,7 @@ NOTE: Final = (
 )
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "trace",
@@ -88,10 +88,10 @@ def _replay(options: argparse.Namespace, server: tuple[str, ...], environment: E
     return FAILED if replayed.differences else DONE
 
 
-def _show(trace: tuple[Said, ...], replayed: Replayed, server: tuple[str, ...]) -> None:
+def _show(trace: tuple[TraceMessage, ...], replayed: ReplayResult, server: tuple[str, ...]) -> None:
     for line in replayed.differences:
         print(line)  # noqa: T201 - what the command is for
-    told = f"{replayed.compared} answers compared, {len(replayed.differences)} differences"
+    report = f"{replayed.compared} answers compared, {len(replayed.differences)} differences"
     if replayed.left_out:
-        told += f", {replayed.left_out} prompts and commands left out (--prompts sends them)"
-    print(f"{told}; {len(trace)} messages in the trace; server: {shlex.join(server)}")  # noqa: T201 - see above
+        report += f", {replayed.left_out} prompts and commands left out (--prompts sends them)"
+    print(f"{report}; {len(trace)} messages in the trace; server: {shlex.join(server)}")  # noqa: T201 - see above

@@ -11,14 +11,14 @@ from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.layers import Layer, load_settings_now
 from agent_core.resources.trust.store import TrustStore
-from agent_core.resources.trust.workspace_trust import Verdict, WorkspaceTrust
-from tiller_server.cli.environment import Commands, Environment
+from agent_core.resources.trust.workspace_trust import TrustCheckResult, WorkspaceTrust
+from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 
 EXAMPLE: Final = "example: tiller trust add ~/project"
 
 
-def add_parser(commands: Commands) -> None:
+def add_parser(commands: CommandParsers) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "trust",
@@ -55,9 +55,9 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
         return code_of_error(error)
 
 
-def look_at(paths: AppPaths, folder: Path) -> Verdict:
+def look_at(paths: AppPaths, folder: Path) -> TrustCheckResult:
     """Return whether a workspace is trusted as it is now."""
-    return _trust(paths, folder).look_now()
+    return _trust(paths, folder).check_now()
 
 
 def _trust(paths: AppPaths, folder: Path) -> WorkspaceTrust:
@@ -69,25 +69,25 @@ def _trust(paths: AppPaths, folder: Path) -> WorkspaceTrust:
 
 def _add(paths: AppPaths, folder: Path) -> int:
     trust = _trust(paths, folder)
-    before = trust.look_now()
+    before = trust.check_now()
     if before.problem:
         complain("trust", f"{folder} cannot be trusted: {before.problem}")
         return FAILED
-    _ = trust.say_now("trusted", lasting=True)
-    word = TrustStore(paths.trust).word(folder)
+    _ = trust.record_now("trusted", lasting=True)
+    word = TrustStore(paths.trust).decision(folder)
     names = sorted(word.hashes) if word else []
     lines = [f"trusted {folder}"]
     lines += [f"  {name!a}" for name in names] or [
         "  there is nothing in it that configures Tiller"
     ]
-    lines += _told(before)
-    return _say("\n".join(lines))
+    lines += _change_lines(before)
+    return _write_line("\n".join(lines))
 
 
 def _list(paths: AppPaths, *, as_json: bool) -> int:
     entries: list[JsonValue] = []
     lines: list[str] = []
-    for name, word in sorted(TrustStore(paths.trust).words().items()):
+    for name, word in sorted(TrustStore(paths.trust).decisions().items()):
         verdict = look_at(paths, Path(name))
         entry: JsonObject = {
             "folder": name,
@@ -98,20 +98,20 @@ def _list(paths: AppPaths, *, as_json: bool) -> int:
         }
         entries.append(entry)
         about = f" ({verdict.problem})" if verdict.problem else ""
-        lines += [f"{verdict.state:9} {name!a}  since {word.at}{about}", *_told(verdict)]
+        lines += [f"{verdict.state:9} {name!a}  since {word.at}{about}", *_change_lines(verdict)]
     if as_json:
-        return _say(encode({"folders": entries}).decode())
-    return _say("\n".join(lines) if lines else "nothing was said of any workspace")
+        return _write_line(encode({"folders": entries}).decode())
+    return _write_line("\n".join(lines) if lines else "nothing was said of any workspace")
 
 
 def _remove(paths: AppPaths, folder: Path) -> int:
     if TrustStore(paths.trust).forget(folder):
-        return _say(f"forgotten: {folder}")
+        return _write_line(f"forgotten: {folder}")
     complain("trust", f"nothing was said of {folder}; see `tiller trust list`")
     return FAILED
 
 
-def _told(verdict: Verdict) -> list[str]:
+def _change_lines(verdict: TrustCheckResult) -> list[str]:
     """Return what changed, in characters that a terminal only shows."""
     lines = [f"  changed  {name!a}" for name in verdict.changed]
     lines += [f"  new      {name!a}" for name in verdict.added]
@@ -120,6 +120,6 @@ def _told(verdict: Verdict) -> list[str]:
     return [*lines, *("    " + ascii(line)[1:-1] for line in shown)]
 
 
-def _say(text: str) -> int:
+def _write_line(text: str) -> int:
     _ = sys.stdout.write(f"{text}\n")
     return DONE

@@ -13,7 +13,7 @@ FLOOD_CHARS = 32_768
 """So many at once come faster than they can be set as Markdown, and than anybody reads: they are shown as they are."""
 
 
-class LiveWords:
+class LiveMarkdown:
     """The words of one answer after another."""
 
     def __init__(self, screen: Surface, *, colour: bool) -> None:
@@ -25,7 +25,7 @@ class LiveWords:
         self.streamed: set[str] = set()
         """The items whose words have come already."""
 
-    def say(self, text: str) -> list[str]:
+    def append(self, text: str) -> list[str]:
         """Append text; return the blocks that are complete now, each as lines to show."""
         blocks = self._blocks.feed(shown(text))
         if len(text) > FLOOD_CHARS:

@@ -21,7 +21,7 @@ from tiller_server.cli.terminal.run_renderer import DIM, MARKS, YELLOW, tool_lin
 BOLD: Final = "1"
 PLAIN: Final = "0"
 KEPT_CHARS: Final = 1_000
-Told = tuple[str, str]
+StyledLine = tuple[str, str]
 """A line, and its style."""
 
 
@@ -39,7 +39,7 @@ class LiveTools(Struct):
     _running: dict[str, _Running] = msgspec.field(default_factory=dict)
     _command: PlainStream = msgspec.field(default_factory=PlainStream)
 
-    def tool(self, event: ToolRunning | ToolOutputDelta | ToolEnded) -> Iterator[Told]:
+    def tool(self, event: ToolRunning | ToolOutputDelta | ToolEnded) -> Iterator[StyledLine]:
         """Update the state from a tool event; yield the lines to show."""
         match event:
             case ToolRunning(item=item, title=title):
@@ -56,7 +56,7 @@ class LiveTools(Struct):
                 for line, style in changed_lines(event.details):
                     yield f"  {line}", style
 
-    def shell(self, event: BashStarted | BashOutput | BashEnded) -> Iterator[Told]:
+    def shell(self, event: BashStarted | BashOutput | BashEnded) -> Iterator[StyledLine]:
         """Update the state from an event of the user's own command; yield the lines to show."""
         match event:
             case BashStarted(command=command):

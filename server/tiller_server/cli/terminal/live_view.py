@@ -11,6 +11,7 @@ from agent_core.events import (
     BashOutput,
     BashStarted,
     Event,
+    EventEnvelope,
     MessageDelta,
     MessageEnded,
     PermissionRequested,
@@ -19,7 +20,6 @@ from agent_core.events import (
     QuestionResolved,
     RunEnded,
     RunResult,
-    Stamped,
     ToolEnded,
     ToolOutputDelta,
     ToolRunning,
@@ -28,31 +28,31 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import shown
 from agent_core.messages import text_of
-from tiller_server.cli.terminal.live_markdown import LiveWords
+from tiller_server.cli.terminal.live_markdown import LiveMarkdown
 from tiller_server.cli.terminal.live_tools import BOLD, LiveTools
 from tiller_server.cli.terminal.run_renderer import (
     DIM,
     GREEN,
     RED,
-    Output,
+    TextOutput,
     around,
     summary,
-    write_words,
+    write_text,
 )
 from tiller_server.cli.terminal.status_area import Surface
-from tiller_server.cli.terminal.status_line import Status
+from tiller_server.cli.terminal.status_line import StatusLine
 from tiller_server.cli.terminal.text import clipped, styled
 
 
-class Shape(Value, frozen=True, kw_only=True):
+class LiveViewOptions(Value, frozen=True, kw_only=True):
     """Where each part of the output goes, and in which form."""
 
     colour: bool
-    answer: Output | None = None
+    answer: TextOutput | None = None
     """Where the final answer goes too, as it is; None: nowhere, the terminal has it."""
     verbose: bool = False
     """Every whole answer goes there."""
-    plain_side: Output | None = None
+    plain_side: TextOutput | None = None
     """Where everything around them goes instead; None: to the terminal."""
     you: Literal["shown", "hidden"] = "hidden"
     """Whether the user's own words are told, and each run's end: in a conversation they are."""
@@ -62,9 +62,9 @@ class LiveView(Struct, kw_only=True):
     """Words and everything around them on one terminal; or one of the two elsewhere."""
 
     screen: Surface
-    status: Status
-    words: LiveWords
-    shape: Shape
+    status: StatusLine
+    markdown: LiveMarkdown
+    shape: LiveViewOptions
     location: Callable[[], str | None] = lambda: None
     _tools: LiveTools = msgspec.field(default_factory=LiveTools)
     _asked: set[str] = msgspec.field(default_factory=set)
@@ -75,22 +75,22 @@ class LiveView(Struct, kw_only=True):
         """Show which model answers where."""
         self.tell(f"{header.get('model') or 'no model'} in {header.get('cwd')}")
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Show an event; changes of the bottom lines alone are drawn at the next tick."""
         event = stamped.event
         self.status.see(event)
         match event:
             case MessageDelta(text=text, item=item):
-                self.words.streamed.add(item)
-                self._put(self.words.say(text))
+                self.markdown.streamed.add(item)
+                self._put(self.markdown.append(text))
             case MessageEnded():
                 self._message(event)
             case BashStarted() | BashOutput() | BashEnded():
-                for told in self._tools.shell(event):
-                    self.tell(*told)
+                for styled_line in self._tools.shell(event):
+                    self.tell(*styled_line)
             case ToolRunning() | ToolOutputDelta() | ToolEnded():
-                for told in self._tools.tool(event):
-                    self.tell(*told)
+                for styled_line in self._tools.tool(event):
+                    self.tell(*styled_line)
             case _:
                 self._around(event)
 
@@ -104,7 +104,7 @@ class LiveView(Struct, kw_only=True):
         lines = (clipped(line, room) for line in (*note, self.status.line()))
         colour = self.shape.colour
         below = (styled(line, DIM, colour=colour) for line in lines)
-        self.screen.draw((*self.words.tail(), *below))
+        self.screen.draw((*self.markdown.tail(), *below))
 
     def interject(self, text: str) -> None:
         """Write a question, below which nothing is drawn until it is answered."""
@@ -123,14 +123,14 @@ class LiveView(Struct, kw_only=True):
         """Write words that are not the final answer where they are wanted; the terminal has them."""
         if self.shape.answer is not None and self.shape.verbose:
             self.screen.close()
-            write_words(self.shape.answer, text)
+            write_text(self.shape.answer, text)
 
     def end(self, result: RunResult | None, answer: str) -> None:
         """Show what the run came to."""
-        self._end_words()
+        self._end_markdown()
         self.screen.close()
         if self.shape.answer is not None:
-            write_words(self.shape.answer, answer)
+            write_text(self.shape.answer, answer)
         if result is None:
             return
         self._ended(result)
@@ -140,7 +140,7 @@ class LiveView(Struct, kw_only=True):
 
     def tell(self, text: str, style: str = DIM) -> None:
         """Write something beside the words."""
-        self._end_words()
+        self._end_markdown()
         side = self.shape.plain_side
         if side is not None:
             _ = side.write(shown(text) + "\n")
@@ -154,9 +154,9 @@ class LiveView(Struct, kw_only=True):
     def _message(self, event: MessageEnded) -> None:
         match event:
             case MessageEnded(role="assistant", content=content, item=item):
-                if item not in self.words.streamed:
-                    self._put(self.words.say(text_of(content)))
-                self._end_words()
+                if item not in self.markdown.streamed:
+                    self._put(self.markdown.append(text_of(content)))
+                self._end_markdown()
             case MessageEnded(role="user", content=content) if self.shape.you == "shown":
                 self.tell("> " + text_of(content[:1]).replace("\n", "\n  "), BOLD)
             case _:
@@ -174,15 +174,15 @@ class LiveView(Struct, kw_only=True):
                     self.tell(f"{event.error.kind}: {event.error.message}", RED)
                 self._ended(event)
             case _:
-                if (told := around(event)) is not None:
-                    self.tell(*told)
+                if (notice := around(event)) is not None:
+                    self.tell(*notice)
 
     def _ended(self, result: RunResult | RunEnded) -> None:
         style = GREEN if result.status == "completed" else RED
         self.tell(self.status.with_context(summary(result)), style)
 
-    def _end_words(self) -> None:
-        self._put(self.words.end())
+    def _end_markdown(self) -> None:
+        self._put(self.markdown.end())
 
     def _put(self, blocks: list[str]) -> None:
         for block in blocks:

@@ -46,15 +46,15 @@ MOST_BYTES: Final = 4_096
 """A terminal gives no longer line."""
 
 ReadLine = Callable[[], Awaitable[str]]
-Write = Callable[[str], object]
+WriteText = Callable[[str], object]
 
 
 async def ask_on_terminal(
     session: AgentSession,
     *,
     read_line: ReadLine,
-    write_question: Write,
-    write_note: Write,
+    write_question: WriteText,
+    write_note: WriteText,
 ) -> None:
     """Ask the questions of a session, one after the other, until it is closed.
 
@@ -110,7 +110,7 @@ async def ask_on_terminal(
 
 
 async def _filled(
-    question: Question, *, read_line: ReadLine, write: Write
+    question: Question, *, read_line: ReadLine, write: WriteText
 ) -> dict[str, Answer] | None:
     """Ask the lines of a form, one after the other; None: it is declined."""
     answers: dict[str, Answer] = {}
@@ -156,7 +156,7 @@ def _wanted(line: QuestionLine) -> str:
     return f"{what[line.kind]}; Enter {enter}"
 
 
-class Reply(Value, frozen=True):
+class TerminalPermissionReply(Value, frozen=True):
     """Answer to a permission request."""
 
     option: str
@@ -164,7 +164,7 @@ class Reply(Value, frozen=True):
     """Words for the model."""
 
 
-def read_reply(request: PermissionRequest, line: str) -> Reply | None:
+def read_reply(request: PermissionRequest, line: str) -> TerminalPermissionReply | None:
     """Return the answer that a line is; None: it is unclear, and is to be asked again.
 
     An empty line takes the default, which never allows. Several words refuse a tool call and are the note.
@@ -173,16 +173,20 @@ def read_reply(request: PermissionRequest, line: str) -> Reply | None:
     typed = text.casefold()
     keys = _keys(request)
     if not typed or typed in NO:
-        return Reply(request.default)
+        return TerminalPermissionReply(request.default)
     if typed in YES:
         typed = "y"
     if typed in keys:
-        return Reply(keys[typed])
+        return TerminalPermissionReply(keys[typed])
     first, *rest = typed.replace(",", " ").split() or [typed]
-    if not _hears_words(request) or not (rest or not typed.isascii()):
+    if not _accepts_note(request) or not (rest or not typed.isascii()):
         return None
     # "yes, but not there" is neither a yes nor a no.
-    return None if first in YES or first in keys.keys() - NO else Reply(request.default, text)
+    return (
+        None
+        if first in YES or first in keys.keys() - NO
+        else TerminalPermissionReply(request.default, text)
+    )
 
 
 def _keys(request: PermissionRequest) -> dict[str, str]:
@@ -194,7 +198,7 @@ def _keys(request: PermissionRequest) -> dict[str, str]:
     return {"y": allowing[0], **keys} if allowing else keys
 
 
-def _hears_words(request: PermissionRequest) -> bool:
+def _accepts_note(request: PermissionRequest) -> bool:
     """Return whether words go to the model: only a tool call is its own."""
     return not isinstance(request.subject, TrustSubject | ServerSubject)
 
@@ -231,11 +235,11 @@ def _shown(request: PermissionRequest) -> str:
         f"  [{keys[option]}] {title}{' (Enter)' if option == request.default else ''}"
         for option, title in titles.items()
     ]
-    if _hears_words(request):
+    if _accepts_note(request):
         lines.append("  or words of your own: refuse it and tell them to the model")
     subject = request.subject
-    is_told = isinstance(subject, TrustSubject | ServerSubject)
-    difference = subject.difference.splitlines() if is_told else []
+    has_difference = isinstance(subject, TrustSubject | ServerSubject)
+    difference = subject.difference.splitlines() if has_difference else []
     return "\n".join(("", params["message"], *(f"    {line}" for line in difference), *lines, "? "))
 
 
@@ -243,5 +247,7 @@ def _not_understood(request: PermissionRequest, line: str) -> str:
     keys = {option: key for key, option in reversed(_keys(request).items())}
     *others, last = reversed(keys.values())
     answers = f"{', '.join(others)} or {last}" if others else last
-    words = ", or several words for the model, which refuse it" if _hears_words(request) else ""
-    return f"{one_line(line)!r} is not an answer. Type {answers}{words}.\n? "
+    note_hint = (
+        ", or several words for the model, which refuse it" if _accepts_note(request) else ""
+    )
+    return f"{one_line(line)!r} is not an answer. Type {answers}{note_hint}.\n? "

@@ -10,12 +10,12 @@ from agent_core.events import (
     CompactionStarted,
     ErrorRaised,
     Event,
+    EventEnvelope,
     ExtensionError,
     Notice,
     RetryStarted,
     RunEnded,
     RunResult,
-    Stamped,
     ToolEnded,
     ToolRunning,
     UiEditorText,
@@ -46,7 +46,7 @@ PREVIEW_CHARS: Final = 500
 KILO: Final = 1000
 
 
-class Output(Protocol):
+class TextOutput(Protocol):
     """Where text goes."""
 
     def write(self, text: str, /) -> object:
@@ -58,14 +58,14 @@ class Output(Protocol):
         ...
 
 
-class View(Protocol):
+class RunRenderer(Protocol):
     """Something that shows a run."""
 
     def begin(self, header: JsonObject) -> None:
         """Show what the session is, before its first event."""
         ...
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Show an event."""
         ...
 
@@ -90,7 +90,7 @@ class View(Protocol):
         ...
 
 
-class Quiet(Struct):
+class StaticRunRenderer(Struct):
     """Base class of views that redraw nothing and leave nothing to restore."""
 
     def tick(self) -> None:
@@ -100,11 +100,11 @@ class Quiet(Struct):
         """Leave everything as it is."""
 
 
-class JsonView(Quiet, kw_only=True):
+class JsonRunRenderer(StaticRunRenderer, kw_only=True):
     """One JSON object a line: the session's header, every event, what the run came to."""
 
-    out: Output
-    side: Output
+    out: TextOutput
+    side: TextOutput
     _ended: JsonObject = msgspec.field(default_factory=lambda: {"status": "completed"})
     """The last `run.ended`."""
 
@@ -112,7 +112,7 @@ class JsonView(Quiet, kw_only=True):
         """Write the header."""
         self._line(header)
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Write an event."""
         event = encode(stamped)
         match stamped.event:
@@ -130,8 +130,8 @@ class JsonView(Quiet, kw_only=True):
     def end(self, result: RunResult | None, answer: str) -> None:
         """Write how it ended, the final answer and what it used."""
         _ = result  # the last event has told it
-        told = {name: self._ended.get(name) for name in ("status", "usage", "cost", "error")}
-        self._line({"type": "result", **told, "text": answer})
+        outcome = {name: self._ended.get(name) for name in ("status", "usage", "cost", "error")}
+        self._line({"type": "result", **outcome, "text": answer})
 
     def interject(self, text: str) -> None:
         """Write a question beside the events."""
@@ -143,11 +143,11 @@ class JsonView(Quiet, kw_only=True):
         _ = self.out.flush()
 
 
-class TextView(Quiet, kw_only=True):
+class TextRunRenderer(StaticRunRenderer, kw_only=True):
     """The final answer to `out`, everything around it to `side`."""
 
-    out: Output
-    side: Output
+    out: TextOutput
+    side: TextOutput
     colour: bool
     location: Callable[[], str | None] = lambda: None
     verbose: bool = False
@@ -157,7 +157,7 @@ class TextView(Quiet, kw_only=True):
         """Show which model answers where."""
         self._side(f"{header.get('model') or 'no model'} in {header.get('cwd')}", DIM)
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Show an event."""
         event = stamped.event
         match event:
@@ -167,19 +167,19 @@ class TextView(Quiet, kw_only=True):
                 if status != "ok":
                     self._side(tool_line(event, title=name), YELLOW)
             case _:
-                if (told := around(event)) is not None:
-                    self._side(*told)
+                if (notice := around(event)) is not None:
+                    self._side(*notice)
 
     def interim(self, text: str) -> None:
         """Write words of the model that are not its final answer."""
         if self.verbose:
-            write_words(self.out, text)
+            write_text(self.out, text)
         else:
             self._side(text.rstrip("\n"), DIM)
 
     def end(self, result: RunResult | None, answer: str) -> None:
         """Write the final answer, and what the run came to."""
-        write_words(self.out, answer)
+        write_text(self.out, answer)
         if result is None:
             return
         self._side(summary(result), GREEN if result.status == "completed" else RED)
@@ -197,7 +197,7 @@ class TextView(Quiet, kw_only=True):
         _ = self.side.flush()
 
 
-def write_words(out: Output, text: str) -> None:
+def write_text(out: TextOutput, text: str) -> None:
     """Write words of the model where they stand alone, with an end of line."""
     if text:
         _ = out.write(shown(text if text.endswith("\n") else f"{text}\n"))
@@ -206,28 +206,28 @@ def write_words(out: Output, text: str) -> None:
 
 def around(event: Event) -> tuple[str, str] | None:
     """Return what is told beside the words, and its style; None: nothing."""
-    told: tuple[str, str] | None = None
+    notice: tuple[str, str] | None = None
     match event:
         case RetryStarted(attempt=attempt, max_attempts=most, delay_ms=ms, error=error):
             text = f"{error.message}; retry {attempt} of {most} in {ms / KILO:.0f} s"
-            told = text, YELLOW
+            notice = text, YELLOW
         case CompactionStarted():
-            told = "compacting the conversation", DIM
+            notice = "compacting the conversation", DIM
         case Notice(level=level, text=text):
-            told = text, YELLOW if level == "warning" else DIM
+            notice = text, YELLOW if level == "warning" else DIM
         case ErrorRaised(error=error):
-            told = error.message, RED
+            notice = error.message, RED
         case ExtensionError(extension=name, event=point, error=error) if point == BY_COMMAND:
-            told = f"{name} failed: {error}", RED
+            notice = f"{name} failed: {error}", RED
         case ExtensionError(extension=name, error=error):
-            told = f"the hook {name} failed: {error}", YELLOW
+            notice = f"the hook {name} failed: {error}", YELLOW
         case RunEnded(error=error) if error is not None:
-            told = f"{error.kind}: {error.message}", RED
+            notice = f"{error.kind}: {error.message}", RED
         case UiNotify() | UiStatus() | UiWidget() | UiEditorText():
-            told = _of_extension(event)
+            notice = _of_extension(event)
         case _:
             pass
-    return told
+    return notice
 
 
 def _of_extension(

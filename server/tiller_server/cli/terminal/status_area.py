@@ -46,7 +46,7 @@ class Surface(Protocol):
         ...
 
 
-class Screen:
+class StatusArea:
     """Writes above the lines that change. The terminal is put in order by `close`."""
 
     def __init__(self, out: Stream, *, size: Callable[[], tuple[int, int]] = terminal_size) -> None:

@@ -35,7 +35,7 @@ PERCENT: Final = 100
 FRAME_S: Final = 0.1
 
 
-class Status(Struct, kw_only=True):
+class StatusLine(Struct, kw_only=True):
     """Follows the events of a session."""
 
     now_s: Callable[[], float]

@@ -30,7 +30,7 @@ class OutputClosed(OutputLost):
     """The reader has closed the pipe."""
 
 
-class Output:
+class StandardStream:
     """A standard stream whose failures are errors of ours, so that nobody takes them for something else's."""
 
     def __init__(self, stream: Stream, *, name: str) -> None:

@@ -48,8 +48,8 @@ def excerpt(text: str, chars: int) -> str:
     """Return the beginning of a text, cut between two words."""
     if len(text) <= chars:
         return text
-    words, blank, _ = text[: chars + 1].rpartition(" ")
-    return f"{words if blank else text[:chars]} …"
+    head, blank, _ = text[: chars + 1].rpartition(" ")
+    return f"{head if blank else text[:chars]} …"
 
 
 def padded(text: str, cells: int) -> str:

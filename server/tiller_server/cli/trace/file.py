@@ -16,7 +16,7 @@ class TraceInvalid(Exception):
     """The file is no trace; the text says where and why."""
 
 
-class Said(Value, frozen=True, kw_only=True):
+class TraceMessage(Value, frozen=True, kw_only=True):
     """A message that passed."""
 
     at_ms: float
@@ -43,14 +43,14 @@ def head_line(server: tuple[str, ...], *, at: str) -> bytes:
     return encode({"tiller": "trace", "v": FORMAT, "at": at, "server": list(server)}) + b"\n"
 
 
-def line_of(said: Said) -> bytes:
+def line_of(said: TraceMessage) -> bytes:
     """Write a message."""
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "atMs": round(said.at_ms, 3),
         "from": said.side,
         "message": dict(said.message),
     }
-    return encode(told) + b"\n"
+    return encode(fields) + b"\n"
 
 
 def broken_line(side: Side, why: str, *, at_ms: float) -> bytes:
@@ -58,7 +58,7 @@ def broken_line(side: Side, why: str, *, at_ms: float) -> bytes:
     return encode({"atMs": round(at_ms, 3), "from": side, "broken": why}) + b"\n"
 
 
-def read_trace(file: Path) -> tuple[Said, ...]:
+def read_trace(file: Path) -> tuple[TraceMessage, ...]:
     """Read a trace. Reads the disk.
 
     Raises:
@@ -70,14 +70,16 @@ def read_trace(file: Path) -> tuple[Said, ...]:
     if head.get("tiller") != "trace" or head.get("v") != FORMAT:
         message = f"{file} is no trace of version {FORMAT}; `tiller trace record` makes one"
         raise TraceInvalid(message)
-    found: list[Said] = []
+    found: list[TraceMessage] = []
     for number, line in enumerate(lines[1:], start=2):
         one = _object(line, number)
         message, at_ms, side = one.get("message"), one.get("atMs"), one.get("from")
         if not isinstance(message, Mapping) or not isinstance(at_ms, int | float):
             continue  # where the recording could not follow
         found.append(
-            Said(at_ms=at_ms, side="client" if side == "client" else "server", message=message)
+            TraceMessage(
+                at_ms=at_ms, side="client" if side == "client" else "server", message=message
+            )
         )
     return tuple(found)
 

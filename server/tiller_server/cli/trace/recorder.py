@@ -11,9 +11,9 @@ from typing import Final
 from agent_core.kernel import JsonValue, SystemClock, rfc3339
 from agent_core.kernel.json import decode
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.cli.trace.file import Said, Side, broken_line, head_line, line_of
+from tiller_server.cli.trace.file import Side, TraceMessage, broken_line, head_line, line_of
 from tiller_server.lsp.transport.framing import FrameError, FrameReader
-from tiller_server.lsp.transport.stdio import Reader, stdio_streams
+from tiller_server.lsp.transport.stdio import InputStream, stdio_streams
 
 READ_BYTES: Final = 64 * 1024
 LINES_HELD: Final = 1_000
@@ -24,7 +24,7 @@ OF_PROGRESS: Final = frozenset(
 """Whose `token` is a name and no secret; without it nobody could tell what belongs together."""
 
 
-class Recording:
+class TraceRecorder:
     """Trace that is being written. The event loop queues the messages; `run` writes them on a thread."""
 
     def __init__(self, fd: int, *, redactor: Redactor) -> None:
@@ -73,7 +73,7 @@ class Recording:
             return broken_line(side, f"no JSON: {type(error).__name__}", at_ms=at_ms)
         if not isinstance(message, Mapping):
             return broken_line(side, "a message that is no object", at_ms=at_ms)
-        return line_of(Said(at_ms=at_ms, side=side, message=message))
+        return line_of(TraceMessage(at_ms=at_ms, side=side, message=message))
 
     def _now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
@@ -95,7 +95,7 @@ async def record(
     assert child.stdin is not None  # noqa: S101 - both are pipes
     assert child.stdout is not None  # noqa: S101 - both are pipes
     reader, sink = await stdio_streams()
-    recording = Recording(fd, redactor=redactor)
+    recording = TraceRecorder(fd, redactor=redactor)
     async with asyncio.TaskGroup() as tasks:
         _ = tasks.create_task(recording.run())
         to_server = tasks.create_task(
@@ -109,10 +109,10 @@ async def record(
 
 
 async def _pass_on(
-    source: Reader,
+    source: InputStream,
     write: Callable[[bytes], object],
     drain: Callable[[], Awaitable[object]],
-    recording: Recording,
+    recording: TraceRecorder,
     side: Side,
 ) -> None:
     """Pass bytes on until their end, first to the other side, then into the trace."""

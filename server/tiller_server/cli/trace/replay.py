@@ -13,7 +13,7 @@ from msgspec import Struct
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import decode, encode
 from tiller_server.cli.trace.comparison import differences, learn, translated
-from tiller_server.cli.trace.file import Said
+from tiller_server.cli.trace.file import TraceMessage
 from tiller_server.lsp.transport.framing import FrameError, FrameReader, frame
 
 PATIENCE_S: Final = 20.0
@@ -27,10 +27,10 @@ COSTLY: Final = frozenset(
     }
 )  # fmt: skip
 """Methods that ask a model, run commands or discard data."""
-Key = str | int
+TraceRequestId = str | int
 
 
-class Replayed(Struct, kw_only=True):
+class ReplayResult(Struct, kw_only=True):
     """Result of a replay."""
 
     compared: int = 0
@@ -39,13 +39,13 @@ class Replayed(Struct, kw_only=True):
 
 
 async def replay(
-    trace: tuple[Said, ...],
+    trace: tuple[TraceMessage, ...],
     server: tuple[str, ...],
     *,
     env: Mapping[str, str],
     prompts: Literal["sent", "leftOut"],
     pace: Literal["fast", "real"],
-) -> Replayed:
+) -> ReplayResult:
     """Replay a trace. The server keeps its sessions in a folder of its own, which is gone afterwards.
 
     Raises:
@@ -75,7 +75,7 @@ class _Line:
         self._child = child
         self._news = asyncio.Condition()
         self._over = False
-        self.answers: dict[Key, Mapping[str, JsonValue]] = {}
+        self.answers: dict[TraceRequestId, Mapping[str, JsonValue]] = {}
         self.requests: defaultdict[str, deque[Mapping[str, JsonValue]]] = defaultdict(deque)
         """Requests of the server that wait, by method."""
 
@@ -85,7 +85,7 @@ class _Line:
             self._child.stdin.write(frame(encode(message)))
             await self._child.stdin.drain()
 
-    async def answer_to(self, request: Key) -> Mapping[str, JsonValue] | None:
+    async def answer_to(self, request: TraceRequestId) -> Mapping[str, JsonValue] | None:
         """Wait for an answer; None when none comes."""
         await self._until(lambda: request in self.answers)
         return self.answers.get(request)
@@ -146,7 +146,7 @@ class _Replay:
 
     def __init__(
         self,
-        trace: tuple[Said, ...],
+        trace: tuple[TraceMessage, ...],
         line: _Line,
         *,
         prompts: Literal["sent", "leftOut"],
@@ -157,25 +157,25 @@ class _Replay:
         self._prompts = prompts
         self._pace = pace
         self._ids: dict[str, str] = {}
-        self._sent: dict[Key, str] = {}
+        self._sent: dict[TraceRequestId, str] = {}
         """Requests that were sent and not answered yet, with their methods."""
-        self._asked: dict[Key, str] = {}
+        self._asked: dict[TraceRequestId, str] = {}
         """Requests of the recorded server, with their methods."""
-        self._result = Replayed()
+        self._result = ReplayResult()
 
-    async def run(self) -> Replayed:
+    async def run(self) -> ReplayResult:
         began_s = asyncio.get_running_loop().time()
         for said in self._trace:
             if self._pace == "real":
                 due_s = began_s + said.at_ms / 1000
                 await asyncio.sleep(max(0.0, due_s - asyncio.get_running_loop().time()))
             if said.side == "client":
-                await self._say(said)
+                await self._send_client_message(said)
             else:
                 await self._hear(said)
         return self._result
 
-    async def _say(self, said: Said) -> None:
+    async def _send_client_message(self, said: TraceMessage) -> None:
         method, key = said.method, said.id
         if method is None:
             await self._answer(said)
@@ -187,7 +187,7 @@ class _Replay:
             self._sent[key] = method
         await self._line.send(translated(said.message, self._ids))
 
-    async def _answer(self, said: Said) -> None:
+    async def _answer(self, said: TraceMessage) -> None:
         """Send the recorded client's answer to the same request of the server."""
         method = self._asked.pop(said.id, None) if said.id is not None else None
         if method is None or (self._result.left_out and method.startswith("agent/")):
@@ -207,7 +207,7 @@ class _Replay:
             waiting = sum(one == method for one in self._asked.values())
             await self._line.asks(method, times=waiting)
 
-    async def _hear(self, said: Said) -> None:
+    async def _hear(self, said: TraceMessage) -> None:
         key = said.id
         if said.method is not None:
             if key is not None:

@@ -13,22 +13,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from tiller_server.daemon.errors import NoHello, Refused
-from tiller_server.lsp.transport.stdio import Reader
+from tiller_server.daemon.errors import ClientRefused, HandshakeMissing
+from tiller_server.lsp.transport.stdio import InputStream
 
 SPOKEN: Final = 1
-MAX_HELLO_BYTES: Final = 1024 * 1024
+MAX_HANDSHAKE_BYTES: Final = 1024 * 1024
 """An environment is some kilobytes; Linux lets it be a few megabytes, which nobody has."""
-HELLO_S: Final = 5.0
+HANDSHAKE_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024
 _HTTP: Final = re.compile(rb"[A-Z]{3,10} ")
 
-Ask = Literal["status", "stop", "stopNow"]
-ASKS: Final[Mapping[str, Ask]] = {"status": "status", "stop": "stop", "stopNow": "stopNow"}
+DaemonCommand = Literal["status", "stop", "stopNow"]
+ASKS: Final[Mapping[str, DaemonCommand]] = {
+    "status": "status",
+    "stop": "stop",
+    "stopNow": "stopNow",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
+class Handshake:
     """First line of a client."""
 
     v: int
@@ -38,10 +42,12 @@ class Hello:
     version: str = ""
     env: Mapping[str, str] | None = field(default=None, repr=False)
     """None: it did not say."""
-    ask: Ask | None = None
+    ask: DaemonCommand | None = None
 
 
-async def read_hello(reader: Reader, *, within_s: float = HELLO_S) -> tuple[bytes, bytes]:
+async def read_handshake(
+    reader: InputStream, *, within_s: float = HANDSHAKE_S
+) -> tuple[bytes, bytes]:
     """Read the first line; gives it and what came after it.
 
     Raises:
@@ -54,15 +60,15 @@ async def read_hello(reader: Reader, *, within_s: float = HELLO_S) -> tuple[byte
                 data = await reader.read(_READ_BYTES)
                 if not data:
                     message = "left before it had said who it is"
-                    raise NoHello(message)
+                    raise HandshakeMissing(message)
                 read += data
                 check_beginning(read)
     except TimeoutError as error:
         message = f"said nothing whole for {within_s:g} s"
-        raise NoHello(message) from error
+        raise HandshakeMissing(message) from error
     except OSError as error:
         message = f"broke off ({error.strerror or type(error).__name__})"
-        raise NoHello(message) from error
+        raise HandshakeMissing(message) from error
     check_beginning(read[: end + 1])
     return bytes(read[:end]), bytes(read[end + 1 :])
 
@@ -75,18 +81,18 @@ def check_beginning(read: bytes | bytearray) -> None:
     """
     if _HTTP.match(read):
         message = "speaks HTTP, which is not served here"
-        raise NoHello(message)
+        raise HandshakeMissing(message)
     if read and not read.startswith(b"{"):
         message = "does not begin with a hello line"
-        raise NoHello(message)
-    if len(read) > MAX_HELLO_BYTES + _READ_BYTES or (
-        b"\n" in read and read.index(b"\n") > MAX_HELLO_BYTES
+        raise HandshakeMissing(message)
+    if len(read) > MAX_HANDSHAKE_BYTES + _READ_BYTES or (
+        b"\n" in read and read.index(b"\n") > MAX_HANDSHAKE_BYTES
     ):
-        message = f"sent a first line of more than {MAX_HELLO_BYTES} bytes"
-        raise NoHello(message)
+        message = f"sent a first line of more than {MAX_HANDSHAKE_BYTES} bytes"
+        raise HandshakeMissing(message)
 
 
-def parse_hello(line: bytes) -> Hello:
+def parse_handshake(line: bytes) -> Handshake:
     """Read a hello line. Pure.
 
     Raises:
@@ -95,32 +101,34 @@ def parse_hello(line: bytes) -> Hello:
     try:
         given: object = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Refused("hello", "the first line is no JSON") from error
+        raise ClientRefused("hello", "the first line is no JSON") from error
     if not isinstance(given, dict):
-        raise Refused("hello", "the first line is no JSON object")
-    told = cast("dict[str, object]", given)
-    v, token = told.get("v"), told.get("token")
+        raise ClientRefused("hello", "the first line is no JSON object")
+    fields = cast("dict[str, object]", given)
+    v, token = fields.get("v"), fields.get("token")
     if not isinstance(v, int) or isinstance(v, bool) or not isinstance(token, str):
-        raise Refused("hello", "the first line has no `v` and `token`")
-    return Hello(
+        raise ClientRefused("hello", "the first line has no `v` and `token`")
+    return Handshake(
         v=v,
         token=token,
-        cwd=Path(_text(told.get("cwd")) or "/"),
-        pid=_number(told.get("pid")),
-        version=_text(told.get("version")),
-        env=_variables(told.get("env")),
-        ask=ASKS.get(_text(told.get("ask"))),
+        cwd=Path(_text(fields.get("cwd")) or "/"),
+        pid=_number(fields.get("pid")),
+        version=_text(fields.get("version")),
+        env=_variables(fields.get("env")),
+        ask=ASKS.get(_text(fields.get("ask"))),
     )
 
 
-def check_token(hello: Hello, *, token: str) -> None:
+def check_token(handshake: Handshake, *, token: str) -> None:
     """Hold the token of a client against the daemon's, in a time that tells nothing of it.
 
     Raises:
         Refused: It is another one.
     """
-    if not hmac.compare_digest(hello.token.strip().encode("utf-8", "replace"), token.encode()):
-        raise Refused("token", "the token is not the one of this daemon; read daemon.token anew")
+    if not hmac.compare_digest(handshake.token.strip().encode("utf-8", "replace"), token.encode()):
+        raise ClientRefused(
+            "token", "the token is not the one of this daemon; read daemon.token anew"
+        )
 
 
 def is_newer(version: str, *, than: str) -> bool:

@@ -14,16 +14,16 @@ from typing import Final, Protocol
 
 from agent_core.kernel import Clock
 from tiller_server.daemon.admission.handshake import (
-    HELLO_S,
-    Hello,
+    HANDSHAKE_S,
+    Handshake,
     check_token,
-    parse_hello,
-    read_hello,
+    parse_handshake,
+    read_handshake,
 )
 from tiller_server.daemon.admission.peer import Peer, peer_of
-from tiller_server.daemon.errors import CannotServe, NoHello, Refused
+from tiller_server.daemon.errors import CannotServe, ClientRefused, HandshakeMissing
 from tiller_server.lsp.transport.outbox import Sink
-from tiller_server.lsp.transport.stdio import EXHAUSTED, Reader
+from tiller_server.lsp.transport.stdio import EXHAUSTED, InputStream
 
 OWN: Final = 0o600
 BACKLOG: Final = 128
@@ -33,10 +33,10 @@ LOG_EVERY_S: Final = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Guest(Protocol):
+class ConnectionHandler(Protocol):
     """Function that serves a connection, once the client is checked."""
 
-    def __call__(self, hello: Hello, reader: Reader, sink: Sink, /) -> Awaitable[None]:
+    def __call__(self, handshake: Handshake, reader: InputStream, sink: Sink, /) -> Awaitable[None]:
         """Serve it to its end.
 
         Raises:
@@ -46,7 +46,7 @@ class Guest(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checks:
+class AdmissionPolicy:
     """How the door looks at who comes."""
 
     token: str
@@ -54,24 +54,31 @@ class Checks:
     """Returns the reason for which a process is refused, by its id; called on a thread."""
     uid: int
     peer: Callable[[socket.socket], Peer] = peer_of
-    within_s: float = HELLO_S
+    within_s: float = HANDSHAKE_S
 
 
-class Door:
+class SocketListener:
     """Listener that serves each connection in a task of its own; a failure of one does not affect the others."""
 
-    def __init__(self, sock: socket.socket, checks: Checks, *, guest: Guest, clock: Clock) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        checks: AdmissionPolicy,
+        *,
+        handler: ConnectionHandler,
+        clock: Clock,
+    ) -> None:
         """Create the listener; it accepts no connection yet.
 
         Args:
             sock: Listening, non-blocking socket; owned from now on.
             checks: Checks that a client must pass.
-            guest: Serves a client that has passed the checks.
+            handler: Serves a client that has passed the checks.
             clock: Clock for the pause when the system has no descriptors left.
         """
         self._sock = sock
         self._checks = checks
-        self._guest = guest
+        self._handler = handler
         self._clock = clock
         self._accepting: asyncio.Task[None] | None = None
         self._entering: set[asyncio.Task[None]] = set()
@@ -124,17 +131,17 @@ class Door:
             sock.close()
             raise
         try:
-            hello, rest = await self._look_at(reader, writer)
+            handshake, rest = await self._look_at(reader, writer)
             if (task := asyncio.current_task()) is not None:
                 self._entering.discard(task)
-            await self._guest(hello, _After(rest, reader), writer)
-        except NoHello as error:
+            await self._handler(handshake, _After(rest, reader), writer)
+        except HandshakeMissing as error:
             _log.warning("a connection was closed: it %s", error)
-        except Refused as error:
+        except ClientRefused as error:
             _log.warning("a client was refused (%s): %s", error.code, error)
-            told = {"tiller": "refused", "why": str(error), "code": error.code}
+            refusal = {"tiller": "refused", "why": str(error), "code": error.code}
             with suppress(OSError):
-                writer.write(json.dumps(told).encode() + b"\n")
+                writer.write(json.dumps(refusal).encode() + b"\n")
                 async with asyncio.timeout(self._checks.within_s):
                     await writer.drain()
         except Exception:  # noqa: BLE001 - the fence of one connection: the others know nothing of it
@@ -144,24 +151,24 @@ class Door:
 
     async def _look_at(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> tuple[Hello, bytes]:
+    ) -> tuple[Handshake, bytes]:
         checks = self._checks
         peer = checks.peer(writer.get_extra_info("socket"))
         if peer.uid != checks.uid:
-            raise Refused("user", f"this daemon serves user {checks.uid}, not {peer.uid}")
-        line, rest = await read_hello(reader, within_s=checks.within_s)
-        hello = parse_hello(line)
-        check_token(hello, token=checks.token)
+            raise ClientRefused("user", f"this daemon serves user {checks.uid}, not {peer.uid}")
+        line, rest = await read_handshake(reader, within_s=checks.within_s)
+        handshake = parse_handshake(line)
+        check_token(handshake, token=checks.token)
         why = None if peer.pid is None else await asyncio.to_thread(checks.objection, peer.pid)
         if why is not None:
-            raise Refused("tool", f"what a tool has started is not served: {why}")
-        return hello, rest
+            raise ClientRefused("tool", f"what a tool has started is not served: {why}")
+        return handshake, rest
 
 
 class _After:
     """Reads on where the hello line ended."""
 
-    def __init__(self, rest: bytes, reader: Reader) -> None:
+    def __init__(self, rest: bytes, reader: InputStream) -> None:
         self._rest = rest
         self._reader = reader
 
@@ -197,7 +204,7 @@ def listen(path: Path) -> socket.socket:
     return sock
 
 
-class Bound:
+class BoundSocket:
     """A socket in its folder, told from one that others have put there since. Blocking."""
 
     def __init__(self, path: Path) -> None:

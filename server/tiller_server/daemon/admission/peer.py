@@ -37,12 +37,12 @@ def peer_of(sock: socket.socket) -> Peer:
         OSError: It does not tell.
     """
     if sys.platform == "linux":
-        told = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        pid, uid, _ = struct.unpack("3i", told)
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        pid, uid, _ = struct.unpack("3i", credentials)
         return Peer(uid=uid, pid=pid)
     # struct xucred: version, uid, number of groups, groups
-    told = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76)
-    uid = struct.unpack_from("II", told)[1]
+    credentials = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 76)
+    uid = struct.unpack_from("II", credentials)[1]
     pid: int | None = None
     if sys.platform == "darwin":
         with suppress(OSError):

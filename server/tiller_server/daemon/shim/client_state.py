@@ -1,15 +1,15 @@
 """State that a new daemon must receive so that the editor does not notice the change of daemon."""
 
 from tiller_server.daemon.shim.message import (
-    Json,
-    Message,
+    JsonDict,
+    RelayedMessage,
     as_list,
     as_object,
     notification,
     read,
     write,
 )
-from tiller_server.daemon.shim.replayed_document import Retold
+from tiller_server.daemon.shim.replayed_document import ReplayedDocument
 
 _LAST = (
     "initialized",
@@ -20,7 +20,7 @@ _LAST = (
 """Notifications of which the last one counts; told again in the order of this list, the last one after the documents."""
 _FOLDERS = "workspace/didChangeWorkspaceFolders"
 _TRUST = "agent/trust"
-RETOLD = frozenset(
+REPLAYED_METHODS = frozenset(
     {
         *_LAST,
         _FOLDERS,
@@ -33,11 +33,11 @@ RETOLD = frozenset(
 """Methods whose messages a new daemon receives again, and which are not held while there is no daemon."""
 
 
-class Remembered:
+class ClientState:
     """Follows what the editor tells, and says it anew."""
 
     def __init__(self) -> None:
-        self.initialize: Message | None = None
+        self.initialize: RelayedMessage | None = None
         self.answer: bytes | None = None
         """The answer to `initialize`."""
         self.session: str | None = None
@@ -46,14 +46,14 @@ class Remembered:
         """Whether the editor has asked for it."""
         self.exit_code: int | None = None
         """Set when it has said `exit`."""
-        self._documents: dict[str, Retold] = {}
+        self._documents: dict[str, ReplayedDocument] = {}
         self._last: dict[str, bytes] = {}
-        self._folders: dict[str, Json | None] = {}
+        self._folders: dict[str, JsonDict | None] = {}
         """Folders added after `initialize`, by URI; None: the folder was removed."""
-        self._trust: dict[str, Json] = {}
+        self._trust: dict[str, JsonDict] = {}
         self._encoding: str | None = None
 
-    def told(self, message: Message) -> None:
+    def record(self, message: RelayedMessage) -> None:
         """Record a notification that a new daemon needs; all others are ignored."""
         method, params = str(message.method), message.params or {}
         if method in _LAST:
@@ -70,34 +70,34 @@ class Remembered:
         """Return the `initialize` for a new daemon: the editor's own, but that what was new is the latest by now."""
         if self.initialize is None:
             return b""
-        told = {"jsonrpc": "2.0", "id": self.initialize.id, "method": "initialize"}
-        return write({**told, "params": _continued(self.initialize.params or {})})
+        message = {"jsonrpc": "2.0", "id": self.initialize.id, "method": "initialize"}
+        return write({**message, "params": _continued(self.initialize.params or {})})
 
-    def retelling(self) -> list[bytes]:
+    def replay(self) -> list[bytes]:
         """Return what follows the answer to `initialize`."""
         *before, after = _LAST
-        told = [self._last[name] for name in before if name in self._last]
+        messages = [self._last[name] for name in before if name in self._last]
         if self._folders:
-            told.append(self._folders_told())
+            messages.append(self._folders_notification())
         if self._trust:
-            told.append(notification(_TRUST, {"items": list(self._trust.values())}))
+            messages.append(notification(_TRUST, {"items": list(self._trust.values())}))
         for document in self._documents.values():
-            told += document.messages()
+            messages += document.messages()
         if after in self._last:
-            told.append(self._last[after])
-        return told
+            messages.append(self._last[after])
+        return messages
 
-    def differs(self, answer: Message) -> bool:
+    def differs(self, answer: RelayedMessage) -> bool:
         """Return whether a new daemon can do other things than the one that the editor was introduced to."""
         first = read(self.answer or b"{}")
         return first is None or _capabilities(first) != _capabilities(answer)
 
-    def _follow(self, method: str, params: Json, message: Message) -> None:
+    def _follow(self, method: str, params: JsonDict, message: RelayedMessage) -> None:
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         if not isinstance(uri, str):
             return
         if method == "textDocument/didOpen":
-            self._documents[uri] = Retold(message)
+            self._documents[uri] = ReplayedDocument(message)
         elif method == "textDocument/didClose":
             self._documents.pop(uri, None)
         elif uri in self._documents and method == "textDocument/didChange":
@@ -111,7 +111,7 @@ class Remembered:
             self._encoding = str(_capabilities(answer).get("positionEncoding") or "utf-16")
         return self._encoding
 
-    def _fold_folders(self, event: Json) -> None:
+    def _fold_folders(self, event: JsonDict) -> None:
         for folder in as_list(event.get("removed")):
             if isinstance(uri := (as_object(folder) or {}).get("uri"), str):
                 self._folders[uri] = None
@@ -120,19 +120,19 @@ class Remembered:
             if isinstance(uri := added.get("uri"), str):
                 self._folders[uri] = added
 
-    def _folders_told(self) -> bytes:
+    def _folders_notification(self) -> bytes:
         added: list[object] = [one for one in self._folders.values() if one is not None]
         removed: list[object] = [
             {"uri": uri, "name": ""} for uri, one in self._folders.items() if one is None
         ]
         return notification(_FOLDERS, {"event": {"added": added, "removed": removed}})
 
-    def _keep_trust(self, item: Json) -> None:
+    def _keep_trust(self, item: JsonDict) -> None:
         if isinstance(folder := item.get("folder"), str):
             self._trust[folder] = item
 
 
-def _continued(params: Json) -> Json:
+def _continued(params: JsonDict) -> JsonDict:
     options = as_object(params.get("initializationOptions")) or {}
     agent = as_object(options.get("agent")) or {}
     chosen = as_object(agent.get("session")) or {}
@@ -142,6 +142,6 @@ def _continued(params: Json) -> Json:
     return {**params, "initializationOptions": {**options, "agent": agent}}
 
 
-def _capabilities(answer: Message | None) -> Json:
+def _capabilities(answer: RelayedMessage | None) -> JsonDict:
     result = as_object(answer.result) if answer is not None else None
     return as_object((result or {}).get("capabilities")) or {}

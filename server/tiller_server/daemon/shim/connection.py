@@ -50,7 +50,7 @@ def call(env: Mapping[str, str]) -> tuple[socket, str] | None:
     return sock, token
 
 
-def hello_line(env: Mapping[str, str], *, token: str, cwd: str, pid: int) -> bytes:
+def handshake_line(env: Mapping[str, str], *, token: str, cwd: str, pid: int) -> bytes:
     """Return the first line of a connection, with the identity and the environment of the client. Pure."""
     variables = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in env.items())
     head = f'{{"v":{SPOKEN},"token":{quoted(token)},"cwd":{quoted(cwd)},"pid":{pid:d}'
@@ -100,5 +100,5 @@ def _uid_behind(sock: socket) -> int | None:
         return None
     from _socket import SO_PEERCRED  # noqa: PLC0415 - not every system has it
 
-    told = sock.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)  # pid, uid and gid, four bytes each
-    return int.from_bytes(told[4:8], sys.byteorder)
+    credentials = sock.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)  # pid, uid and gid, four bytes each
+    return int.from_bytes(credentials[4:8], sys.byteorder)

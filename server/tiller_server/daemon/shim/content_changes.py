@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from tiller_server.daemon.shim.message import Json, as_object
-from tiller_server.lsp.documents.positions import Encoding, Lines
+from tiller_server.daemon.shim.message import JsonDict, as_object
+from tiller_server.lsp.documents.positions import LineIndex, PositionEncoding
 
 
-def folded(text: str, changes: Iterable[Json], *, encoding: str) -> str:
+def apply_changes(text: str, changes: Iterable[JsonDict], *, encoding: str) -> str:
     """Return the text after some content changes, each of which refers to the text after the one before. Pure.
 
     Args:
@@ -14,28 +14,28 @@ def folded(text: str, changes: Iterable[Json], *, encoding: str) -> str:
         changes: Valid changes: `text`, and `range` with integers or no range.
         encoding: Position encoding; an unknown one counts as LSP's default, utf-16.
     """
-    lines = Lines(_mended(text), _known(encoding))
+    lines = LineIndex(_mended(text), _encoding_of(encoding))
     for change in changes:
         new = str(change.get("text"))
         place = as_object(change.get("range"))
         if place is None:
-            lines = Lines(_mended(new), lines.encoding)
+            lines = LineIndex(_mended(new), lines.encoding)
             continue
         ends = [_offset(lines, as_object(place.get(name)) or {}) for name in ("start", "end")]
         lines = lines.spliced(min(ends), max(ends), new)
         if not new.isascii():
-            lines = Lines(_mended(lines.text), lines.encoding)
+            lines = LineIndex(_mended(lines.text), lines.encoding)
     return lines.text
 
 
-def _offset(lines: Lines, position: Json) -> int:
+def _offset(lines: LineIndex, position: JsonDict) -> int:
     line, character = position.get("line"), position.get("character")
     return lines.offset(
         line if isinstance(line, int) else 0, character if isinstance(character, int) else 0
     )
 
 
-def _known(encoding: str) -> Encoding:
+def _encoding_of(encoding: str) -> PositionEncoding:
     match encoding:
         case "utf-8" | "utf-32":
             return encoding

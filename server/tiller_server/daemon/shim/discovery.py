@@ -4,7 +4,7 @@ from _socket import socket
 from collections.abc import Callable, Mapping
 
 from tiller_server.daemon.shim.connection import Unreachable, call
-from tiller_server.daemon.shim.spawn import Started, start_daemon
+from tiller_server.daemon.shim.spawn import SpawnedDaemon, start_daemon
 
 LOOK_S = 0.005
 """One look costs some 0.05 ms; the first seconds are those in which an editor waits."""
@@ -14,7 +14,7 @@ FIRST_WAIT_S = 0.05
 MAX_WAIT_S = 2.0
 
 
-class Search:
+class DaemonDiscovery:
     """One search at a time: `begin`, then `look` until it gives a socket."""
 
     def __init__(
@@ -22,7 +22,7 @@ class Search:
         env: Mapping[str, str],
         *,
         clock: Callable[[], float],
-        start: Callable[[], Started] = start_daemon,
+        start: Callable[[], SpawnedDaemon] = start_daemon,
     ) -> None:
         """Search for nothing yet.
 
@@ -37,7 +37,7 @@ class Search:
         self._wait_s = FIRST_WAIT_S
         self._began = self._until = self._look_at = self._start_at = 0.0
         self._gives_up_early = True
-        self.started: Started | None = None
+        self.started: SpawnedDaemon | None = None
         """A daemon of ours that does not serve yet."""
 
     def begin(self, *, within_s: float, after_s: float | None = None) -> None:
@@ -89,15 +89,15 @@ class Search:
         if started is not None:
             started.close()
 
-    def _listen(self, started: Started, now: float) -> None:
+    def _listen(self, started: SpawnedDaemon, now: float) -> None:
         started.hear()
         if not started.has_ended:
             return
         self.close()
         self._start_at = now + self._next_wait_s()
         # One that found another daemon leaves without a word.
-        if started.words and self._gives_up_early:
-            message = f"it cannot be started: {started.words}"
+        if started.last_line and self._gives_up_early:
+            message = f"it cannot be started: {started.last_line}"
             raise Unreachable(message)
 
     def _next_wait_s(self) -> float:

@@ -1,24 +1,24 @@
 """JSON-RPC messages, read only as far as one who passes them on must know them."""
 
-Json = dict[str, object]
+JsonDict = dict[str, object]
 
 PROGRESS = b'{"jsonrpc":"2.0","method":"$/progress"'
 """So the daemon's most frequent message begins; it is passed on unread."""
 _HEAD_BYTES = 512
 
 
-class Message:
+class RelayedMessage:
     """A message whose JSON has been read."""
 
     __slots__ = ("body", "error", "id", "method", "params", "result")
 
-    def __init__(self, told: Json, body: bytes) -> None:
+    def __init__(self, fields: JsonDict, body: bytes) -> None:
         self.body = body
-        self.id = told.get("id")
-        self.method = told.get("method")
-        self.params = as_object(told.get("params"))
-        self.result = told.get("result")
-        self.error = told.get("error")
+        self.id = fields.get("id")
+        self.method = fields.get("method")
+        self.params = as_object(fields.get("params"))
+        self.result = fields.get("result")
+        self.error = fields.get("error")
 
     @property
     def key(self) -> str | None:
@@ -36,13 +36,13 @@ class Message:
         return self.method is None and self.key is not None
 
 
-def read(body: bytes) -> Message | None:
+def read(body: bytes) -> RelayedMessage | None:
     """Read a message; None when it is no JSON object."""
-    told = read_object(body)
-    return None if told is None else Message(told, body)
+    fields = read_object(body)
+    return None if fields is None else RelayedMessage(fields, body)
 
 
-def read_object(text: bytes) -> Json | None:
+def read_object(text: bytes) -> JsonDict | None:
     """Read a JSON object; None when it is none."""
     import json  # noqa: PLC0415 - costs 7 ms; what an editor waits for is passed on before it is read
 
@@ -52,14 +52,14 @@ def read_object(text: bytes) -> Json | None:
         return None
 
 
-def write(told: Json) -> bytes:
+def write(fields: JsonDict) -> bytes:
     """Write a message."""
     import json  # noqa: PLC0415 - see above
 
-    return json.dumps(told, separators=(",", ":")).encode()
+    return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def as_object(value: object) -> Json | None:
+def as_object(value: object) -> JsonDict | None:
     """Return a JSON value as the object it is, or None."""
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType] - as above
 
@@ -87,20 +87,20 @@ def result(id_: object, value: object) -> bytes:
     return write({"jsonrpc": "2.0", "id": id_, "result": value})
 
 
-def error(id_: object, code: int, text: str, data: Json | None = None) -> bytes:
+def error(id_: object, code: int, text: str, data: JsonDict | None = None) -> bytes:
     """Write an answer that is an error."""
-    told: Json = {"code": code, "message": text}
+    fields: JsonDict = {"code": code, "message": text}
     if data is not None:
-        told["data"] = data
-    return write({"jsonrpc": "2.0", "id": id_, "error": told})
+        fields["data"] = data
+    return write({"jsonrpc": "2.0", "id": id_, "error": fields})
 
 
-def request(id_: object, method: str, params: Json) -> bytes:
+def request(id_: object, method: str, params: JsonDict) -> bytes:
     """Write a request."""
     return write({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
 
 
-def notification(method: str, params: Json) -> bytes:
+def notification(method: str, params: JsonDict) -> bytes:
     """Write a notification."""
     return write({"jsonrpc": "2.0", "method": method, "params": params})
 

@@ -1,7 +1,7 @@
 """The requests that wait for an answer, in both directions, and those that wait for a daemon."""
 
 from tiller_server.daemon.shim.message import (
-    Message,
+    RelayedMessage,
     as_object,
     error,
     key_of,
@@ -11,8 +11,8 @@ from tiller_server.daemon.shim.message import (
 
 SERVER_CANCELLED = -32802
 REQUEST_CANCELLED = -32800
-_SPOKEN = frozenset({"agent/prompt", "agent/steer", "agent/followUp"})
-_LOOKS = frozenset(
+_IDEMPOTENT_PROMPTS = frozenset({"agent/prompt", "agent/steer", "agent/followUp"})
+_READ_ONLY = frozenset(
     {
         "agent/model/list",
         "agent/session/list",
@@ -24,12 +24,12 @@ _LOOKS = frozenset(
 )
 
 
-class Call:
+class PendingClientRequest:
     """A request of the editor."""
 
     __slots__ = ("again", "message")
 
-    def __init__(self, message: Message, *, again: bool) -> None:
+    def __init__(self, message: RelayedMessage, *, again: bool) -> None:
         self.message = message
         self.again = again
         """Whether a daemon has died on it already."""
@@ -40,48 +40,50 @@ class Call:
         method, params = self.message.method, self.message.params or {}
         if self.again:
             return False  # two daemons that die on one request are enough
-        if method in _SPOKEN:
+        if method in _IDEMPOTENT_PROMPTS:
             # Who waits for the whole run is told that it ended, and asks again under the same `messageId`.
             return isinstance(params.get("messageId"), str) and not params.get("wait")
-        return method in _LOOKS
+        return method in _READ_ONLY
 
 
-class Calls:
+class PendingClientRequests:
     """Requests of the editor without an answer yet."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, PendingClientRequest] = {}
 
-    def begin(self, message: Message, *, again: bool = False) -> None:
+    def begin(self, message: RelayedMessage, *, again: bool = False) -> None:
         """Record a request that was passed on."""
         if (key := message.key) is not None:
-            self._calls[key] = Call(message, again=again)
+            self._calls[key] = PendingClientRequest(message, again=again)
 
-    def end(self, key: str | None) -> Message | None:
+    def end(self, key: str | None) -> RelayedMessage | None:
         """Record an answer; return the request that it answers, None when there is none."""
         call = self._calls.pop(key, None) if key is not None else None
         return call.message if call is not None else None
 
-    def take_all(self) -> list[Call]:
+    def take_all(self) -> list[PendingClientRequest]:
         """Return them all, the oldest first, and forget them."""
         calls = list(self._calls.values())
         self._calls.clear()
         return calls
 
 
-class Held:
+class MessageBacklog:
     """Messages that wait for a daemon, in the order of arrival."""
 
     def __init__(self) -> None:
         self.waiting_bytes = 0
-        self._held: list[tuple[bytes, Message | None, bool]] = []
+        self._held: list[tuple[bytes, RelayedMessage | None, bool]] = []
 
-    def add(self, body: bytes, message: Message | None = None, *, again: bool = False) -> None:
+    def add(
+        self, body: bytes, message: RelayedMessage | None = None, *, again: bool = False
+    ) -> None:
         """Hold a message."""
         self._held.append((body, message, again))
         self.waiting_bytes += len(body)
 
-    def drop(self, key: str | None) -> Message | None:
+    def drop(self, key: str | None) -> RelayedMessage | None:
         """Remove and return a request that is not wanted any more; None when it is not held."""
         for place, (body, message, _) in enumerate(self._held):
             if message is not None and message.is_request and message.key == key:
@@ -94,14 +96,14 @@ class Held:
         """Return what is held, and go on holding it."""
         return [body for body, _, _ in self._held]
 
-    def take_all(self) -> list[tuple[bytes, Message | None, bool]]:
+    def take_all(self) -> list[tuple[bytes, RelayedMessage | None, bool]]:
         """Return all with whether it was sent before, and forget it."""
         held, self._held = self._held, []
         self.waiting_bytes = 0
         return held
 
 
-class Asks:
+class PendingServerRequests:
     """Open requests of the daemon to the editor, and those that dead daemons have left behind."""
 
     def __init__(self) -> None:
@@ -118,12 +120,12 @@ class Asks:
         """Whether messages must be looked at before they are passed on."""
         return bool(self._orphans or self._renamed)
 
-    def begin(self, message: Message) -> None:
+    def begin(self, message: RelayedMessage) -> None:
         """Record a request that was passed on to the editor."""
         if (key := message.key) is not None:
             self._open[key] = message.id
 
-    def renamed(self, message: Message) -> str | None:
+    def renamed(self, message: RelayedMessage) -> str | None:
         """Return another id for a request whose own id an orphan has; None when it can stay."""
         if message.key not in self._orphans:
             return None
@@ -134,8 +136,8 @@ class Asks:
 
     def name_of(self, id_: object) -> object:
         """Return what the editor knows a request of the daemon as."""
-        for name, known in self._renamed.items():
-            if known == id_:
+        for name, original_id in self._renamed.items():
+            if original_id == id_:
                 return name[1:]
         return id_
 
@@ -149,7 +151,7 @@ class Asks:
             return False, None
         return True, self._renamed.pop(key, None)
 
-    def progress(self, message: Message) -> None:
+    def progress(self, message: RelayedMessage) -> None:
         """Record lines of progress that are shown."""
         params = message.params or {}
         token, key = params.get("token"), key_of(params.get("token"))
@@ -161,9 +163,11 @@ class Asks:
 
     def abandon(self) -> list[bytes]:
         """Return what the editor must be told when the daemon is gone: no dialog and no line outlives it."""
-        told = [notification("$/cancelRequest", {"id": id_}) for id_ in self._open.values()]
+        notifications = [
+            notification("$/cancelRequest", {"id": id_}) for id_ in self._open.values()
+        ]
         value = {"kind": "end", "message": "the daemon ended"}
-        told += [
+        notifications += [
             notification("$/progress", {"token": token, "value": value})
             for token in self._tokens.values()
         ]
@@ -171,7 +175,7 @@ class Asks:
         self._open.clear()
         self._tokens.clear()
         self._renamed.clear()
-        return told
+        return notifications
 
 
 def gone(id_: object, *, what: str = "it ended before it could answer") -> bytes:

@@ -7,11 +7,11 @@ owes answers to a daemon that has died.
 
 from collections.abc import Callable
 
-from tiller_server.daemon.shim.client_state import RETOLD, Remembered
+from tiller_server.daemon.shim.client_state import REPLAYED_METHODS, ClientState
 from tiller_server.daemon.shim.message import (
     PROGRESS,
-    Json,
-    Message,
+    JsonDict,
+    RelayedMessage,
     as_object,
     is_work_done,
     key_of,
@@ -21,9 +21,9 @@ from tiller_server.daemon.shim.message import (
     write,
 )
 from tiller_server.daemon.shim.pending_requests import (
-    Asks,
-    Calls,
-    Held,
+    MessageBacklog,
+    PendingClientRequests,
+    PendingServerRequests,
     ended,
     gone,
     nothing,
@@ -35,14 +35,14 @@ from tiller_server.lsp.transport.framing import frame
 NEW = "new"
 ATTACHED = "attached"
 GONE = "gone"
-RETELLING = "retelling"
+REPLAYING = "retelling"
 _OPEN = "tiller-open"
 """The id of the one request of our own."""
 _LOST = frozenset({"agent/ack", "textDocument/willSave", "window/workDoneProgress/cancel"})
 """Notifications that mean nothing to another daemon."""
 
 
-class Conversation:
+class LspProxy:
     """One editor's conversation, over as many daemons as it takes."""
 
     def __init__(self, *, note: Callable[[str], None]) -> None:
@@ -57,46 +57,46 @@ class Conversation:
         self.to_daemon = Outgoing()
         self.has_answered = False
         """Whether the editor was given anything from a daemon."""
-        self.held = Held()
+        self.held = MessageBacklog()
         """Messages for the next daemon. Before `initialize` is answered: all messages of the editor."""
-        self._memory = Remembered()
-        self._calls = Calls()
-        self._asks = Asks()
+        self._state = ClientState()
+        self._calls = PendingClientRequests()
+        self._asks = PendingServerRequests()
         self._passed: list[tuple[Callable[[bytes], None], bytes]] = []
 
     @property
     def exit_code(self) -> int | None:
         """Exit code, once the editor has sent `exit`; None before."""
-        return self._memory.exit_code
+        return self._state.exit_code
 
     @property
     def editors_pid(self) -> int | None:
         """The process that `initialize` says the editor is."""
-        params = self._memory.initialize.params if self._memory.initialize else None
-        told = (params or {}).get("processId")
-        return told if isinstance(told, int) and not isinstance(told, bool) else None
+        params = self._state.initialize.params if self._state.initialize else None
+        pid = (params or {}).get("processId")
+        return pid if isinstance(pid, int) and not isinstance(pid, bool) else None
 
     # ------------------------------------------------------------------ what is said
 
-    def editor_said(self, body: bytes) -> None:
+    def on_client(self, body: bytes) -> None:
         """Accept a message from the editor."""
-        if self.stage in {GONE, RETELLING} or self._asks.has_orphans:
+        if self.stage in {GONE, REPLAYING} or self._asks.has_orphans:
             self._sort(body)
             return
         # Before the first daemon is there it goes nowhere: `daemon_came` sends what is held.
         self.to_daemon.put(frame(body))
         self._passed.append((self._editors, body))
 
-    def daemon_said(self, body: bytes) -> None:
+    def on_server(self, body: bytes) -> None:
         """Accept a message from the daemon."""
-        if self.stage == RETELLING or (self._asks.has_orphans and not body.startswith(PROGRESS)):
+        if self.stage == REPLAYING or (self._asks.has_orphans and not body.startswith(PROGRESS)):
             self._sort_down(body)
             return
         self.has_answered = True
         self.to_editor.put(frame(body))
         self._passed.append((self._daemons, body))
 
-    def catch_up(self) -> None:
+    def inspect_forwarded(self) -> None:
         """Look at what was passed on. To be called when it has been written, before anything else is read."""
         passed, self._passed = self._passed, []
         for look, body in passed:
@@ -104,21 +104,21 @@ class Conversation:
 
     # ------------------------------------------------------------------ daemons come and go
 
-    def daemon_came(self, hello: bytes) -> None:
+    def daemon_came(self, handshake: bytes) -> None:
         """Begin to talk to a daemon."""
-        self.catch_up()
+        self.inspect_forwarded()
         self.to_daemon.take_unsent()
-        self.to_daemon.put(hello)
+        self.to_daemon.put(handshake)
         if self.stage == NEW:
             for body in self.held.bodies():
                 self.to_daemon.put(frame(body))
         else:
-            self.to_daemon.put(frame(self._memory.introduction()))
-            self.stage = RETELLING
+            self.to_daemon.put(frame(self._state.introduction()))
+            self.stage = REPLAYING
 
     def daemon_gone(self) -> None:
         """Settle what the daemon has left behind."""
-        self.catch_up()
+        self.inspect_forwarded()
         unsent = [read(one.partition(b"\r\n\r\n")[2]) for one in self.to_daemon.take_unsent()]
         if self.stage == ATTACHED:
             late = [one for one in unsent if one is not None]
@@ -160,20 +160,20 @@ class Conversation:
             return
         if message.is_request:
             if message.method == "initialize" and self.stage == NEW:
-                self._memory.initialize = message
+                self._state.initialize = message
             elif message.method == "shutdown":
-                self._memory.is_shut_down = True
+                self._state.is_shut_down = True
             self._calls.begin(message)
         elif message.is_response:
             self._asks.settle(message.key)
         else:
-            self._told(message)
+            self._record_notification(message)
 
-    def _told(self, message: Message) -> None:
+    def _record_notification(self, message: RelayedMessage) -> None:
         if message.method == "exit":
-            self._memory.exit_code = 0 if self._memory.is_shut_down else 1
+            self._state.exit_code = 0 if self._state.is_shut_down else 1
         else:
-            self._memory.told(message)
+            self._state.record(message)
 
     def _daemons(self, body: bytes) -> None:
         if body.startswith(PROGRESS) and not is_work_done(body):
@@ -188,7 +188,7 @@ class Conversation:
         elif message.method == "$/progress":
             self._asks.progress(message)
 
-    def _answered(self, message: Message) -> None:
+    def _answered(self, message: RelayedMessage) -> None:
         asked = self._calls.end(message.key)
         if self.stage == NEW:
             self.held.drop(message.key)
@@ -196,14 +196,14 @@ class Conversation:
             return
         match asked.method:
             case "initialize":
-                self._memory.answer = message.body
+                self._state.answer = message.body
                 self.held.take_all()
                 self.stage = ATTACHED
             case "agent/session/open":
                 opened = (as_object(message.result) or {}).get("session")
-                self._memory.session = opened if isinstance(opened, str) else None
+                self._state.session = opened if isinstance(opened, str) else None
             case "agent/session/close":
-                self._memory.session = None
+                self._state.session = None
             case _:
                 pass
 
@@ -225,87 +225,87 @@ class Conversation:
         elif message.method is not None:
             self._sort_notification(message)
 
-    def _wanted(self, message: Message) -> bytes:
+    def _wanted(self, message: RelayedMessage) -> bytes:
         """Return an answer as the daemon waits for it; nothing if it does not."""
         is_wanted, other_id = self._asks.settle(message.key)
         if not is_wanted or self.stage != ATTACHED:
             return b""
         return message.body if other_id is None else _with_id(message, other_id)
 
-    def _sort_request(self, message: Message) -> None:
+    def _sort_request(self, message: RelayedMessage) -> None:
         if message.method == "shutdown":
-            self._memory.is_shut_down = True
+            self._state.is_shut_down = True
             self.to_editor.put(frame(nothing(message.id)))
         else:
             self.held.add(message.body, message)
 
-    def _sort_notification(self, message: Message) -> None:
+    def _sort_notification(self, message: RelayedMessage) -> None:
         if message.method == "$/cancelRequest":
             dropped = self.held.drop(key_of((message.params or {}).get("id")))
             if dropped is not None:
                 self.to_editor.put(frame(withdrawn(dropped.id)))
             return
-        self._told(message)
+        self._record_notification(message)
         if _is_kept(message):
             self.held.add(message.body, message)
 
     def _sort_down(self, body: bytes) -> None:
         message = read(body)
-        introduced = self._memory.initialize
+        introduced = self._state.initialize
         if message is None or introduced is None:
             return
-        if self.stage == RETELLING and message.is_response:
-            self._go_on_retelling(message, introduced)
+        if self.stage == REPLAYING and message.is_response:
+            self._continue_replay(message, introduced)
             return
         if message.is_request and (name := self._asks.renamed(message)) is not None:
             body = _with_id(message, name)
         elif message.method == "$/cancelRequest":
             id_ = (message.params or {}).get("id")
-            if (known := self._asks.name_of(id_)) != id_:
-                body = notification("$/cancelRequest", {"id": known})
+            if (client_id := self._asks.name_of(id_)) != id_:
+                body = notification("$/cancelRequest", {"id": client_id})
         self.to_editor.put(frame(body))
         self._passed.append((self._daemons, body))
 
-    def _go_on_retelling(self, answer: Message, introduced: Message) -> None:
+    def _continue_replay(self, answer: RelayedMessage, introduced: RelayedMessage) -> None:
         """Report a new daemon all that counts, open the session that was open, then give it what was held for it."""
         if answer.key == introduced.key:
             self._compare(answer)
-            for body in self._memory.retelling():
+            for body in self._state.replay():
                 self.to_daemon.put(frame(body))
-            if self._memory.session is not None:
-                params: Json = {"session": self._memory.session}
+            if self._state.session is not None:
+                params: JsonDict = {"session": self._state.session}
                 self.to_daemon.put(frame(request(_OPEN, "agent/session/open", params)))
                 return
         elif answer.error is not None:
             # Nothing was ever said in it: there is nothing to go on with.
-            self._memory.session = None
+            self._state.session = None
         self.stage = ATTACHED
         for body, message, again in self.held.take_all():
             self.to_daemon.put(frame(body))
             if message is not None and message.is_request:
                 self._calls.begin(message, again=again)
 
-    def _compare(self, answer: Message) -> None:
+    def _compare(self, answer: RelayedMessage) -> None:
         if answer.error is not None:
             self._note("the new daemon refuses what the one before it took")
-        elif self._memory.differs(answer):
+        elif self._state.differs(answer):
             self._note(
                 "the new daemon can do other things; restart the language server to use them"
             )
 
 
-def _is_kept(message: Message) -> bool:
-    return message.method not in RETOLD and message.method not in _LOST
+def _is_kept(message: RelayedMessage) -> bool:
+    return message.method not in REPLAYED_METHODS and message.method not in _LOST
 
 
-def _with_id(message: Message, id_: object) -> bytes:
-    told: Json = {"jsonrpc": "2.0", "id": id_}
+def _with_id(message: RelayedMessage, id_: object) -> bytes:
+    fields: JsonDict = {"jsonrpc": "2.0", "id": id_}
     if message.method is not None:
-        told["method"] = message.method
+        fields["method"] = message.method
         if message.params is not None:
-            told["params"] = message.params
+            fields["params"] = message.params
     elif message.error is not None:
-        told["error"] = message.error
+        fields["error"] = message.error
     else:
-        told["result"] = message.result
-    return write(told)
+        fields["result"] = message.result
+    return write(fields)

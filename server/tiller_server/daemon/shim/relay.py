@@ -4,10 +4,10 @@ import select
 from collections.abc import Callable
 
 from tiller_server.daemon.shim.connection import Unreachable
-from tiller_server.daemon.shim.discovery import Search
+from tiller_server.daemon.shim.discovery import DaemonDiscovery
 from tiller_server.daemon.shim.endpoints import DaemonEnd, EditorEnd
 from tiller_server.daemon.shim.message import read_object
-from tiller_server.daemon.shim.proxy import ATTACHED, NEW, RETELLING, Conversation
+from tiller_server.daemon.shim.proxy import ATTACHED, NEW, REPLAYING, LspProxy
 from tiller_server.lsp.transport.framing import FrameError
 from tiller_server.process.liveness import can_watch, is_alive
 
@@ -36,7 +36,7 @@ class Unserved(Exception):
         self.code = code
 
 
-class Means:
+class RelayServices:
     """Functions that a relay gets from its process."""
 
     __slots__ = ("clock", "introduce", "note", "settle")
@@ -63,14 +63,14 @@ class Means:
 class Relay:
     """One editor, and whatever daemon there is."""
 
-    def __init__(self, editor: EditorEnd, search: Search, means: Means) -> None:
+    def __init__(self, editor: EditorEnd, search: DaemonDiscovery, means: RelayServices) -> None:
         """Make it; nothing is read yet."""
         self._editor = editor
         self._search = search
         self._means = means
         self._clock = means.clock
         self._note = note = means.note
-        self._talk = Conversation(note=note)
+        self._proxy = LspProxy(note=note)
         self._daemon: DaemonEnd | None = None
         self._failures = 0
         self._leaving: tuple[int, float] | None = None
@@ -97,7 +97,7 @@ class Relay:
                 return self._ended(error)
             if (code := stopped()) is not None:
                 self._leave(code)
-            if watch.is_gone(self._talk.editors_pid, now=self._clock()):
+            if watch.is_gone(self._proxy.editors_pid, now=self._clock()):
                 self._leave(0)
             if (code := self._is_over()) is not None:
                 self._close()
@@ -118,23 +118,23 @@ class Relay:
             return
         sock, token = found
         self._daemon = DaemonEnd(sock, since=self._clock())
-        self._talk.daemon_came(self._means.introduce(token))
-        self._daemon.give(self._talk.to_daemon)
+        self._proxy.daemon_came(self._means.introduce(token))
+        self._daemon.give(self._proxy.to_daemon)
 
     def _turn(self, wake_fd: int) -> None:
         editor, daemon, started = self._editor, self._daemon, self._search.started
-        if daemon is not None and self._leaving and not self._talk.to_daemon.waiting_bytes:
+        if daemon is not None and self._leaving and not self._proxy.to_daemon.waiting_bytes:
             daemon.finish()
         wanted = {} if self._leaving is not None else {wake_fd: select.POLLIN}
         if self._leaving is None and self._held_bytes() < HELD_BYTES:
             wanted[editor.reads] = select.POLLIN
         if started is not None and daemon is None:
             wanted[started.fd] = select.POLLIN
-        if self._talk.to_editor.waiting_bytes:
+        if self._proxy.to_editor.waiting_bytes:
             wanted[editor.writes] = wanted.get(editor.writes, 0) | select.POLLOUT
         if daemon is not None:
-            is_heard = self._talk.to_editor.waiting_bytes < SHOWN_BYTES
-            more = select.POLLOUT if self._talk.to_daemon.waiting_bytes else 0
+            is_heard = self._proxy.to_editor.waiting_bytes < SHOWN_BYTES
+            more = select.POLLOUT if self._proxy.to_daemon.waiting_bytes else 0
             wanted[daemon.fd] = select.POLLIN | more if is_heard else 0
         ready = self._poll.wait(wanted, timeout_s=self._wait_s())
         if ready.get(editor.reads, 0) & (select.POLLIN | _ENDED):
@@ -154,7 +154,7 @@ class Relay:
             self._leave(0)
             return
         for body in bodies:
-            self._talk.editor_said(body)
+            self._proxy.on_client(body)
         if self._daemon is not None and bodies:
             self._daemon.asked(self._clock())
 
@@ -168,11 +168,11 @@ class Relay:
             self._lose(daemon)
             return
         for body in bodies:
-            self._talk.daemon_said(body)
+            self._proxy.on_server(body)
 
     def _pass_on(self) -> None:
         """Write first, look at what it was afterwards."""
-        daemon, talk = self._daemon, self._talk
+        daemon, talk = self._daemon, self._proxy
         if daemon is not None:
             daemon.give(talk.to_daemon)
         try:
@@ -181,7 +181,7 @@ class Relay:
             self._leaving = (0, 0.0)  # nobody reads any more
             return
         if daemon is None or talk.stage != NEW or daemon.has_spoken:
-            talk.catch_up()
+            talk.inspect_forwarded()
         if self._editor.first_bytes is not None and talk.has_answered:
             self._editor.first_bytes = None
             self._means.settle()
@@ -195,8 +195,8 @@ class Relay:
     def _lose(self, daemon: DaemonEnd) -> None:
         daemon.close()
         self._daemon = None
-        stage, served_s = self._talk.stage, self._clock() - daemon.since
-        self._talk.daemon_gone()
+        stage, served_s = self._proxy.stage, self._clock() - daemon.since
+        self._proxy.daemon_gone()
         if self._leaving is not None:
             return
         if daemon.refusal is not None:
@@ -204,12 +204,12 @@ class Relay:
             served_s = 0.0
         else:
             self._note(f"the daemon is gone after {served_s:.1f} s")
-        if stage in {NEW, RETELLING}:
+        if stage in {NEW, REPLAYING}:
             self._failures += 1
         if self._failures >= MAX_FAILURES:
             message = f"{self._failures} daemons ended before they had answered"
             raise Unreachable(message)
-        if stage != RETELLING:  # else the search for this one's predecessor goes on
+        if stage != REPLAYING:  # else the search for this one's predecessor goes on
             self._search.begin(within_s=AGAIN_S, after_s=served_s)
 
     def _refused(self, line: bytes) -> None:
@@ -229,7 +229,7 @@ class Relay:
             return None
         code, until = self._leaving
         # What was said before the end is still for the first daemon, if one is about to come.
-        talk = self._talk
+        talk = self._proxy
         is_early = talk.stage == NEW and talk.held.waiting_bytes > 0
         is_waiting = self._daemon is not None or is_early or talk.to_editor.waiting_bytes > 0
         return None if is_waiting and self._clock() < until else code
@@ -241,12 +241,12 @@ class Relay:
             self._close()
             raise Unserved(str(error), first_bytes=first_bytes, code=error.code) from error
         self._note(f"there is no daemon any more: {error}")
-        self._talk.give_up(f"its daemon is gone, and {error}")
+        self._proxy.give_up(f"its daemon is gone, and {error}")
         until = self._clock() + LEAVE_S
-        while self._talk.to_editor.waiting_bytes and self._clock() < until:
+        while self._proxy.to_editor.waiting_bytes and self._clock() < until:
             self._poll.wait({self._editor.writes: select.POLLOUT}, timeout_s=LEAVE_S)
             try:
-                self._editor.give(self._talk.to_editor)
+                self._editor.give(self._proxy.to_editor)
             except OSError:
                 break
         self._close()
@@ -259,7 +259,7 @@ class Relay:
             self._daemon = None
 
     def _held_bytes(self) -> int:
-        talk = self._talk
+        talk = self._proxy
         is_held = talk.stage != ATTACHED
         return talk.to_daemon.waiting_bytes + (talk.held.waiting_bytes if is_held else 0)
 

@@ -2,7 +2,13 @@
 
 from collections import deque
 
-from tiller_server.daemon.shim.message import Json, Message, as_list, as_object, notification
+from tiller_server.daemon.shim.message import (
+    JsonDict,
+    RelayedMessage,
+    as_list,
+    as_object,
+    notification,
+)
 
 MAX_CHANGES = 1_000
 SPARE_BYTES = 64 * 1024
@@ -10,30 +16,30 @@ AT_ONCE = 8
 """So many changes at most are folded into the text for each that comes: no key waits for a thousand of them."""
 
 
-class Retold:
+class ReplayedDocument:
     """One document. Changes are kept as they came; when they outgrow its text they are folded into it."""
 
-    def __init__(self, opened: Message) -> None:
+    def __init__(self, opened: RelayedMessage) -> None:
         document = as_object((opened.params or {}).get("textDocument")) or {}
         self._document = document
         self._opened: bytes | None = opened.body
         """As the editor sent it; None since something was folded into it."""
-        self._changes: deque[Message] = deque()
+        self._changes: deque[RelayedMessage] = deque()
         self._changes_bytes = 0
         self._is_odd = not isinstance(document.get("text"), str)
 
-    def change(self, change: Message, *, encoding: str) -> None:
+    def change(self, change: RelayedMessage, *, encoding: str) -> None:
         """Record a change. Changes that have outgrown the text are folded into it.
 
         Args:
             change: The whole `textDocument/didChange`.
             encoding: Position encoding: `utf-8`, `utf-16` or `utf-32`.
         """
-        told = _changes_of(change)
-        if told is None:
+        changes = _changes_of(change)
+        if changes is None:
             # What a server makes of it is not known here: from now on all is kept as it came.
             self._is_odd = True
-        elif not self._is_odd and any(_range_of(one) is None for one in told):
+        elif not self._is_odd and any(_range_of(one) is None for one in changes):
             self._changes.clear()
             self._changes_bytes = 0
         self._changes.append(change)
@@ -65,11 +71,13 @@ class Retold:
         )
 
     def _fold(self, encoding: str) -> None:
-        from tiller_server.daemon.shim.content_changes import folded  # noqa: PLC0415 - few documents change so much
+        from tiller_server.daemon.shim.content_changes import apply_changes  # noqa: PLC0415 - few documents change so much
 
         change = self._changes.popleft()
         self._changes_bytes -= len(change.body)
-        text = folded(str(self._document["text"]), _changes_of(change) or [], encoding=encoding)
+        text = apply_changes(
+            str(self._document["text"]), _changes_of(change) or [], encoding=encoding
+        )
         self._become(text, _version_of(change))
 
     def _become(self, text: str, version: object) -> None:
@@ -80,24 +88,24 @@ class Retold:
         return _version_of(self._changes[-1]) if self._changes else self._document.get("version")
 
 
-def _version_of(change: Message) -> object:
+def _version_of(change: RelayedMessage) -> object:
     return (as_object((change.params or {}).get("textDocument")) or {}).get("version")
 
 
-def _changes_of(change: Message) -> list[Json] | None:
+def _changes_of(change: RelayedMessage) -> list[JsonDict] | None:
     """Return the changes of a message, or None when one of them cannot be followed."""
-    told = [as_object(one) for one in as_list((change.params or {}).get("contentChanges"))]
-    whole = [one for one in told if one is not None and _is_sound(one)]
-    return whole if whole and len(whole) == len(told) else None
+    changes = [as_object(one) for one in as_list((change.params or {}).get("contentChanges"))]
+    whole = [one for one in changes if one is not None and _is_sound(one)]
+    return whole if whole and len(whole) == len(changes) else None
 
 
-def _is_sound(change: Json) -> bool:
+def _is_sound(change: JsonDict) -> bool:
     if not isinstance(change.get("text"), str):
         return False
     return change.get("range") is None or _range_of(change) is not None
 
 
-def _range_of(change: Json) -> tuple[int, int, int, int] | None:
+def _range_of(change: JsonDict) -> tuple[int, int, int, int] | None:
     place = as_object(change.get("range")) or {}
     ends = [as_object(place.get(name)) or {} for name in ("start", "end")]
     numbers = [end.get(name) for end in ends for name in ("line", "character")]

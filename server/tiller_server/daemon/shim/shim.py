@@ -9,15 +9,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from tiller_server.daemon.shim.connection import hello_line
-from tiller_server.daemon.shim.discovery import Search
+from tiller_server.daemon.shim.connection import handshake_line
+from tiller_server.daemon.shim.discovery import DaemonDiscovery
 from tiller_server.daemon.shim.endpoints import EditorEnd
-from tiller_server.daemon.shim.relay import Means, Relay, Unserved
+from tiller_server.daemon.shim.relay import Relay, RelayServices, Unserved
 
 __all__ = ["Unserved", "serve"]
 
 
-class Stop:
+class StopSignals:
     """Notices the signals that ask for the end."""
 
     def __init__(self) -> None:
@@ -57,12 +57,12 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
     pid = os.getpid()
 
     def introduce(token: str) -> bytes:
-        return hello_line(env, token=token, cwd=cwd, pid=pid)
+        return handshake_line(env, token=token, cwd=cwd, pid=pid)
 
     if sys.platform == "win32":
         raise Unserved("there is none on Windows yet", first_bytes=b"", code="windows")
     editor = EditorEnd()
-    stop = Stop()
+    stop = StopSignals()
 
     def settle() -> None:
         from tiller_server.process import memory_privacy  # noqa: PLC0415 - costs as much as all the rest
@@ -71,9 +71,9 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
         if memory_privacy.allows_debugger(env):
             note(memory_privacy.ATTACHABLE)
         else:
-            memory_privacy.hide(env)
+            memory_privacy.forbid_ptrace(env)
         stop.begin()
 
-    means = Means(introduce=introduce, note=note, settle=settle, clock=time.monotonic)
-    relay = Relay(editor, Search(env, clock=time.monotonic), means)
+    means = RelayServices(introduce=introduce, note=note, settle=settle, clock=time.monotonic)
+    relay = Relay(editor, DaemonDiscovery(env, clock=time.monotonic), means)
     return relay.run(stopped=stop.code, wake_fd=stop.wake_fd)

@@ -10,7 +10,7 @@ _LEAKED = 1024
 """Descriptors below this may have come from an editor that did not close them: its pipes must not stay open."""
 
 
-class Started:
+class SpawnedDaemon:
     """A daemon that begins to serve, leaves because another one does, or cannot be."""
 
     def __init__(self, fd: int) -> None:
@@ -25,7 +25,7 @@ class Started:
         os.set_blocking(fd, False)
 
     @property
-    def words(self) -> str:
+    def last_line(self) -> str:
         """The last line that it said; empty when it said nothing."""
         lines = self._said.decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
@@ -44,7 +44,7 @@ class Started:
         os.close(self.fd)
 
 
-def start_daemon() -> Started:
+def start_daemon() -> SpawnedDaemon:
     """Start one, in a session of its own.
 
     Raises:
@@ -52,29 +52,29 @@ def start_daemon() -> Started:
     """
     if not sys.executable:
         raise Unreachable("this Python does not know its own program, so none can be started")
-    hear, say = os.pipe()
+    read_fd, write_fd = os.pipe()
     try:
         child = os.fork()
     except OSError as error:
-        os.close(hear)
-        os.close(say)
+        os.close(read_fd)
+        os.close(write_fd)
         message = f"no process can be started ({error.strerror})"
         raise Unreachable(message) from error
     if child == 0:
-        _become_daemon(say)
-    os.close(say)
+        _become_daemon(write_fd)
+    os.close(write_fd)
     os.waitpid(child, 0)
-    return Started(hear)
+    return SpawnedDaemon(read_fd)
 
 
-def _become_daemon(say: int) -> None:
+def _become_daemon(stderr_fd: int) -> None:
     """Run the daemon in a grandchild: editors end a server with all of its children, and this is none of them."""
     try:
         os.setsid()
         if os.fork():
             os._exit(0)
         nothing = os.open(os.devnull, os.O_RDWR)
-        for fd, place in ((nothing, 0), (nothing, 1), (say, 2)):
+        for fd, place in ((nothing, 0), (nothing, 1), (stderr_fd, 2)):
             os.dup2(fd, place)
         os.closerange(3, _LEAKED)
         # Isolated: a folder that holds its own `tiller_server` or `json.py` is never imported.

@@ -12,16 +12,16 @@ import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from agent_core.changes.history.hunk_tracker import FileNow
+from agent_core.changes.history.hunk_tracker import FileReview
 from agent_core.changes.history.hunks import Hunk
 from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel import JsonValue, SessionId
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
-from tiller_server.lsp.changes.diagnostics_publisher import DiagnosticsTold
-from tiller_server.lsp.changes.session_watch import Following
+from tiller_server.lsp.changes.diagnostics_publisher import DiagnosticsPublisher
+from tiller_server.lsp.changes.session_watch import DebouncedWatch
 from tiller_server.lsp.documents.mirror import Document, Mirror
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 from tiller_server.lsp.sessions.client_options import is_plain
 from tiller_server.lsp.wire import AgentOptions
@@ -34,7 +34,7 @@ PAUSE_S: Final = 0.15
 SHOWN_CHARS: Final = 80
 
 
-class Hosted(Protocol):
+class DisplayedSession(Protocol):
     """A session that is loaded."""
 
     session: AgentSession
@@ -59,15 +59,15 @@ class Hint(Value, frozen=True, kw_only=True):
 
     def diagnostic(self, *, with_data: bool = True) -> dict[str, JsonValue]:
         """Return it as the protocol has it."""
-        told: dict[str, JsonValue] = {
+        encoded: dict[str, JsonValue] = {
             "range": {"start": _position(self.start), "end": _position(self.end)},
             "severity": HINT,
             "source": SOURCE,
             "message": self.message,
         }
         if with_data:
-            told["data"] = {"hunk": self.hunk, "session": self.session}
-        return told
+            encoded["data"] = {"hunk": self.hunk, "session": self.session}
+        return encoded
 
 
 class _Shown(Struct, kw_only=True):
@@ -76,43 +76,43 @@ class _Shown(Struct, kw_only=True):
     hints: dict[tuple[str, SessionId], Sequence[Hint]] = msgspec.field(
         default_factory=dict[tuple[str, SessionId], Sequence[Hint]]
     )
-    told: dict[str, tuple[int | None, Sequence[Hint]]] = msgspec.field(
+    published: dict[str, tuple[int | None, Sequence[Hint]]] = msgspec.field(
         default_factory=dict[str, tuple[int | None, Sequence[Hint]]]
     )
     """By document: the version that they were told for, and the hints."""
 
 
-class Hints:
+class ChangeDiagnostics:
     """Keeps the hints of one editor as the hunks that wait in its open documents."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: LspConnection,
         mirror: Mirror,
         options: AgentOptions,
         *,
-        told: DiagnosticsTold,
+        publisher: DiagnosticsPublisher,
     ) -> None:
-        self._diagnostics = told
+        self._publisher = publisher
         self._mirror = mirror
         self.is_wanted: Final = wants_hints(connection.client_params, options)
         """Whether this editor is shown hints."""
         self._shown = _Shown()
-        self._following = Following(ChangesUpdated, RunEnded, pause_s=PAUSE_S)
+        self._watch = DebouncedWatch(ChangesUpdated, RunEnded, pause_s=PAUSE_S)
 
     def close(self) -> None:
         """Stop following; the editor has left."""
-        self._following.close()
+        self._watch.close()
 
-    async def follow(self, hosted: Hosted) -> None:
+    async def follow(self, open_session: DisplayedSession) -> None:
         """Draw the hints of a session whenever it or a document changes, until either is over."""
         if not self.is_wanted:
             return
-        session = hosted.session
+        session = open_session.session
         news = asyncio.Event()
         news.set()
         with self._mirror.watch_all(lambda _: news.set()):
-            await self._following.follow(session, partial(self._draw, session), news=news)
+            await self._watch.follow(session, partial(self._draw, session), news=news)
         with suppress(ConnectionError):
             self._forget(session.id)
 
@@ -146,7 +146,7 @@ class Hints:
 
     async def _draw(self, session: AgentSession) -> None:
         log = session.changes.log
-        if not len(log) and not self._shown.told:
+        if not len(log) and not self._shown.published:
             return
         open_now: set[str] = set()
         for document in self._mirror.documents():
@@ -161,32 +161,32 @@ class Hints:
             self._shown.hints[document.uri, session.id] = found
             latest = self._mirror.get(document.uri)
             if latest is not None and latest.revision == document.revision:
-                self._tell(document.uri, document.version)
+                self._publish_changed(document.uri, document.version)
         for key in [one for one in self._shown.hints if one[0] not in open_now]:
             del self._shown.hints[key]
-        for uri in [one for one in self._shown.told if one not in open_now]:
+        for uri in [one for one in self._shown.published if one not in open_now]:
             self._publish(uri, None, ())
-            del self._shown.told[uri]
+            del self._shown.published[uri]
 
     def _forget(self, session: SessionId) -> None:
         for key in [one for one in self._shown.hints if one[1] == session]:
             del self._shown.hints[key]
             document = self._mirror.get(key[0])
             if document is not None:
-                self._tell(key[0], document.version)
+                self._publish_changed(key[0], document.version)
 
-    def _tell(self, uri: str, version: int | None) -> None:
+    def _publish_changed(self, uri: str, version: int | None) -> None:
         hints = [one for (at, _), own in self._shown.hints.items() if at == uri for one in own]
-        known = self._shown.told.get(uri)
-        if (known is None and not hints) or (known is not None and known[1] == hints):
+        published = self._shown.published.get(uri)
+        if (published is None and not hints) or (published is not None and published[1] == hints):
             return
-        self._shown.told[uri] = (version, hints)
+        self._shown.published[uri] = (version, hints)
         self._publish(uri, version, hints)
 
     def _publish(self, uri: str, version: int | None, hints: Sequence[Hint]) -> None:
-        with_data = "dataSupport" in self._diagnostics.takes
+        with_data = "dataSupport" in self._publisher.takes
         shown = [one.diagnostic(with_data=with_data) for one in hints]
-        self._diagnostics.tell(uri, shown, by="hints", version=version)
+        self._publisher.publish(uri, shown, by="hints", version=version)
 
 
 def wants_hints(params: object, options: AgentOptions) -> bool:
@@ -201,7 +201,7 @@ def wants_hints(params: object, options: AgentOptions) -> bool:
     return "publishDiagnostics" in document and is_plain(as_object(params) or {}, options)
 
 
-def _hints(session: SessionId, document: Document, now: FileNow) -> tuple[Hint, ...]:
+def _hints(session: SessionId, document: Document, now: FileReview) -> tuple[Hint, ...]:
     lines = document.lines
     return tuple(
         Hint(
@@ -210,14 +210,14 @@ def _hints(session: SessionId, document: Document, now: FileNow) -> tuple[Hint, 
             file=document.uri,
             start=lines.position(one.start),
             end=lines.position(one.end),
-            message=_words(one),
+            message=_message(one),
         )
         for one in now.hunks
         if one.is_pending
     )
 
 
-def _words(hunk: Hunk) -> str:
+def _message(hunk: Hunk) -> str:
     first = next((row.strip() for row in hunk.old.splitlines() if row.strip()), "")
     cut = f"{first[:SHOWN_CHARS]}…" if len(first) > SHOWN_CHARS else first
     rows = hunk.old.count("\n") + (hunk.old != "" and not hunk.old.endswith("\n"))

@@ -14,13 +14,13 @@ from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.lsp.changes.diff_text import HEAD, diff_text
-from tiller_server.lsp.changes.session_watch import Following
+from tiller_server.lsp.changes.session_watch import DebouncedWatch
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.methods import DIFF_SCHEME
-from tiller_server.lsp.plain.chat.scratch_file import Place, usual_place
+from tiller_server.lsp.plain.chat.scratch_file import ScratchFile, workspace_scratch_file
 
 NAME: Final = ".tiller/changes.diff"
 URI: Final = f"{DIFF_SCHEME}:/changes.diff"
@@ -35,14 +35,16 @@ _log = logging.getLogger(__name__)
 class DiffDocument:
     """The diff as one client has it. The file is made when the user first asks for it, and kept up to date from then on."""
 
-    def __init__(self, connection: Connection, editor: Editor, *, redactor: Redactor) -> None:
+    def __init__(self, connection: LspConnection, editor: Editor, *, redactor: Redactor) -> None:
         self._connection = connection
         self._editor = editor
-        self._places: dict[Path, Place] = {}
+        self._places: dict[Path, ScratchFile] = {}
         self._redactor = redactor
-        self._is_virtual = takes(connection.client_params, "workspace", "textDocumentContent")
-        self._can_show = takes(connection.client_params, "window", "showDocument")
-        self._following = Following(ChangesUpdated, RunEnded, pause_s=PAUSE_S)
+        self._is_virtual = has_capability(
+            connection.client_params, "workspace", "textDocumentContent"
+        )
+        self._can_show = has_capability(connection.client_params, "window", "showDocument")
+        self._following = DebouncedWatch(ChangesUpdated, RunEnded, pause_s=PAUSE_S)
         self._is_shown = False
         self._turn = anyio.Lock()
 
@@ -50,17 +52,17 @@ class DiffDocument:
         """Return whether a document is the diff."""
         return uri == URI or uri.endswith(f"/{NAME}")
 
-    async def text(self, hosted: Any) -> str:
+    async def text(self, open_session: Any) -> str:
         """Return the diff as it is now, without secrets."""
         try:
-            found = await hosted.session.changes.list()
+            found = await open_session.session.changes.list()
         except TillerError as error:
             _log.warning("What waits cannot be listed: %s", error)
             return HEAD
-        make = partial(diff_text, found.files, root=hosted.root)
+        make = partial(diff_text, found.files, root=open_session.root)
         return await to_thread.run_sync(lambda: self._redactor.text(make()))
 
-    async def show(self, hosted: Any) -> str:
+    async def show(self, open_session: Any) -> str:
         """Bring the document up to date and show it where the editor can be asked to; give its URI.
 
         Raises:
@@ -69,19 +71,19 @@ class DiffDocument:
         self._is_shown = True
         uri = URI
         if not self._is_virtual:
-            if why := await self._write(hosted):
+            if why := await self._write(open_session):
                 message = f"{NAME} was not written: {why}"
                 raise RpcError(REQUEST_FAILED, message, {"kind": "EditRefused"})
-            uri = (hosted.root / NAME).as_uri()
+            uri = (open_session.root / NAME).as_uri()
         params = {"uri": uri, "external": False, "takeFocus": True}
         with suppress(RpcError, TimeoutError, ConnectionError):
             if self._can_show:
                 await self._connection.request("window/showDocument", params, timeout_s=SHOW_S)
         return uri
 
-    async def follow(self, hosted: Any) -> None:
+    async def follow(self, open_session: Any) -> None:
         """Keep the document up to date until the session is over or the client has left."""
-        await self._following.follow(hosted.session, partial(self._renew, hosted))
+        await self._following.follow(open_session.session, partial(self._renew, open_session))
 
     def close(self) -> None:
         """Stop; the client has left."""
@@ -89,34 +91,34 @@ class DiffDocument:
 
     # ------------------------------------------------------------------ keeping it up to date
 
-    async def _renew(self, hosted: Any) -> None:
+    async def _renew(self, open_session: Any) -> None:
         if self._is_virtual:
             if self._is_shown:
                 with suppress(RpcError, TimeoutError, ConnectionError):
                     params = {"uri": URI}
                     await self._connection.request(REFRESH, params, timeout_s=SHOW_S)
             return
-        path = hosted.root / NAME
+        path = open_session.root / NAME
         if not self._is_shown and not await to_thread.run_sync(path.is_file):
             return
-        if why := await self._write(hosted):
+        if why := await self._write(open_session):
             _log.info("%s is left as it is: %s", NAME, why)
 
-    async def _write(self, hosted: Any) -> str | None:
+    async def _write(self, open_session: Any) -> str | None:
         """Write the file, in the editor where it is open there; None when it was, else why it was left."""
         async with self._turn:
-            return await self._written(hosted.root, await self.text(hosted))
+            return await self._written(open_session.root, await self.text(open_session))
 
     async def _written(self, root: Path, text: str) -> str | None:
         place = self._places.get(root)
         if place is None:
-            place = self._places[root] = usual_place(root, NAME)
+            place = self._places[root] = workspace_scratch_file(root, NAME)
             place.files.attach(self._editor)
         try:
-            await place.find()
+            await place.resolve()
             if place.path != root / NAME:
                 return "it leads somewhere else"
-            seen = await place.look()
+            seen = await place.read()
             base = seen.base
             if base is not None and base.text == text:
                 return None
@@ -131,10 +133,10 @@ class DiffDocument:
         return None
 
 
-def takes(params: Mapping[str, Any], *names: str) -> bool:
+def has_capability(params: Mapping[str, Any], *names: str) -> bool:
     """Return whether a client declared something, by its place in the capabilities."""
-    known: object = params.get("capabilities")
+    capability: object = params.get("capabilities")
     for name in names:
-        known = (as_object(known) or {}).get(name)
-    marker = as_object(known)
-    return known is True or (marker is not None and marker.get("support") is not False)
+        capability = (as_object(capability) or {}).get(name)
+    marker = as_object(capability)
+    return capability is True or (marker is not None and marker.get("support") is not False)

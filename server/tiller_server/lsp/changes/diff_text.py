@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.changes.diff.unified_diff import unified
-from agent_core.changes.history.hunk_tracker import FileNow
-from agent_core.changes.history.hunks import taken_back
+from agent_core.changes.history.hunk_tracker import FileReview
+from agent_core.changes.history.hunks import revert_hunks
 from agent_core.kernel.visible_text import one_line
 
 HEAD: Final = (
@@ -17,7 +17,7 @@ NOTHING: Final = "# Nothing waits.\n"
 MOST_CHARS: Final = 4_194_304
 
 
-def diff_text(files: Iterable[FileNow], *, root: Path) -> str:
+def diff_text(files: Iterable[FileReview], *, root: Path) -> str:
     """Return the document.
 
     Args:
@@ -40,18 +40,18 @@ def diff_text(files: Iterable[FileNow], *, root: Path) -> str:
     return "".join(parts) if len(parts) > 1 else HEAD + NOTHING
 
 
-def _of_file(file: FileNow, name: str) -> str:
+def _of_file(file: FileReview, name: str) -> str:
     pending = {one.id for one in file.hunks if one.is_pending}
     if file.text is None or (file.waits_whole and file.op == "move"):
         return f"# {name}: {_said(file)}\n"
-    before = taken_back(file.text, file.hunks, pending)[0]
+    before = revert_hunks(file.text, file.hunks, pending)[0]
     is_new, is_gone = file.first is None and not before, file.last is None
     shown = unified(name, None if is_new else before, None if is_gone else file.text)
     # What has no hunks to speak of, such as an empty file that is new, is told in words.
     return shown if "@@" in shown else f"# {name}: {_said(file)}\n"
 
 
-def _said(file: FileNow) -> str:
+def _said(file: FileReview) -> str:
     match file.op:
         case "add":
             return "new"

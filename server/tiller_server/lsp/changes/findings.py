@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from agent_core.kernel import JsonValue
 from tiller_server.lsp.changes.diagnostics import KIND, is_asked_for
-from tiller_server.lsp.changes.diagnostics_publisher import DiagnosticsTold
+from tiller_server.lsp.changes.diagnostics_publisher import DiagnosticsPublisher
 from tiller_server.lsp.documents.mirror import Document, Mirror
-from tiller_server.lsp.documents.positions import Encoding
+from tiller_server.lsp.documents.positions import PositionEncoding
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.review.findings.relocation import moved
 from tiller_server.review.findings.result import Finding, Severity
@@ -37,12 +37,12 @@ class _File(Struct, kw_only=True):
     """Under which names it was told of."""
 
 
-class FindingsShown:
+class FindingDiagnostics:
     """The findings that one editor shows; those whose evidence is typed away go."""
 
-    def __init__(self, mirror: Mirror, *, told: DiagnosticsTold) -> None:
+    def __init__(self, mirror: Mirror, *, publisher: DiagnosticsPublisher) -> None:
         self._mirror = mirror
-        self._diagnostics = told
+        self._publisher = publisher
         self._files: dict[Path, _File] = {}
         self._watching = mirror.watch_all(self._changed)
         self._is_watching = False
@@ -80,7 +80,7 @@ class FindingsShown:
                 file.later.cancel()
             if path not in self._files:
                 for uri in file.uris:
-                    self._diagnostics.tell(uri, (), by=SOURCE, version=None)
+                    self._publisher.publish(uri, (), by=SOURCE, version=None)
         for path, file in self._files.items():
             self._draw(path, file)
 
@@ -119,7 +119,7 @@ class FindingsShown:
         first, last = (_line(asked.get(end)) + 1 for end in ("start", "end"))
         return [
             self._fix(finding, document, lines)
-            for finding in _standing(file.findings, lines)
+            for finding in _current_findings(file.findings, lines)
             if finding.suggestion is not None and finding.line <= last and finding.end_line >= first
         ]
 
@@ -160,15 +160,17 @@ class FindingsShown:
         document = next((one for one in self._mirror.documents() if one.path == path), None)
         uri = path.as_uri() if document is None else document.uri
         lines = file.lines if document is None else _lines_of(document)
-        told = [self.diagnostic(one, lines=lines) for one in _standing(file.findings, lines)]
+        diagnostics = [
+            self.diagnostic(one, lines=lines) for one in _current_findings(file.findings, lines)
+        ]
         version = None if document is None else document.version
         for other in file.uris - {uri}:
-            self._diagnostics.tell(other, (), by=SOURCE, version=None)
+            self._publisher.publish(other, (), by=SOURCE, version=None)
         file.uris = {uri}
-        self._diagnostics.tell(uri, told, by=SOURCE, version=version)
+        self._publisher.publish(uri, diagnostics, by=SOURCE, version=version)
 
 
-def _standing(findings: Sequence[Finding], lines: Sequence[str]) -> list[Finding]:
+def _current_findings(findings: Sequence[Finding], lines: Sequence[str]) -> list[Finding]:
     there = (moved(one, lines) for one in findings)
     return [one for one in there if one is not None]
 
@@ -182,7 +184,7 @@ def _end_of_lines(text: str) -> str:
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 
 
-def _units(text: str, encoding: Encoding) -> int:
+def _units(text: str, encoding: PositionEncoding) -> int:
     if encoding == "utf-32" or text.isascii():
         return len(text)
     return (

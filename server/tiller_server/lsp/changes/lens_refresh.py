@@ -12,10 +12,10 @@ from agent_core.events import (
     RunEnded,
     RunStarted,
 )
-from tiller_server.lsp.changes.diff_document import takes
-from tiller_server.lsp.changes.session_watch import Following
+from tiller_server.lsp.changes.diff_document import has_capability
+from tiller_server.lsp.changes.session_watch import DebouncedWatch
 from tiller_server.lsp.jsonrpc.errors import RpcError
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.sessions.client_options import is_plain
 from tiller_server.lsp.wire import AgentOptions
 
@@ -36,18 +36,20 @@ MATTERS: Final = (
 class LensRefresh:
     """Follows sessions for an editor that shows lenses and can be told that they have changed."""
 
-    def __init__(self, connection: Connection, options: AgentOptions) -> None:
+    def __init__(self, connection: LspConnection, options: AgentOptions) -> None:
         self._connection = connection
         params = connection.client_params
         said = options.plain.lens if options.plain is not None else None
         wanted = is_plain(params, options) if said is None else said
-        self._is_wanted = wanted and takes(params, "workspace", "codeLens", "refreshSupport")
-        self._following = Following(*MATTERS, pause_s=PAUSE_S)
+        self._is_wanted = wanted and has_capability(
+            params, "workspace", "codeLens", "refreshSupport"
+        )
+        self._following = DebouncedWatch(*MATTERS, pause_s=PAUSE_S)
 
-    async def follow(self, hosted: Any) -> None:
+    async def follow(self, open_session: Any) -> None:
         """Report the editor until the session is over or the editor has left."""
         if self._is_wanted:
-            await self._following.follow(hosted.session, self._refresh)
+            await self._following.follow(open_session.session, self._refresh)
 
     def close(self) -> None:
         """Stop; the editor has left."""

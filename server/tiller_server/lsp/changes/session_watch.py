@@ -6,11 +6,11 @@ from typing import Final
 
 import anyio
 
-from agent_core.events import Event, Reader
+from agent_core.events import Event, EventSubscription
 from agent_core.session import AgentSession
 
 
-class Following:
+class DebouncedWatch:
     """Follows sessions for one editor."""
 
     def __init__(self, *matters: type[Event], pause_s: float) -> None:
@@ -22,7 +22,7 @@ class Following:
         """
         self._matters: Final = matters
         self._pause_s: Final = pause_s
-        self._readers: list[Reader] = []
+        self._readers: list[EventSubscription] = []
 
     async def follow(
         self,

@@ -61,9 +61,9 @@ def answered(request: PermissionRequest, answer: object) -> tuple[str, str | Non
     """Read the answer to `agent/permission`: the option and the note; an invalid answer selects the default, a no."""
     given = as_object(answer) or {}
     option, note = given.get("option"), given.get("note")
-    known = isinstance(option, str) and request.option(option) is not None
+    is_valid = isinstance(option, str) and request.option(option) is not None
     return (
-        str(option) if known else request.default,
+        str(option) if is_valid else request.default,
         note[:MOST_CHARS] if isinstance(note, str) and note else None,
     )
 
@@ -104,10 +104,10 @@ def _target(request: PermissionRequest) -> str:
         return f"{subject.folder}: {', '.join(names)}" if names else str(subject.folder)
     if isinstance(subject, ServerSubject):
         return f"{', '.join((*subject.changed, *subject.added))} of {subject.way}"
-    return str(subject.path) if subject.path is not None else _told(subject.input or {})
+    return str(subject.path) if subject.path is not None else _arguments_text(subject.input or {})
 
 
-def _told(given: Mapping[str, object]) -> str:
+def _arguments_text(given: Mapping[str, object]) -> str:
     return ", ".join(f"{name}: {one}" for name, one in given.items()) or "(no arguments)"
 
 

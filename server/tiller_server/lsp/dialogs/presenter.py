@@ -30,7 +30,7 @@ from tiller_server.lsp.dialogs.question_dialog import (
 from tiller_server.lsp.documents.mirror import Mirror
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.jsonrpc.errors import RpcError
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 
 PERMISSION: Final = "agent/permission"
 QUESTION: Final = "agent/question"
@@ -41,17 +41,17 @@ QUIET_S: Final = 1.0
 MENU_S: Final = 120.0
 """How long a list to choose from stays open."""
 
-Asked = PermissionRequest | Question
+PresentedRequest = PermissionRequest | Question
 
 _log = logging.getLogger(__name__)
 
 
-class Dialogs:
+class QuestionPresenter:
     """The questions before one client: at once where it shows them in its own way, else one plain dialog at a time."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: LspConnection,
         mirror: Mirror,
         *,
         name: str,
@@ -149,7 +149,11 @@ class Dialogs:
             scope.cancel()
 
     def _start(
-        self, group: TaskGroup, session: AgentSession, asked: Asked, is_shown: Callable[[], bool]
+        self,
+        group: TaskGroup,
+        session: AgentSession,
+        asked: PresentedRequest,
+        is_shown: Callable[[], bool],
     ) -> None:
         if asked.request not in self._open:
             self._menu.cancel()
@@ -164,7 +168,7 @@ class Dialogs:
     async def _ask(
         self,
         session: AgentSession,
-        asked: Asked,
+        asked: PresentedRequest,
         scope: anyio.CancelScope,
         is_shown: Callable[[], bool],
     ) -> None:

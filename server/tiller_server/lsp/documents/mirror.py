@@ -16,16 +16,16 @@ from lsprotocol import types
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from tiller_server.lsp.documents.positions import Encoding, Lines
+from tiller_server.lsp.documents.positions import LineIndex, PositionEncoding
 from tiller_server.lsp.documents.uris import path_of
 
-ENCODINGS: Final[Mapping[str, Encoding]] = {
+ENCODINGS: Final[Mapping[str, PositionEncoding]] = {
     "utf-8": "utf-8",
     "utf-16": "utf-16",
     "utf-32": "utf-32",
 }
 
-MOST_TOLD: Final = 32
+MAX_CONTENT_CHANGES: Final = 32
 """Of more changes that are told at once nobody asks in which order they came."""
 _ANY: Final = ""
 """Stands for every document; no URI is empty."""
@@ -41,7 +41,7 @@ class Document(Value, frozen=True, kw_only=True, eq=False, dict=True):
     path: Path | None
     """As the URI spells it, links not followed; None when it is no file."""
     language: str
-    lines: Lines
+    lines: LineIndex
     version: int | None
     """The editor's own count, which may start anywhere and begin again when the document is opened again. None: it gives
     none."""
@@ -57,7 +57,7 @@ class Document(Value, frozen=True, kw_only=True, eq=False, dict=True):
     """Every version so far was greater than the one before."""
     taken: int | None = None
     """Up to this version changes are in the text already, although they were not told yet."""
-    told: Sequence[types.TextDocumentContentChangeEvent] = ()
+    content_changes: Sequence[types.TextDocumentContentChangeEvent] = ()
     """The changes that made it of the one before, where several were told at once, but not very many."""
 
     @property
@@ -71,14 +71,14 @@ class Document(Value, frozen=True, kw_only=True, eq=False, dict=True):
         return hash_of(self.text)
 
 
-Listener: TypeAlias = Callable[[Document | None], None]
+DocumentListener: TypeAlias = Callable[[Document | None], None]
 
 
-def passed(before: Document, after: Document) -> Sequence[Lines]:
+def passed(before: Document, after: Document) -> Sequence[LineIndex]:
     """Return the texts that a document had from one state to the next, both included, as far as that is known."""
     texts = [before.lines]
-    for change in after.told[:-1]:
-        texts.append(_followed(Lines(texts[-1].text, before.lines.encoding), [change]))
+    for change in after.content_changes[:-1]:
+        texts.append(_followed(LineIndex(texts[-1].text, before.lines.encoding), [change]))
     return [*texts, after.lines]
 
 
@@ -97,16 +97,16 @@ class Mirror:
             clock: Seconds that only go forward, the same for all mirrors.
         """
         self.clock = clock
-        self._encoding: Encoding = "utf-16"
+        self._encoding: PositionEncoding = "utf-16"
         self._open: dict[str, Document] = {}
-        self._listeners: dict[str, list[Listener]] = {}
+        self._listeners: dict[str, list[DocumentListener]] = {}
         self._epoch = 0
         self._revision = 0
         self.notebooks: Final[set[str]] = set()
         """URIs of the notebooks that are open."""
 
     @property
-    def encoding(self) -> Encoding:
+    def encoding(self) -> PositionEncoding:
         """The units in which this editor counts."""
         return self._encoding
 
@@ -132,7 +132,7 @@ class Mirror:
                 uri=item.uri,
                 path=_path_of(item.uri),
                 language=str(item.language_id),
-                lines=Lines(_mended(item.text), self._encoding),
+                lines=LineIndex(_mended(item.text), self._encoding),
                 version=version,
                 is_counted=version is not None,
                 epoch=self._epoch,
@@ -164,7 +164,9 @@ class Mirror:
                 touched_at=now,
                 changed_at=now,
                 taken=None,
-                told=params.content_changes if 1 < len(params.content_changes) <= MOST_TOLD else (),
+                content_changes=params.content_changes
+                if 1 < len(params.content_changes) <= MAX_CONTENT_CHANGES
+                else (),
             )
         )
 
@@ -183,12 +185,12 @@ class Mirror:
         self._keep(
             replace(
                 before,
-                lines=Lines(_mended(text), self._encoding),
+                lines=LineIndex(_mended(text), self._encoding),
                 version=version,
                 revision=self._next_revision(),
                 changed_at=now,
                 taken=version,
-                told=(),
+                content_changes=(),
             )
         )
 
@@ -207,7 +209,7 @@ class Mirror:
             return
         if params.text is not None and params.text != document.text:
             _log.error("The text of %r had drifted; what was saved is taken.", uri)
-            lines = Lines(_mended(params.text), self._encoding)
+            lines = LineIndex(_mended(params.text), self._encoding)
             document = replace(document, lines=lines, revision=self._next_revision())
             self._keep(document)
         # Told once more with the same revision: whoever watches sees that it was saved.
@@ -232,7 +234,7 @@ class Mirror:
         return tuple(self._open.values())
 
     @contextmanager
-    def watch(self, uri: str, listener: Listener) -> Generator[None]:
+    def watch(self, uri: str, listener: DocumentListener) -> Generator[None]:
         """Call a function with every new state of a document, and with the same state when it was saved; with None when it is closed.
 
         It is called while the notification is taken in, so no state is missed. It must not raise.
@@ -247,7 +249,7 @@ class Mirror:
                 del self._listeners[uri]
 
     @contextmanager
-    def watch_all(self, listener: Listener) -> Generator[None]:
+    def watch_all(self, listener: DocumentListener) -> Generator[None]:
         """Call a function as `watch` does, for whatever document."""
         with self.watch(_ANY, listener):
             yield
@@ -301,7 +303,9 @@ def _path_of(uri: str) -> Path | None:
     return path if path is not None and path.is_absolute() and "\0" not in str(path) else None
 
 
-def _followed(lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]) -> Lines:
+def _followed(
+    lines: LineIndex, changes: Sequence[types.TextDocumentContentChangeEvent]
+) -> LineIndex:
     if len(changes) > 1 and (places := _descending(lines, changes)):
         return _spliced_at_once(lines, places)
     for change in changes:
@@ -309,12 +313,12 @@ def _followed(lines: Lines, changes: Sequence[types.TextDocumentContentChangeEve
             start, end = _offsets(lines, change.range)
             lines = _checked(lines.spliced(start, end, change.text), change.text)
         else:
-            lines = Lines(_mended(change.text), lines.encoding)
+            lines = LineIndex(_mended(change.text), lines.encoding)
     return lines
 
 
 def _descending(
-    lines: Lines, changes: Sequence[types.TextDocumentContentChangeEvent]
+    lines: LineIndex, changes: Sequence[types.TextDocumentContentChangeEvent]
 ) -> list[tuple[int, int, str]]:
     """Return the changes by offset if each ends before the one ahead of it begins: then none moves the place of another."""
     found: list[tuple[int, int, str]] = []
@@ -328,7 +332,7 @@ def _descending(
     return found
 
 
-def _spliced_at_once(lines: Lines, places: Sequence[tuple[int, int, str]]) -> Lines:
+def _spliced_at_once(lines: LineIndex, places: Sequence[tuple[int, int, str]]) -> LineIndex:
     """Replace thousands of places, as a rename does, in the time of one."""
     parts: list[str] = []
     first = done = len(lines.text)
@@ -339,15 +343,15 @@ def _spliced_at_once(lines: Lines, places: Sequence[tuple[int, int, str]]) -> Li
     return _checked(lines.spliced(first, len(lines.text), tail), tail)
 
 
-def _offsets(lines: Lines, place: types.Range) -> tuple[int, int]:
+def _offsets(lines: LineIndex, place: types.Range) -> tuple[int, int]:
     start = lines.offset(place.start.line, place.start.character)
     end = lines.offset(place.end.line, place.end.character)
     return min(start, end), max(start, end)
 
 
-def _checked(lines: Lines, added: str) -> Lines:
+def _checked(lines: LineIndex, added: str) -> LineIndex:
     """Join halves of a character that came in two changes."""
-    return Lines(_mended(lines.text), lines.encoding) if _has_halves(added) else lines
+    return LineIndex(_mended(lines.text), lines.encoding) if _has_halves(added) else lines
 
 
 def _mended(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Final, Literal, TypeAlias
 
-Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
+PositionEncoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
 CHUNK: Final = 1 << 15
 """So much of a text is cut into lines at once."""
@@ -16,7 +16,7 @@ _CONTINUES: Final = 0b10
 """The two leading bits of a byte that goes on with a character of UTF-8."""
 
 
-class Lines:
+class LineIndex:
     r"""A text and where its lines begin. A line ends with `\n`, `\r\n` or `\r`.
 
     Lines are looked for only as far as somebody asks, and those before a change are kept for the text after it:
@@ -25,7 +25,9 @@ class Lines:
 
     __slots__ = ("_done", "_starts", "encoding", "text")
 
-    def __init__(self, text: str, encoding: Encoding, *, starts: list[int] | None = None) -> None:
+    def __init__(
+        self, text: str, encoding: PositionEncoding, *, starts: list[int] | None = None
+    ) -> None:
         """Create the line index of a text.
 
         Args:
@@ -34,7 +36,7 @@ class Lines:
             starts: Where its first lines are known to begin; owned by the object from now on.
         """
         self.text = text
-        self.encoding: Encoding = encoding
+        self.encoding: PositionEncoding = encoding
         self._starts = starts or [0]
         self._done = False
 
@@ -69,12 +71,12 @@ class Lines:
         start = self._starts[line]
         return line, _units(self.text[start : min(offset, self._stop(line))], self.encoding)
 
-    def spliced(self, start: int, end: int, new_text: str) -> "Lines":
+    def spliced(self, start: int, end: int, new_text: str) -> "LineIndex":
         """Return the text with a part replaced; the index of the lines before that part is kept."""
         text = "".join((self.text[:start], new_text, self.text[end:]))
         # A line that begins right at the change may follow a "\r" that gets its "\n" now.
         kept = max(1, bisect_right(self._starts, start - 1))
-        return Lines(text, self.encoding, starts=self._starts[:kept])
+        return LineIndex(text, self.encoding, starts=self._starts[:kept])
 
     def _stop(self, line: int) -> int:
         """Return where the content of a line ends, without its line end. The line after it has been looked for."""
@@ -101,7 +103,9 @@ class Lines:
             self._done = end == len(self.text)
 
 
-def positions(text: str, offsets: Iterable[int], encoding: Encoding) -> Iterator[tuple[int, int]]:
+def positions(
+    text: str, offsets: Iterable[int], encoding: PositionEncoding
+) -> Iterator[tuple[int, int]]:
     """Return line and character of places in a text, which come in order and are in no line end; counts lines, keeps none."""
     line = done = 0
     for offset in offsets:
@@ -126,7 +130,7 @@ def _line_ends(part: str, at: int) -> list[int]:
     return [*accumulate(map(len, lines), initial=at)][1:]
 
 
-def _units(content: str, encoding: Encoding) -> int:
+def _units(content: str, encoding: PositionEncoding) -> int:
     """Count the code units of a part of a line."""
     if content.isascii() or encoding == "utf-32":
         return len(content)
@@ -135,7 +139,7 @@ def _units(content: str, encoding: Encoding) -> int:
     return len(content.encode("utf-8", "surrogatepass"))
 
 
-def _index(content: str, units: int, encoding: Encoding) -> int:
+def _index(content: str, units: int, encoding: PositionEncoding) -> int:
     """Return the index that lies so many code units into a line."""
     if content.isascii() or encoding == "utf-32":
         return min(units, len(content))

@@ -5,8 +5,8 @@ from typing import Final
 
 from agent_core.workspace.files.edit_origin import EditOrigin
 from tiller_server.lsp.documents.mirror import Document
-from tiller_server.lsp.editors.capabilities import Abilities
-from tiller_server.lsp.editors.edit_verification import Answer
+from tiller_server.lsp.editors.capabilities import EditorCapabilities
+from tiller_server.lsp.editors.edit_verification import ApplyResponse
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 
 EDIT_APPLY: Final = "agent/edit/apply"
@@ -19,7 +19,7 @@ def edit_request(
     *,
     label: str,
     origin: EditOrigin | None,
-    abilities: Abilities,
+    capabilities: EditorCapabilities,
 ) -> dict[str, object]:
     """Return the params for an edit.
 
@@ -28,7 +28,7 @@ def edit_request(
         change: LSP's `WorkspaceEdit`.
         label: Label that the editor may show in its undo menu.
         origin: Session, run and call of the edit, if known.
-        abilities: Abilities of the editor.
+        capabilities: Abilities of the editor.
     """
     return {
         "edit": {
@@ -48,16 +48,16 @@ def edit_request(
             }
             for one in documents
         ],
-        "save": "ifWasClean" if abilities.saves_edits else "never",
-        "review": abilities.review,
+        "save": "ifWasClean" if capabilities.saves_edits else "never",
+        "review": capabilities.review,
         "undo": "oneStep",
     }
 
 
-def edit_answers(result: object, documents: Sequence[Document]) -> Sequence[Answer]:
+def edit_answers(result: object, documents: Sequence[Document]) -> Sequence[ApplyResponse]:
     """Read what the editor says of each document."""
-    told = as_array((as_object(result) or {}).get("documents")) or ()
-    outcomes = [as_object(one) or {} for one in told]
+    results = as_array((as_object(result) or {}).get("documents")) or ()
+    outcomes = [as_object(one) or {} for one in results]
     if len(outcomes) == len(documents) == 1:
         # One was asked for: how its URI is spelt in the answer does not matter.
         return [_answer(outcomes[0])]
@@ -65,15 +65,15 @@ def edit_answers(result: object, documents: Sequence[Document]) -> Sequence[Answ
     return [_answer(by_uri.get(document.uri, {})) for document in documents]
 
 
-def _answer(outcome: Mapping[str, object]) -> Answer:
+def _answer(outcome: Mapping[str, object]) -> ApplyResponse:
     why = outcome.get("why")
     reason = why if isinstance(why, str) else ""
     match outcome.get("status"):
         case "applied":
-            return Answer(applied=True, reason=reason)
+            return ApplyResponse(applied=True, reason=reason)
         case "stale":
-            return Answer(applied=False, reason=reason or STALE)
+            return ApplyResponse(applied=False, reason=reason or STALE)
         case "refused" | "failed":
-            return Answer(applied=False, reason=reason or "it did not say why")
+            return ApplyResponse(applied=False, reason=reason or "it did not say why")
         case _:
-            return Answer(applied=False, reason="its answer to the edit cannot be read")
+            return ApplyResponse(applied=False, reason="its answer to the edit cannot be read")

@@ -11,7 +11,7 @@ from tiller_server.lsp.wire import merge_capabilities
 Barrier: TypeAlias = Literal["auto", "ask", "off"]
 
 
-class Abilities(Value, frozen=True, kw_only=True):
+class EditorCapabilities(Value, frozen=True, kw_only=True):
     """The ways to edit and save that an editor offers."""
 
     applies_edits: bool
@@ -60,7 +60,7 @@ class Abilities(Value, frozen=True, kw_only=True):
         return self.edits_together or self.tells_of_each
 
 
-def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
+def editor_capabilities(params: Mapping[str, Any], quirks: Quirks) -> EditorCapabilities:
     """Read the params of `initialize`; a missing or malformed member counts as not offered."""
     capabilities = _under(params, "capabilities")
     options = _under(params, "initializationOptions", "agent")
@@ -74,7 +74,7 @@ def abilities_of(params: Mapping[str, Any], quirks: Quirks) -> Abilities:
     requests = _is_offered(agent.get("edit"))
     by_lsp = workspace.get("applyEdit") is True
     kinds = as_array(edit.get("resourceOperations")) or ()
-    return Abilities(
+    return EditorCapabilities(
         applies_edits=by_lsp or requests,
         deletes=by_lsp and "delete" in kinds,
         renames=by_lsp and "rename" in kinds,

@@ -9,22 +9,22 @@ from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
 from agent_core.workspace.diff.merge import merge
-from agent_core.workspace.diff.minimal_edits import Splice, minimal_edits
+from agent_core.workspace.diff.minimal_edits import TextEdit, minimal_edits
 from tiller_server.lsp.documents.mirror import Document, passed
-from tiller_server.lsp.documents.positions import Lines
+from tiller_server.lsp.documents.positions import LineIndex
 
 MOST_STATES: Final = 256
 """Most states of a document that are recorded during one edit; later ones are ignored."""
 
 
-class Step(Value, frozen=True, kw_only=True):
+class AppliedChange(Value, frozen=True, kw_only=True):
     """The change of a document that an edit of ours made."""
 
     before: Document
     after: Document
 
 
-class Landing:
+class EditObserver:
     """Recorder of every state of a document while an edit is under way, however short the state lasts."""
 
     def __init__(
@@ -39,21 +39,21 @@ class Landing:
             grace_s: In seconds.
         """
         self.target: Final = target
-        self.step: Step | None = None
+        self.step: AppliedChange | None = None
         """The change that made the wanted text."""
         self._states: list[Document] = [document]
         self._looked = 0
         self._scope = scope
         self._grace_s = grace_s
 
-    def see(self, document: Document | None) -> None:
+    def on_change(self, document: Document | None) -> None:
         """Record a state; None: the document was closed."""
         if document is None or self.step is not None or len(self._states) == MOST_STATES:
             return
         if document.text == self.target:
             before = self._states[-1]
-            if not document.told or before.text == self._states[0].text:
-                self.step = Step(before=before, after=document)
+            if not document.content_changes or before.text == self._states[0].text:
+                self.step = AppliedChange(before=before, after=document)
             # The text is the proof. The answer is waited for only so as not to leave it behind.
             deadline = anyio.current_time() + self._grace_s
             self._scope.deadline = min(self._scope.deadline, deadline)
@@ -66,13 +66,13 @@ class Landing:
         return fresh
 
 
-def find_step(
+def match_change(
     changes: Sequence[tuple[Document, Document]],
-    edits: Sequence[Splice],
+    edits: Sequence[TextEdit],
     *,
     first: Document,
     target: str,
-) -> Step | None:
+) -> AppliedChange | None:
     """Find the change that put the edit into newer text than it was made for. Pure.
 
     Some editors report several changes at once: then the text closest to the edit alone is used, as an intermediate
@@ -92,17 +92,17 @@ def find_step(
             return step
         made = _made(before, edits, first=first, target=target)
         if after.text in made:
-            return Step(before=before, after=after)
+            return AppliedChange(before=before, after=after)
         text = min(made, key=lambda one: _distance(one, after.text))
         is_closer = _distance(text, after.text) < _distance(before.text, after.text)
         if is_closer and _is_brought(edits, before.text, after.text):
-            lines = Lines(text, before.lines.encoding)
-            return Step(before=before, after=replace(after, lines=lines))
+            lines = LineIndex(text, before.lines.encoding)
+            return AppliedChange(before=before, after=replace(after, lines=lines))
     return None
 
 
 def _made(
-    before: Document, edits: Sequence[Splice], *, first: Document, target: str
+    before: Document, edits: Sequence[TextEdit], *, first: Document, target: str
 ) -> Sequence[str]:
     """Return what editors may make of a text by an edit that was made for another."""
     made = [_put_blindly(first, edits, before), _put_along(first, edits, before)]
@@ -111,10 +111,10 @@ def _made(
 
 
 def _step_between(
-    before: Document, after: Document, edits: Sequence[Splice], *, first: Document, target: str
-) -> Step | None:
+    before: Document, after: Document, edits: Sequence[TextEdit], *, first: Document, target: str
+) -> AppliedChange | None:
     """Find the edit among changes that were told at once, in their order."""
-    if not after.told:
+    if not after.content_changes:
         return None
     states = [replace(after, lines=lines) for lines in passed(before, after)]
     made = [_made(state, edits, first=first, target=target) for state in states[:-1]]
@@ -124,7 +124,7 @@ def _step_between(
     for start, end in sorted(spans, key=lambda span: span[1] - span[0] not in usual):
         is_other = states[start].text != states[end].text
         if is_other and states[end].text in made[start]:
-            return Step(before=states[start], after=states[end])
+            return AppliedChange(before=states[start], after=states[end])
     return None
 
 
@@ -133,16 +133,16 @@ def _distance(one: str, other: str) -> int:
     return sum(len(edit.new_text) + edit.end - edit.start for edit in minimal_edits(one, other))
 
 
-def _is_brought(edits: Sequence[Splice], before: str, after: str) -> bool:
+def _is_brought(edits: Sequence[TextEdit], before: str, after: str) -> bool:
     """Return whether a change has brought what the edits bring; of mere deletions nobody can tell."""
-    words = [word for edit in edits if (word := edit.new_text.strip())]
-    return bool(words) and all(after.count(word) > before.count(word) for word in words)
+    inserted = [word for edit in edits if (word := edit.new_text.strip())]
+    return bool(inserted) and all(after.count(word) > before.count(word) for word in inserted)
 
 
-def _put_blindly(first: Document, edits: Sequence[Splice], newer: Document) -> str:
+def _put_blindly(first: Document, edits: Sequence[TextEdit], newer: Document) -> str:
     """Apply edits at the lines and columns that they were made for; positions beyond the end move to the end."""
-    made_for = Lines(first.text, first.lines.encoding)
-    lines = Lines(newer.text, newer.lines.encoding)
+    made_for = LineIndex(first.text, first.lines.encoding)
+    lines = LineIndex(newer.text, newer.lines.encoding)
 
     def place(offset: int) -> int:
         found = lines.offset(*made_for.position(offset))
@@ -153,7 +153,7 @@ def _put_blindly(first: Document, edits: Sequence[Splice], newer: Document) -> s
     return _put(newer.text, places)
 
 
-def _put_along(first: Document, edits: Sequence[Splice], newer: Document) -> str:
+def _put_along(first: Document, edits: Sequence[TextEdit], newer: Document) -> str:
     """Apply edits at the characters that they were made for; text inserted at their ends stays out of them."""
     since = minimal_edits(first.text, newer.text)
     places = [
@@ -167,7 +167,7 @@ def _put_along(first: Document, edits: Sequence[Splice], newer: Document) -> str
     return _put(newer.text, places)
 
 
-def _moved(offset: int, since: Sequence[Splice], *, behind: bool) -> int:
+def _moved(offset: int, since: Sequence[TextEdit], *, behind: bool) -> int:
     """Return where a place is after other edits: behind what they put there, or before it."""
     moved = offset
     for one in since:

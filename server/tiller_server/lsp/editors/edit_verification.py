@@ -8,8 +8,8 @@ from typing import Final, Literal
 from agent_core.kernel.errors import EditRefused, EditUnverified, StaleText, WorkspaceError
 from agent_core.kernel.values import Value
 from agent_core.workspace.diff.minimal_edits import (
-    Hunk,
-    Splice,
+    LineHunk,
+    TextEdit,
     line_hunks,
     line_number0,
     lines_of,
@@ -28,7 +28,7 @@ _STALE: Final = re.compile(
 )
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class ApplyResponse(Value, frozen=True, kw_only=True):
     """Answer of the editor to an edit."""
 
     applied: bool | None
@@ -42,15 +42,15 @@ class Answer(Value, frozen=True, kw_only=True):
         return self.applied is False and (not self.reason or bool(_STALE.search(self.reason)))
 
 
-class Found(Value, frozen=True, kw_only=True):
+class EditMatch(Value, frozen=True, kw_only=True):
     """How much of an edit is in a text."""
 
     kind: Literal["exact", "alike", "with others", "partly", "none", "unchanged"]
     """`alike` differs in line ends or the final newline alone; `with others` has other changes elsewhere."""
-    landed: tuple[Hunk, ...] = ()
-    missing: tuple[Hunk, ...] = ()
+    applied: tuple[LineHunk, ...] = ()
+    missing: tuple[LineHunk, ...] = ()
     """Where nothing of it is in the text."""
-    mixed: tuple[Hunk, ...] = ()
+    mixed: tuple[LineHunk, ...] = ()
     """Where somebody else changed the text too, and something of the edit may be in it."""
 
     @property
@@ -59,15 +59,15 @@ class Found(Value, frozen=True, kw_only=True):
         return self.kind in {"exact", "alike", "with others"}
 
 
-def find_edit(before: str, target: str, now: str) -> Found:
+def match_edit(before: str, target: str, now: str) -> EditMatch:
     """Return how much of the edit that makes `target` of `before` is in the text as it is now."""
     if now == target:
-        return Found(kind="exact")
+        return EditMatch(kind="exact")
     if now == before:
-        return Found(kind="unchanged")
+        return EditMatch(kind="unchanged")
     plain = without_ends(target)
     if without_ends(now) == plain and without_ends(before) != plain:
-        return Found(kind="alike")
+        return EditMatch(kind="alike")
     head, tail = shared_ends(before, target, now)
     old, new, there = (lines_of(text[head : len(text) - tail]) for text in (before, target, now))
     passed = line_number0(before, head)
@@ -75,31 +75,31 @@ def find_edit(before: str, target: str, now: str) -> Found:
     gone = _marked([(one.old_start, one.old_end) for one in others], len(old))
     near = _marked([(one.old_start, one.old_end + 1) for one in others], len(old) + 1)
     lost = _marked([(one.old_start, one.old_end) for one in line_hunks(new, there)], len(new))
-    landed: list[Hunk] = []
-    missing: list[Hunk] = []
-    mixed: list[Hunk] = []
+    applied: list[LineHunk] = []
+    missing: list[LineHunk] = []
+    mixed: list[LineHunk] = []
     for one in line_hunks(old, new):
         start, end = one.old_start, one.old_end
         if _is_removed(one, old, gone) and _is_brought(one, new, lost):
             rest = one.new_start == one.new_end and _has_rest(one, old, target=target, now=now)
-            (mixed if rest else landed).append(one)
+            (mixed if rest else applied).append(one)
         elif any(gone[start:end] if start < end else near[start : end + 1]):
             (missing if _is_absent(one, old, new, before=before, now=now) else mixed).append(one)
         else:
             (mixed if _is_elsewhere(one, new, before=before, now=now) else missing).append(one)
-    kind: Literal["with others", "partly", "none"] = "partly" if landed or mixed else "none"
-    return Found(
+    kind: Literal["with others", "partly", "none"] = "partly" if applied or mixed else "none"
+    return EditMatch(
         kind=kind if missing or mixed else "with others",
-        landed=_lower(landed, passed),
+        applied=_lower(applied, passed),
         missing=_lower(missing, passed),
         mixed=_lower(mixed, passed),
     )
 
 
-def _lower(hunks: Sequence[Hunk], lines: int) -> tuple[Hunk, ...]:
+def _lower(hunks: Sequence[LineHunk], lines: int) -> tuple[LineHunk, ...]:
     """Move hunks down by some lines."""
     return tuple(
-        Hunk(
+        LineHunk(
             old_start=one.old_start + lines,
             old_end=one.old_end + lines,
             new_start=one.new_start + lines,
@@ -109,7 +109,9 @@ def _lower(hunks: Sequence[Hunk], lines: int) -> tuple[Hunk, ...]:
     )
 
 
-def problem(found: Found | None, answer: Answer, *, path: Path) -> WorkspaceError | None:
+def edit_error(
+    found: EditMatch | None, answer: ApplyResponse, *, path: Path
+) -> WorkspaceError | None:
     """Return the error that describes the true state to the model; None when the edit is there.
 
     Args:
@@ -123,19 +125,19 @@ def problem(found: Found | None, answer: Answer, *, path: Path) -> WorkspaceErro
     if found.is_whole:
         return None
     if found.kind == "partly":
-        told = (
-            ("there", found.landed),
+        parts = (
+            ("there", found.applied),
             ("missing", found.missing),
             ("changed by somebody else as well", found.mixed),
         )
-        places = "; ".join(f"{what}: {_places(hunks)}" for what, hunks in told if hunks)
+        places = "; ".join(f"{what}: {_places(hunks)}" for what, hunks in parts if hunks)
         return EditUnverified(
             f"The edit of {path} is not in the editor as a whole{why}: {places}. {AGAIN}"
         )
     return _absence(found, answer, path)
 
 
-def _absence(found: Found, answer: Answer, path: Path) -> WorkspaceError:
+def _absence(found: EditMatch, answer: ApplyResponse, path: Path) -> WorkspaceError:
     """Return why nothing of an edit is there."""
     if answer.applied is None:
         reason = answer.reason or "the editor did not answer"
@@ -168,7 +170,7 @@ def _marked(ranges: Sequence[tuple[int, int]], count: int) -> list[bool]:
     return marks
 
 
-def _is_removed(hunk: Hunk, old: Sequence[str], gone: Sequence[bool]) -> bool:
+def _is_removed(hunk: LineHunk, old: Sequence[str], gone: Sequence[bool]) -> bool:
     """Return whether the lines that a hunk takes away are gone."""
     start, end = hunk.old_start, hunk.old_end
     if hunk.new_start < hunk.new_end or all(gone[start:end]):
@@ -183,19 +185,19 @@ def _is_removed(hunk: Hunk, old: Sequence[str], gone: Sequence[bool]) -> bool:
     return False
 
 
-def _is_brought(hunk: Hunk, new: Sequence[str], lost: Sequence[bool]) -> bool:
+def _is_brought(hunk: LineHunk, new: Sequence[str], lost: Sequence[bool]) -> bool:
     """Return whether the lines that a hunk brings are there. Of equal lines none may be lost, for it may be this one."""
     first, last = _slide(new, hunk.new_start, hunk.new_end)
     return not any(lost[first:last])
 
 
 def _is_absent(
-    hunk: Hunk, old: Sequence[str], new: Sequence[str], *, before: str, now: str
+    hunk: LineHunk, old: Sequence[str], new: Sequence[str], *, before: str, now: str
 ) -> bool:
     """Return whether nothing of a hunk is in a text, for sure: nothing that it brings, and all that it takes away."""
     removed = "".join(old[hunk.old_start : hunk.old_end])
     brought = "".join(new[hunk.new_start : hunk.new_end])
-    whole = Splice(start=0, end=len(removed), new_text=brought)
+    whole = TextEdit(start=0, end=len(removed), new_text=brought)
     for one in within_lines(removed, whole):
         taken = removed[one.start : one.end]
         if one.new_text.strip():
@@ -206,22 +208,22 @@ def _is_absent(
     return True
 
 
-def _is_elsewhere(hunk: Hunk, new: Sequence[str], *, before: str, now: str) -> bool:
+def _is_elsewhere(hunk: LineHunk, new: Sequence[str], *, before: str, now: str) -> bool:
     """Return whether what a hunk brings has come to another place than its own."""
     brought = "".join(new[hunk.new_start : hunk.new_end]).strip()
     return brought != "" and now.count(brought) > before.count(brought)
 
 
-def _has_rest(hunk: Hunk, old: Sequence[str], *, target: str, now: str) -> bool:
+def _has_rest(hunk: LineHunk, old: Sequence[str], *, target: str, now: str) -> bool:
     """Return whether something of lines that were to go is still there, in lines that somebody else made of them."""
     return _has_some(now, "".join(old[hunk.old_start : hunk.old_end]), before=target)
 
 
 def _has_some(now: str, part: str, *, before: str) -> bool:
     """Return whether a piece of a text may be in another and was not there before, however it was cut up since."""
-    words = "".join(part.split())
-    if len(words) < FEW_CHARS:
-        return any(now.count(char) > before.count(char) for char in set(words))
+    text = "".join(part.split())
+    if len(text) < FEW_CHARS:
+        return any(now.count(char) > before.count(char) for char in set(text))
     pieces = {
         line[at : at + PIECE_CHARS]
         for line in part.split()
@@ -244,14 +246,14 @@ def _slide(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _places(hunks: Sequence[Hunk]) -> str:
+def _places(hunks: Sequence[LineHunk]) -> str:
     named = [_place(one) for one in hunks[:SHOWN_PLACES]]
     if len(hunks) > SHOWN_PLACES:
         named.append(f"{len(hunks) - SHOWN_PLACES} more")
     return ", ".join(named)
 
 
-def _place(hunk: Hunk) -> str:
+def _place(hunk: LineHunk) -> str:
     """Name a hunk by the lines of the text that was wanted."""
     if hunk.new_start == hunk.new_end:
         return f"the deletion after line {hunk.new_start}"

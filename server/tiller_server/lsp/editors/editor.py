@@ -12,22 +12,22 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.diff.minimal_edits import Splice, minimal_edits
+from agent_core.workspace.diff.minimal_edits import TextEdit, minimal_edits
 from agent_core.workspace.files.disk.path_locks import PathLocks
 from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.documents.positions import positions
-from tiller_server.lsp.editors.capabilities import abilities_of
-from tiller_server.lsp.editors.edit_observer import Landing, Step, find_step
-from tiller_server.lsp.editors.edit_verification import Answer, Found, find_edit
-from tiller_server.lsp.editors.editor_context import Attention
+from tiller_server.lsp.editors.capabilities import editor_capabilities
+from tiller_server.lsp.editors.edit_observer import AppliedChange, EditObserver, match_change
+from tiller_server.lsp.editors.edit_verification import ApplyResponse, EditMatch, match_edit
+from tiller_server.lsp.editors.editor_context import EditorContextTracker
 from tiller_server.lsp.editors.quirks import name_of, quirks_of, wire_name
-from tiller_server.lsp.editors.requests import Client, DocumentEdit, EditorRequests, Timing
+from tiller_server.lsp.editors.requests import DocumentEdit, EditClient, EditorRequests, Timing
 from tiller_server.lsp.editors.settings import EditorConfiguration
 from tiller_server.lsp.jsonrpc.messages import as_object
 
-CHANGED: Final = Answer(applied=False, reason="it changed before the edit was sent")
+CHANGED: Final = ApplyResponse(applied=False, reason="it changed before the edit was sent")
 
-Send: TypeAlias = Callable[[DocumentEdit], Awaitable[Answer]]
+Send: TypeAlias = Callable[[DocumentEdit], Awaitable[ApplyResponse]]
 """Passes an edit on to the editor, and gives what it says."""
 
 
@@ -47,14 +47,14 @@ class Notes(Struct, kw_only=True):
     """Revision at which an edit got lost: it may still come."""
 
 
-class Report(Value, frozen=True, kw_only=True):
+class EditReport(Value, frozen=True, kw_only=True):
     """Outcome of an edit."""
 
-    answer: Answer
-    found: Found | None
+    answer: ApplyResponse
+    found: EditMatch | None
     """None when the document was closed."""
     now: Document | None
-    step: Step | None = None
+    step: AppliedChange | None = None
     """The change that was the edit, if it was seen alone; then it landed, but perhaps in newer text than it was for."""
 
 
@@ -62,14 +62,14 @@ class Editor:
     """One attached editor. At most one edit of a document is under way, whoever asks for it."""
 
     def __init__(
-        self, client: Client, mirror: Mirror, *, name: str, quirks: object, timing: Timing
+        self, client: EditClient, mirror: Mirror, *, name: str, quirks: object, timing: Timing
     ) -> None:
         self.name: Final = name
         self.mirror: Final = mirror
         self._quirks = quirks_of(name, quirks)
-        self.abilities: Final = abilities_of(client.client_params, self._quirks)
-        self.requests: Final = EditorRequests(client, self.abilities, timing)
-        self.attention: Final = Attention()
+        self.capabilities: Final = editor_capabilities(client.client_params, self._quirks)
+        self.requests: Final = EditorRequests(client, self.capabilities, timing)
+        self.context_tracker: Final = EditorContextTracker()
         self.configuration: Final = EditorConfiguration(client)
         self._turns = PathLocks()
         self.gathering: Final = anyio.Lock()
@@ -77,7 +77,9 @@ class Editor:
         self._notes: dict[str, Notes] = {}
 
     @classmethod
-    def of(cls, connection: Client, mirror: Mirror, *, timing: Timing | None = None) -> "Editor":
+    def of(
+        cls, connection: EditClient, mirror: Mirror, *, timing: Timing | None = None
+    ) -> "Editor":
         """Make the editor of a connection that has been initialized."""
         params = connection.client_params
         options = as_object(params.get("initializationOptions")) or {}
@@ -104,7 +106,7 @@ class Editor:
         """Return what is assumed of this editor, by the names that users may set."""
         return {wire_name(name): value for name, value in asdict(self._quirks).items()}
 
-    def turn(self, path: Path) -> AbstractAsyncContextManager[None]:
+    def lock(self, path: Path) -> AbstractAsyncContextManager[None]:
         """Wait until no other edit of a file is under way in this editor, and hold it off."""
         return self._turns.hold(path)
 
@@ -117,7 +119,7 @@ class Editor:
             notes = self._notes[document.uri] = Notes(epoch=document.epoch)
         return notes
 
-    async def quiet(self, document: Document) -> None:
+    async def wait_for_typing_pause(self, document: Document) -> None:
         """Wait for a pause in the user's typing, so that an edit does not become one undo step with it.
 
         Someone who types without a pause does not keep the edit away for ever. Where two edits of ours would become one
@@ -127,8 +129,8 @@ class Editor:
         end = mirror.clock() + timing.patience_s
         while (now := mirror.get(document.uri)) is not None:
             left_s = end - mirror.clock()
-            if self.attention.is_inserting(now.uri) and left_s > 0:
-                await self.attention.changed(timeout_s=left_s)
+            if self.context_tracker.is_inserting(now.uri) and left_s > 0:
+                await self.context_tracker.changed(timeout_s=left_s)
                 continue
             if now.revision == self.notes_of(now).ours_at:
                 if not self._quirks.late_undo_steps:
@@ -143,7 +145,7 @@ class Editor:
 
     async def apply(
         self, document: Document, target: str, *, send: Send, was_clean: bool
-    ) -> Report:
+    ) -> EditReport:
         """Ask for the edit that gives a document another text, and look what came of it.
 
         Takes a bounded time. A caller that is cancelled meanwhile should finish this first: the edit is out.
@@ -154,22 +156,24 @@ class Editor:
             send: Passes the edit on.
             was_clean: Nothing in the document is unsaved.
         """
-        edits, told = await to_thread.run_sync(_text_edits, document, target)
+        edits, lsp_edits = await to_thread.run_sync(_text_edits, document, target)
         if not self.is_current(document):
             return await self._compared(document, target, CHANGED)
         scope = anyio.CancelScope()
         asked_at = anyio.current_time()
-        landing = Landing(document, target, scope=scope, grace_s=self.requests.timing.verify_s)
-        with self.mirror.watch(document.uri, landing.see):
-            answer = Answer(applied=None)
+        observer = EditObserver(
+            document, target, scope=scope, grace_s=self.requests.timing.verify_s
+        )
+        with self.mirror.watch(document.uri, observer.on_change):
+            answer = ApplyResponse(applied=None)
             with scope:
-                part = DocumentEdit(document=document, edits=told, was_clean=was_clean)
+                part = DocumentEdit(document=document, edits=lsp_edits, was_clean=was_clean)
                 answer = await send(part)
             end = self._wait_until(answer, asked_at)
-            report = await self._settle(document, answer, landing, edits, end=end)
+            report = await self._settle(document, answer, observer, edits, end=end)
             # The editor may not have told of a change; what it gives when it is asked is the last word.
             if _is_in_doubt(report) and await self._reread(document):
-                return await self._report(document, answer, landing, edits)
+                return await self._report(document, answer, observer, edits)
             return report
 
     def is_current(self, document: Document) -> bool:
@@ -177,7 +181,7 @@ class Editor:
         now = self.mirror.get(document.uri)
         return now is not None and now.revision == document.revision
 
-    async def gone(self, document: Document) -> None:
+    async def wait_closed(self, document: Document) -> None:
         """Wait until a document is closed or another one, but no longer than a refusal may take."""
         if self.is_current(document):
             wait_s = self.requests.timing.refused_s
@@ -186,25 +190,25 @@ class Editor:
     async def _reread(self, document: Document) -> bool:
         """Ask for the text of a document; tell whether that brought anything new."""
         now = self.mirror.get(document.uri)
-        told = None if now is None else await self.requests.read(document)
-        if told is not None:
-            self.mirror.take(document.uri, told[0], version=told[1])
+        reply = None if now is None else await self.requests.read(document)
+        if reply is not None:
+            self.mirror.take(document.uri, reply[0], version=reply[1])
         return self.mirror.get(document.uri) is not now
 
     async def _settle(
         self,
         document: Document,
-        answer: Answer,
-        landing: Landing,
-        edits: Sequence[Splice],
+        answer: ApplyResponse,
+        observer: EditObserver,
+        edits: Sequence[TextEdit],
         *,
         end: float,
-    ) -> Report:
+    ) -> EditReport:
         """Wait for the change that the answer speaks of, as long as it makes sense."""
         while True:
             # Asked before looking, so that the last look comes after the time is up.
             is_last = anyio.current_time() >= end
-            report = await self._report(document, answer, landing, edits)
+            report = await self._report(document, answer, observer, edits)
             if is_last or (report.found and report.found.is_whole):
                 return report
             # To load a document anew, some editors close it and open it again.
@@ -212,7 +216,7 @@ class Editor:
             left = max(0.0, end - anyio.current_time())
             _ = await self.mirror.changed(document.uri, after=after, timeout_s=left)
 
-    def _wait_until(self, answer: Answer, asked_at: float) -> float:
+    def _wait_until(self, answer: ApplyResponse, asked_at: float) -> float:
         now = anyio.current_time()
         if answer.applied or answer.is_about_versions:
             # What the editor knows already is on its way to us too.
@@ -226,35 +230,39 @@ class Editor:
         return max(now + self.requests.timing.refused_s, by_hand)
 
     async def _report(
-        self, document: Document, answer: Answer, landing: Landing, edits: Sequence[Splice]
-    ) -> Report:
-        step = landing.step
+        self,
+        document: Document,
+        answer: ApplyResponse,
+        observer: EditObserver,
+        edits: Sequence[TextEdit],
+    ) -> EditReport:
+        step = observer.step
         refused = answer.applied is False
-        if step is None and not refused and (changes := landing.unlooked()):
-            step = landing.step = await to_thread.run_sync(
-                partial(find_step, changes, edits, first=document, target=landing.target)
+        if step is None and not refused and (changes := observer.unlooked()):
+            step = observer.step = await to_thread.run_sync(
+                partial(match_change, changes, edits, first=document, target=observer.target)
             )
         if step is not None:
             now = self.mirror.get(document.uri)
             kind = "exact" if step.before.text == document.text else "with others"
-            return Report(answer=answer, found=Found(kind=kind), now=now, step=step)
-        return await self._compared(document, landing.target, answer)
+            return EditReport(answer=answer, found=EditMatch(kind=kind), now=now, step=step)
+        return await self._compared(document, observer.target, answer)
 
-    async def _compared(self, document: Document, target: str, answer: Answer) -> Report:
+    async def _compared(self, document: Document, target: str, answer: ApplyResponse) -> EditReport:
         now = self.mirror.get(document.uri)
         if now is None:
-            return Report(answer=answer, found=None, now=None)
-        found = await to_thread.run_sync(find_edit, document.text, target, now.text)
-        return Report(answer=answer, found=found, now=now)
+            return EditReport(answer=answer, found=None, now=None)
+        found = await to_thread.run_sync(match_edit, document.text, target, now.text)
+        return EditReport(answer=answer, found=found, now=now)
 
 
-def _is_in_doubt(report: Report) -> bool:
+def _is_in_doubt(report: EditReport) -> bool:
     """Return whether an edit was not seen although the editor did not refuse it."""
     is_seen = report.found is not None and report.found.is_whole
     return report.answer.applied is not False and report.now is not None and not is_seen
 
 
-def _text_edits(document: Document, target: str) -> tuple[list[Splice], list[dict[str, object]]]:
+def _text_edits(document: Document, target: str) -> tuple[list[TextEdit], list[dict[str, object]]]:
     """Return the edits, and as LSP has them."""
     edits = minimal_edits(document.text, target)
     offsets = [offset for one in edits for offset in (one.start, one.end)]

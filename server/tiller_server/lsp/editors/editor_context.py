@@ -14,13 +14,13 @@ MOST_NAMED: Final = 30
 """How many open files the model is told of."""
 
 
-class Attention:
+class EditorContextTracker:
     """Follows `agent/editorContext` of one connection. An editor that never sends it has no focus and no mode."""
 
     def __init__(self) -> None:
         self._latest: EditorContext | None = None
         self._news = asyncio.Event()
-        self._told: dict[str, str] = {}
+        self._sent: dict[str, str] = {}
 
     @property
     def latest(self) -> EditorContext | None:
@@ -50,16 +50,16 @@ class Attention:
         except TimeoutError:
             return
 
-    def news_for(self, session: str, words: str | None) -> str | None:
+    def news_for(self, session: str, text: str | None) -> str | None:
         """Return the words if that session does not have them already; `told` says when it has."""
-        return None if words is None or self._told.get(session) == words else words
+        return None if text is None or self._sent.get(session) == text else text
 
-    def told(self, session: str, words: str) -> None:
+    def mark_sent(self, session: str, text: str) -> None:
         """Record that a session has these words."""
-        self._told[session] = words
+        self._sent[session] = text
 
 
-def context_words(context: EditorContext, *, roots: Sequence[Path]) -> str | None:
+def describe_context(context: EditorContext, *, roots: Sequence[Path]) -> str | None:
     """Describe in lines the documents that the user looks at; None when no file of the workspace is among them. Pure.
 
     A file outside of the roots is not named: its name alone may be private.

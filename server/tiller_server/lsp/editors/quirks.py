@@ -98,7 +98,7 @@ def quirks_of(name: str, overrides: object = None) -> Quirks:
             are no quirk or no boolean are ignored.
     """
     low = name.strip().lower()
-    found = next((known for start, known in QUIRKS.items() if low.startswith(start)), _WORST)
+    found = next((quirks for start, quirks in QUIRKS.items() if low.startswith(start)), _WORST)
     chosen = as_object(overrides) or {}
     changes: dict[str, bool] = {}
     for quirk in Quirks.__struct_fields__:

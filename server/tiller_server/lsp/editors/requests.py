@@ -9,8 +9,8 @@ from agent_core.kernel.values import Value
 from agent_core.workspace.files.edit_origin import edit_origin
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.editors.apply_request import EDIT_APPLY, edit_answers, edit_request
-from tiller_server.lsp.editors.capabilities import Abilities
-from tiller_server.lsp.editors.edit_verification import Answer
+from tiller_server.lsp.editors.capabilities import EditorCapabilities
+from tiller_server.lsp.editors.edit_verification import ApplyResponse
 from tiller_server.lsp.jsonrpc.errors import METHOD_NOT_FOUND, RpcError
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 
@@ -24,7 +24,7 @@ _NOTHING: Final[Mapping[str, object]] = {}
 _log = logging.getLogger(__name__)
 
 
-class Client(Protocol):
+class EditClient(Protocol):
     """The connection, as far as edits need it."""
 
     @property
@@ -76,22 +76,24 @@ class _NoAnswerError(Exception):
 class EditorRequests:
     """Sends requests to one editor; each takes a bounded time. An answer alone does not prove the outcome."""
 
-    def __init__(self, client: Client, abilities: Abilities, timing: Timing) -> None:
+    def __init__(
+        self, client: EditClient, capabilities: EditorCapabilities, timing: Timing
+    ) -> None:
         self._client = client
-        self._abilities = abilities
+        self._capabilities = capabilities
         self.timing: Final = timing
 
-    async def edit(self, one: DocumentEdit, *, label: str) -> Answer:
+    async def edit(self, one: DocumentEdit, *, label: str) -> ApplyResponse:
         """Ask for an edit of one document, for the version that it has.
 
         Args:
             one: The edit.
             label: Label that the editor may show in its undo menu.
         """
-        if not (self._abilities.takes_versions or self._abilities.takes_requests):
+        if not (self._capabilities.takes_versions or self._capabilities.takes_requests):
             return await self._ask_for({"changes": {one.document.uri: one.edits}}, label)
         change = self._change([one])
-        if self._abilities.takes_requests:
+        if self._capabilities.takes_requests:
             answers = await self._request_for([one], change, label)
             if answers is not None:
                 return answers[0]
@@ -99,7 +101,7 @@ class EditorRequests:
 
     async def edit_all(
         self, parts: Sequence[DocumentEdit], *, label: str
-    ) -> Sequence[Answer] | None:
+    ) -> Sequence[ApplyResponse] | None:
         """Ask for one edit of several documents, of an editor whose abilities allow that.
 
         Returns:
@@ -107,14 +109,14 @@ class EditorRequests:
             requested again.
         """
         change = self._change(parts)
-        if self._abilities.tells_of_each:
+        if self._capabilities.tells_of_each:
             answers = await self._request_for(parts, change, label)
             if answers is not None:
                 return answers
-        if not self._abilities.edits_together:
+        if not self._capabilities.edits_together:
             return None
         is_clean = all(one.was_clean for one in parts)
-        saves = self._abilities.saves_refactorings and len(parts) > 1 and is_clean
+        saves = self._capabilities.saves_refactorings and len(parts) > 1 and is_clean
         more = {"metadata": {"isRefactoring": True}} if saves else {}
         answer = await self._ask_for(change, label, more)
         return None if answer.is_about_versions else [answer] * len(parts)
@@ -133,27 +135,27 @@ class EditorRequests:
         return {"documentChanges": changes}
 
     def _named(self, version: int | None) -> int | None:
-        least = self._abilities.least_version
+        least = self._capabilities.least_version
         return least if version is not None and 0 <= version < least else version
 
     async def _request_for(
         self, parts: Sequence[DocumentEdit], change: Mapping[str, object], label: str
-    ) -> Sequence[Answer] | None:
+    ) -> Sequence[ApplyResponse] | None:
         """Ask by `agent/edit/apply`; None: the editor does not know it after all."""
         documents = [one.document for one in parts]
         params = edit_request(
-            documents, change, label=label, origin=edit_origin(), abilities=self._abilities
+            documents, change, label=label, origin=edit_origin(), capabilities=self._capabilities
         )
         try:
             return edit_answers(await self._within_time(EDIT_APPLY, params), documents)
         except RpcError as error:
             if error.code == METHOD_NOT_FOUND:
                 return None
-            return [Answer(applied=False, reason=error.message)] * len(parts)
+            return [ApplyResponse(applied=False, reason=error.message)] * len(parts)
         except _NoAnswerError as error:
-            return [Answer(applied=None, reason=str(error))] * len(parts)
+            return [ApplyResponse(applied=None, reason=str(error))] * len(parts)
 
-    async def operate(self, operation: Mapping[str, object], *, label: str) -> Answer:
+    async def operate(self, operation: Mapping[str, object], *, label: str) -> ApplyResponse:
         """Request one operation on files and return the editor's answer; only the disk shows whether it is true.
 
         Args:
@@ -170,9 +172,9 @@ class EditorRequests:
             result = await self._client.request(SAVE, params, timeout_s=self.timing.save_s)
         except (RpcError, TimeoutError, ConnectionError) as error:
             return str(error)
-        told = as_array((as_object(result) or {}).get("results")) or ()
+        results = as_array((as_object(result) or {}).get("results")) or ()
         # One was asked for: how its URI is spelt in the answer does not matter.
-        outcome = (as_object(told[0]) or {}) if len(told) == 1 else {}
+        outcome = (as_object(results[0]) or {}) if len(results) == 1 else {}
         if outcome.get("saved") is True:
             return None
         why = outcome.get("why")
@@ -180,7 +182,7 @@ class EditorRequests:
 
     async def read(self, document: Document) -> tuple[str, int] | None:
         """Ask for the text of a document and its version; None when the editor cannot say."""
-        if not self._abilities.reads:
+        if not self._capabilities.reads:
             return None
         params = {"uri": document.uri}
         try:
@@ -188,8 +190,8 @@ class EditorRequests:
         except (RpcError, TimeoutError, ConnectionError) as error:
             _log.info("The editor did not give the text of %r: %s", document.uri, error)
             return None
-        told = as_object(result) or {}
-        text, version = told.get("text"), told.get("version")
+        reply = as_object(result) or {}
+        text, version = reply.get("text"), reply.get("version")
         return (text, version) if isinstance(text, str) and isinstance(version, int) else None
 
     async def show(self, path: Path) -> bool:
@@ -207,18 +209,18 @@ class EditorRequests:
 
     async def _ask_for(
         self, change: Mapping[str, object], label: str, more: Mapping[str, object] = _NOTHING
-    ) -> Answer:
+    ) -> ApplyResponse:
         params = {"label": label, "edit": change, **more}
         try:
             result = await self._within_time(APPLY_EDIT, params)
         except RpcError as error:
-            return Answer(applied=False, reason=error.message)
+            return ApplyResponse(applied=False, reason=error.message)
         except _NoAnswerError as error:
-            return Answer(applied=None, reason=str(error))
-        told = as_object(result) or {}
-        reason = told.get("failureReason")
-        return Answer(
-            applied=told.get("applied") is True,
+            return ApplyResponse(applied=None, reason=str(error))
+        reply = as_object(result) or {}
+        reason = reply.get("failureReason")
+        return ApplyResponse(
+            applied=reply.get("applied") is True,
             reason=reason if isinstance(reason, str) else "",
         )
 

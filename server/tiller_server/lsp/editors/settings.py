@@ -19,7 +19,7 @@ ANSWER_S: Final = 2.0
 _log = logging.getLogger(__name__)
 
 
-class Client(Protocol):
+class SettingsClient(Protocol):
     """The connection, as far as its configuration goes."""
 
     @property
@@ -35,7 +35,7 @@ class Client(Protocol):
 class EditorConfiguration:
     """The configuration of one client, as a layer of settings."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: SettingsClient) -> None:
         self._client = client
         self._said: JsonObject = {}
         self._is_asked = False
@@ -54,10 +54,10 @@ class EditorConfiguration:
 
     async def changed(self, params: Mapping[str, Any]) -> None:
         """Record `workspace/didChangeConfiguration`."""
-        told = as_object(as_object(params.get("settings")) or {}) or {}
+        settings = as_object(as_object(params.get("settings")) or {}) or {}
         self._is_asked = True
-        if SECTION in told:
-            self._said = _cleaned(told[SECTION])
+        if SECTION in settings:
+            self._said = _cleaned(settings[SECTION])
         else:
             # Most editors tell that something has changed, not what.
             await self._ask()

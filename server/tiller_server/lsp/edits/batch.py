@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from agent_core.kernel.values import Value
-from tiller_server.lsp.editors.edit_verification import Answer
+from tiller_server.lsp.editors.edit_verification import ApplyResponse
 from tiller_server.lsp.editors.editor import CHANGED, Editor
 from tiller_server.lsp.editors.requests import DocumentEdit
 
@@ -18,16 +18,16 @@ class _Part(Value, frozen=True, kw_only=True, eq=False):
 
     edit: DocumentEdit
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    answers: list[Answer] = msgspec.field(default_factory=list[Answer])
+    answers: list[ApplyResponse] = msgspec.field(default_factory=list[ApplyResponse])
     """One at most; none when it is over: it is to be asked for alone."""
 
-    def end(self, answer: Answer | None) -> None:
+    def end(self, answer: ApplyResponse | None) -> None:
         if answer is not None:
             self.answers.append(answer)
         self.over.set()
 
 
-class Together:
+class EditBatch:
     """Common edit of several writes, to different documents of one editor.
 
     A document that changes while the others come stays out, and so does one whose change made the editor refuse all
@@ -45,7 +45,7 @@ class Together:
         """
         self.editor: Final = editor
         self._awaited = members
-        self._seated = members
+        self._joined = members
         self._parts: list[_Part] = []
         self._complete = anyio.Event()
         self._scope = anyio.CancelScope(shield=True)
@@ -62,19 +62,19 @@ class Together:
                     part.end(None)
 
     @contextmanager
-    def seat(self) -> Generator["Seat"]:
+    def join(self) -> Generator["BatchMember"]:
         """Register a member for the block; one that leaves without bringing a part is not waited for any longer."""
-        seat = Seat(self)
+        member = BatchMember(self)
         try:
-            yield seat
+            yield member
         finally:
-            if not seat.has_come:
+            if not member.has_submitted:
                 self._arrived()
-            self._seated -= 1
-            if self._seated == 0:
+            self._joined -= 1
+            if self._joined == 0:
                 self._scope.cancel()
 
-    async def bring(self, edit: DocumentEdit) -> Answer | None:
+    async def submit(self, edit: DocumentEdit) -> ApplyResponse | None:
         """Come with a part; gives what the editor says of it, None when it is to be asked for alone."""
         part = _Part(edit=edit)
         uris = {one.edit.document.uri for one in self._parts}
@@ -86,7 +86,7 @@ class Together:
         await part.over.wait()
         return part.answers[0] if part.answers else None
 
-    async def alone(self, edit: DocumentEdit, *, label: str) -> Answer:
+    async def submit_alone(self, edit: DocumentEdit, *, label: str) -> ApplyResponse:
         """Ask for one part, one after the other."""
         async with self._turn:
             if not self.editor.is_current(edit.document):
@@ -124,28 +124,28 @@ class Together:
         return current
 
 
-class Seat:
+class BatchMember:
     """One write among several."""
 
-    def __init__(self, together: Together) -> None:
-        self._together = together
-        self.has_come = False
+    def __init__(self, batch: EditBatch) -> None:
+        self._batch = batch
+        self.has_submitted = False
 
     @property
     def editor(self) -> Editor:
         """The editor whose documents are edited together."""
-        return self._together.editor
+        return self._batch.editor
 
-    async def edit(self, edit: DocumentEdit, *, label: str) -> Answer:
+    async def edit(self, edit: DocumentEdit, *, label: str) -> ApplyResponse:
         """Ask for an edit: the first time together with the others, from then on alone.
 
         Args:
             edit: Edit of one document.
             label: Label for the undo menu if the edit is requested alone.
         """
-        if not self.has_come:
-            self.has_come = True
-            answer = await self._together.bring(edit)
+        if not self.has_submitted:
+            self.has_submitted = True
+            answer = await self._batch.submit(edit)
             if answer is not None:
                 return answer
-        return await self._together.alone(edit, label=label)
+        return await self._batch.submit_alone(edit, label=label)

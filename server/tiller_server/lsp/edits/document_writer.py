@@ -8,16 +8,21 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import EditDeferred, WorkspaceError
 from agent_core.kernel.shield import uncancelled
-from agent_core.workspace import Files, FileText, Written
+from agent_core.workspace import Files, FileText, WriteResult
 from agent_core.workspace.files.edit_origin import edit_origin
 from tiller_server.lsp.documents.mirror import Document
-from tiller_server.lsp.edits.batch import Seat
-from tiller_server.lsp.edits.overlays import Buffer, Buffers
-from tiller_server.lsp.edits.preconditions import check_current, check_merges, noted, over
+from tiller_server.lsp.edits.batch import BatchMember
+from tiller_server.lsp.edits.overlays import Overlay, Overlays
+from tiller_server.lsp.edits.preconditions import (
+    check_current,
+    check_merges,
+    rebase_base,
+    with_note,
+)
 from tiller_server.lsp.edits.proposals import Proposals
-from tiller_server.lsp.edits.rebase import Landed, Rebase
-from tiller_server.lsp.edits.undo_tracker import LandedEdits
-from tiller_server.lsp.edits.write_report import written_as
+from tiller_server.lsp.edits.rebase import AppliedEdit, Rebase
+from tiller_server.lsp.edits.undo_tracker import UndoTracker
+from tiller_server.lsp.edits.write_report import describe_write
 
 UNSAVED: Final = "The edit is unsaved in the editor; programs still read the old file."
 DIRTY: Final = "Unsaved user edits present: the file was not saved for the user; programs still read the old file."
@@ -27,41 +32,43 @@ NEWER_ON_DISK: Final = (
 )
 
 
-class OpenEdits:
+class DocumentWriter:
     """Edits of open documents by one session."""
 
-    def __init__(self, disk: Files, buffers: Buffers) -> None:
+    def __init__(self, disk: Files, buffers: Overlays) -> None:
         self._disk = disk
         self._buffers = buffers
         self._edited: dict[Path, None] = {}
         self.clean_to_disk = False
         """The user wants documents without unsaved text to be edited on the disk, in all editors of the session."""
-        self.landed: Final = LandedEdits(self._is_on_disk)
+        self.undo_tracker: Final = UndoTracker(self._is_on_disk)
         """The edits that are in open documents, and what their users make of them."""
         self.proposals: Final = Proposals()
         """Edits that no editor could apply."""
 
     async def write(
-        self, path: Path, text: str, *, base: FileText | None, seat: Seat | None = None
-    ) -> Written | None:
+        self, path: Path, text: str, *, base: FileText | None, member: BatchMember | None = None
+    ) -> WriteResult | None:
         """Write a whole text to an open document; None: no editor has it open, and nothing was done.
 
         Args:
             path: The file.
             text: New text of the document.
             base: File as it was read.
-            seat: Seat in an edit of several documents; None: the document is edited alone.
+            member: Seat in an edit of several documents; None: the document is edited alone.
 
         Raises:
             WorkspaceError: As `Files.write` does.
         """
         while (seen := await self._buffers.find(path)) is not None:
-            async with seen.editor.turn(path):
+            async with seen.editor.lock(path):
                 buffer = await self._quiet(path, seen, base)
                 # Closed, or better known to another editor: look again whose turn it is.
                 if buffer is None or buffer.editor is not seen.editor:
                     continue
-                if (written := await self._write_open(path, text, base, buffer, seat)) is not None:
+                if (
+                    written := await self._write_open(path, text, base, buffer, member)
+                ) is not None:
                     return written
         return None
 
@@ -77,7 +84,7 @@ class OpenEdits:
         """Have editors save what was edited here, where all that is unsaved is ours."""
         for path in await self.unsaved():
             buffer = await self._buffers.find(path)
-            if buffer is not None and buffer.state == "ours" and buffer.editor.abilities.saves:
+            if buffer is not None and buffer.state == "ours" and buffer.editor.capabilities.saves:
                 _ = await buffer.editor.requests.save(buffer.document, reason=reason)
 
     def moved(self, source: Path, target: Path) -> None:
@@ -90,30 +97,37 @@ class OpenEdits:
         """Record that a file was deleted."""
         self._edited.pop(path, None)
 
-    async def _quiet(self, path: Path, seen: Buffer, base: FileText | None) -> Buffer | None:
+    async def _quiet(self, path: Path, seen: Overlay, base: FileText | None) -> Overlay | None:
         """Wait for a pause in the typing, unless that is in vain; give the buffer as it is then."""
         check_merges(path, base, seen)
         return await self._after_pause(path, seen)
 
-    async def _after_pause(self, path: Path, seen: Buffer) -> Buffer | None:
-        await seen.editor.quiet(seen.document)
+    async def _after_pause(self, path: Path, seen: Overlay) -> Overlay | None:
+        await seen.editor.wait_for_typing_pause(seen.document)
         return await self._buffers.find(path)
 
     async def _write_open(
-        self, path: Path, text: str, base: FileText | None, buffer: Buffer, seat: Seat | None
-    ) -> Written | None:
+        self,
+        path: Path,
+        text: str,
+        base: FileText | None,
+        buffer: Overlay,
+        member: BatchMember | None,
+    ) -> WriteResult | None:
         """Write to an open document; None: it is no longer to be edited here, and nothing was done."""
-        known = check_merges(path, base, buffer)
+        checked_base = check_merges(path, base, buffer)
         _ = await self._disk.resolve(str(path), "write")
-        able = buffer.editor.abilities
+        able = buffer.editor.capabilities
         by_choice = buffer.state == "clean" and (able.prefers_disk or self.clean_to_disk)
         if buffer.state == "outdated" or by_choice or not able.applies_edits:
-            check_current(path, known, buffer)
-            return await self._write_below(path, text, known, buffer)
-        with self.landed.ours(buffer.editor, buffer.document):
-            return await self._edit(path, text, known, buffer, seat)
+            check_current(path, checked_base, buffer)
+            return await self._write_below(path, text, checked_base, buffer)
+        with self.undo_tracker.ours(buffer.editor, buffer.document):
+            return await self._edit(path, text, checked_base, buffer, member)
 
-    async def _write_below(self, path: Path, text: str, base: FileText, buffer: Buffer) -> Written:
+    async def _write_below(
+        self, path: Path, text: str, base: FileText, buffer: Overlay
+    ) -> WriteResult:
         """Write to the disk below a document that has nothing unsaved; else leave it to the user.
 
         Raises:
@@ -129,15 +143,15 @@ class OpenEdits:
             raise EditDeferred(
                 message, advice=" Only the user can do that: ask them, then read it again."
             )
-        written = await self._disk.write(path, text, base=over(base, buffer.disk, path))
-        return noted(written, None if buffer.editor.abilities.reloads else NEWER_ON_DISK)
+        written = await self._disk.write(path, text, base=rebase_base(base, buffer.disk, path))
+        return with_note(written, None if buffer.editor.capabilities.reloads else NEWER_ON_DISK)
 
     async def _edit(
-        self, path: Path, text: str, base: FileText, first: Buffer, seat: Seat | None
-    ) -> Written | None:
+        self, path: Path, text: str, base: FileText, first: Overlay, member: BatchMember | None
+    ) -> WriteResult | None:
         ask = first.editor.requests.edit
-        if seat is not None and seat.editor is first.editor:
-            ask = seat.edit
+        if member is not None and member.editor is first.editor:
+            ask = member.edit
         rebase = Rebase(
             path,
             text,
@@ -145,54 +159,58 @@ class OpenEdits:
             send=partial(ask, label=f"Tiller: edit {path.name}"),
             look=lambda: self._after_pause(path, first),
         )
-        landed = await rebase.land(first)
-        return None if landed is None else await uncancelled(self._noted(path, text, base, landed))
+        applied = await rebase.apply(first)
+        return (
+            None if applied is None else await uncancelled(self._record(path, text, base, applied))
+        )
 
-    async def _noted(self, path: Path, text: str, base: FileText, landed: Landed) -> Written:
+    async def _record(
+        self, path: Path, text: str, base: FileText, applied: AppliedEdit
+    ) -> WriteResult:
         """Note whose the text is, have it saved if it is ours, and say what is there."""
-        buffer, editor = landed.buffer, landed.buffer.editor
-        now = editor.mirror.get(landed.after.uri) or landed.after
-        if not landed.was_sent:
-            written = await self._told(path, buffer, now)
-            return await self._compared(text, base, landed, written, now)
-        is_ours = buffer.state in {"clean", "ours"} and now.text == landed.edited
+        buffer, editor = applied.buffer, applied.buffer.editor
+        now = editor.mirror.get(applied.after.uri) or applied.after
+        if not applied.was_sent:
+            written = await self._written(path, buffer, now)
+            return await self._compared(text, base, applied, written, now)
+        is_ours = buffer.state in {"clean", "ours"} and now.text == applied.edited
         notes = editor.notes_of(now)
         notes.ours_at = now.revision
         notes.ours = now.sha256 if is_ours else None
         notes.ours_over = None if buffer.disk is None else buffer.disk.sha256
         self._edited[path] = None
         why = None
-        was_saved = editor.abilities.saves_edits and await self._is_on_disk(path, now.text)
-        if is_ours and editor.abilities.saves and not was_saved:
+        was_saved = editor.capabilities.saves_edits and await self._is_on_disk(path, now.text)
+        if is_ours and editor.capabilities.saves and not was_saved:
             why = await editor.requests.save(now, reason="edit")
         latest = editor.mirror.get(now.uri) or now
-        written = await self._told(path, buffer, latest)
-        self.landed.add(
+        written = await self._written(path, buffer, latest)
+        self.undo_tracker.add(
             path,
             editor=editor,
-            before=landed.before,
-            now=landed.after,
+            before=applied.before,
+            now=applied.after,
             origin=edit_origin(),
             saved=written.saved,
         )
-        written = noted(written, f"It could not be saved: {why}." if why else None)
-        return await self._compared(text, base, landed, written, latest)
+        written = with_note(written, f"It could not be saved: {why}." if why else None)
+        return await self._compared(text, base, applied, written, latest)
 
     async def _compared(
-        self, text: str, base: FileText, landed: Landed, written: Written, now: Document
-    ) -> Written:
+        self, text: str, base: FileText, applied: AppliedEdit, written: WriteResult, now: Document
+    ) -> WriteResult:
         return await to_thread.run_sync(
-            partial(written_as, text, base=base, landed=landed, written=written, now=now)
+            partial(describe_write, text, base=base, applied=applied, written=written, now=now)
         )
 
-    async def _told(self, path: Path, buffer: Buffer, now: Document) -> Written:
+    async def _written(self, path: Path, buffer: Overlay, now: Document) -> WriteResult:
         """Return what is in the editor now; a look at the disk tells whether it is saved."""
         is_saved = await self._is_on_disk(path, now.text)
         note = None
         if not is_saved:
             note = UNSAVED if buffer.state in {"clean", "ours"} else DIRTY
             note = NEW if buffer.disk is None else note
-        return Written(
+        return WriteResult(
             path=path,
             sha256=now.sha256,
             source="buffer",

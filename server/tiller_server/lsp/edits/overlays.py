@@ -21,11 +21,11 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, FileTooLarge, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.workspace import Entry, FileBytes, Files, FileText
+from agent_core.workspace import DirectoryEntry, FileBytes, Files, FileText
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.editors.editor import Editor
 
-State: TypeAlias = Literal["clean", "ours", "outdated", "dirty"]
+OverlayState: TypeAlias = Literal["clean", "ours", "outdated", "dirty"]
 """
 `clean`: buffer and disk are the same. `ours`: they differ only by edits of ours that are not saved yet.
 `outdated`: nothing in the buffer is unsaved, but the disk has changed since. `dirty`: anything else.
@@ -39,23 +39,23 @@ REMEMBERED_S: Final = 0.05
 """How long it is remembered where the paths of documents lead."""
 
 
-class Buffer(Value, frozen=True, kw_only=True):
+class Overlay(Value, frozen=True, kw_only=True):
     """A file that is open in an editor."""
 
     editor: Editor
     document: Document
     disk: FileText | FileBytes | None
     """File on the disk below the document; None when there is none that can be read."""
-    state: State
+    state: OverlayState
     rivals: tuple[str, ...] = ()
     """Names of the editors that have unsaved text of the same file, when there are several."""
 
 
-def _anything(found: Buffer | None) -> None:
+def _anything(found: Overlay | None) -> None:
     _ = found
 
 
-class Buffers:
+class Overlays:
     """The attached editors."""
 
     def __init__(self, disk: Files) -> None:
@@ -63,7 +63,7 @@ class Buffers:
         self._editors: list[Editor] = []
         self._reals: Mapping[Path, str] = {}
         self._looked_at = -math.inf
-        self._check: Callable[[Buffer | None], None] = _anything
+        self._check: Callable[[Overlay | None], None] = _anything
 
     @property
     def editors(self) -> tuple[Editor, ...]:
@@ -80,7 +80,7 @@ class Buffers:
         if editor in self._editors:
             self._editors.remove(editor)
 
-    async def find(self, path: Path) -> Buffer | None:
+    async def find(self, path: Path) -> Overlay | None:
         """Return the buffer that counts for a file: one with unsaved text, else the one touched last.
 
         Raises:
@@ -91,7 +91,7 @@ class Buffers:
         return found
 
     @contextmanager
-    def checking(self, check: Callable[[Buffer | None], None]) -> Generator[None]:
+    def checking(self, check: Callable[[Overlay | None], None]) -> Generator[None]:
         """Apply `check` to every result of `find` while the block lasts; `find` raises the errors of `check`."""
         self._check = check
         try:
@@ -99,7 +99,7 @@ class Buffers:
         finally:
             self._check = _anything
 
-    async def find_to_read(self, path: Path) -> Buffer | None:
+    async def find_to_read(self, path: Path) -> Overlay | None:
         """Return what `find` does; where links lead is looked up at times only, for a search reads thousands of files.
 
         Raises:
@@ -109,7 +109,7 @@ class Buffers:
 
     async def open_closed(self, path: Path) -> None:
         """Have a file opened that nobody has open, in the first editor whose user wants that; wait until it is."""
-        if not any(one.abilities.opens_closed for one in self._editors):
+        if not any(one.capabilities.opens_closed for one in self._editors):
             return
         if await self.find(path) is not None or not await self.show(path):
             return
@@ -119,12 +119,12 @@ class Buffers:
 
     async def show(self, path: Path) -> bool:
         """Ask for a file to be opened in the first editor whose user wants that; tell whether one did."""
-        editor = next((one for one in self._editors if one.abilities.opens_closed), None)
+        editor = next((one for one in self._editors if one.capabilities.opens_closed), None)
         return editor is not None and await editor.requests.show(path)
 
-    async def unsaved_below(self, folder: Path) -> Mapping[Path, Buffer]:
+    async def unsaved_below(self, folder: Path) -> Mapping[Path, Overlay]:
         """Return the buffers at or below a real path whose text the disk does not have, by real path."""
-        found: dict[Path, Buffer] = {}
+        found: dict[Path, Overlay] = {}
         for path, spelt in (await self._below(folder)).items():
             try:
                 buffer = await self._judged(path, spelt)
@@ -134,24 +134,24 @@ class Buffers:
                 found[path] = buffer
         return found
 
-    async def names_in(self, folder: Path) -> Sequence[Entry]:
+    async def names_in(self, folder: Path) -> Sequence[DirectoryEntry]:
         """Return what a folder has of open documents, whether or not it has it on the disk too."""
-        entries: dict[str, Entry] = {}
+        entries: dict[str, DirectoryEntry] = {}
         for path, spelt in (await self._below(folder)).items():
             name, *rest = path.relative_to(folder).parts or ("",)
             if rest:
-                entries[name] = Entry(name=name, kind="folder", size=0)
+                entries[name] = DirectoryEntry(name=name, kind="folder", size=0)
             elif name and (documents := self._documents(spelt)):
                 text = max(documents, key=lambda one: one[1].touched_at)[1].text
                 size = len(text.encode("utf-8", "surrogatepass"))
-                entries[name] = Entry(name=name, kind="file", size=size)
+                entries[name] = DirectoryEntry(name=name, kind="file", size=size)
         return tuple(entries.values())
 
-    async def _judged(self, path: Path, spelt: Collection[Path]) -> Buffer | None:
+    async def _judged(self, path: Path, spelt: Collection[Path]) -> Overlay | None:
         disk = await self._content(path)
         # Looked up only now, because reading takes time; from here on nothing waits.
         found = [
-            Buffer(
+            Overlay(
                 editor=editor, document=document, disk=disk, state=_state(editor, document, disk)
             )
             for editor, document in self._documents(spelt)
@@ -164,7 +164,7 @@ class Buffers:
         except (FileMissing, FileTooLarge, AccessRefused):
             return None
 
-    async def _found(self, path: Path, reals: Mapping[Path, str]) -> Buffer | None:
+    async def _found(self, path: Path, reals: Mapping[Path, str]) -> Overlay | None:
         if not reals:
             return None
         same = {spelt for spelt, real in reals.items() if spelt == path or real == str(path)}
@@ -213,17 +213,17 @@ class Buffers:
         ]
 
 
-def text_of(path: Path, buffer: Buffer) -> FileText:
+def text_of(path: Path, buffer: Overlay) -> FileText:
     """Return a document's text as it is read."""
     document = buffer.document
-    known = buffer.disk if isinstance(buffer.disk, FileText) else None
+    disk_text = buffer.disk if isinstance(buffer.disk, FileText) else None
     return FileText(
         path=path,
         text=document.text,
         source="buffer",
         sha256=document.sha256,
-        encoding=known.encoding if known else "utf-8",
-        bom=known.bom if known else False,
+        encoding=disk_text.encoding if disk_text else "utf-8",
+        bom=disk_text.bom if disk_text else False,
         version=document.version,
         dirty=buffer.state != "clean",
     )
@@ -253,7 +253,7 @@ def _is_same(path: Path, spelt: Path) -> bool:
         return False
 
 
-def _state(editor: Editor, document: Document, disk: FileText | FileBytes | None) -> State:
+def _state(editor: Editor, document: Document, disk: FileText | FileBytes | None) -> OverlayState:
     notes = editor.notes_of(document)
     if isinstance(disk, FileText):
         if disk.text == document.text:
@@ -265,7 +265,7 @@ def _state(editor: Editor, document: Document, disk: FileText | FileBytes | None
     return "ours" if (notes.ours, notes.ours_over) == (document.sha256, below) else "dirty"
 
 
-def _chosen(found: Sequence[Buffer]) -> Buffer | None:
+def _chosen(found: Sequence[Overlay]) -> Overlay | None:
     unsaved = [one for one in found if one.state in {"ours", "dirty"}]
     best = max(unsaved or found, key=lambda one: one.document.touched_at, default=None)
     if best is None:
@@ -274,7 +274,7 @@ def _chosen(found: Sequence[Buffer]) -> Buffer | None:
     rivals = [one.editor.name for one in unsaved if one.editor is not best.editor]
     if not rivals:
         return best
-    return Buffer(
+    return Overlay(
         editor=best.editor,
         document=best.document,
         disk=best.disk,

@@ -5,12 +5,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_core.kernel.errors import DocumentContention, EditUnverified, StaleText
-from agent_core.workspace import FileBytes, FileText, Written
-from tiller_server.lsp.editors.editor import Editor, Report
-from tiller_server.lsp.edits.overlays import Buffer
+from agent_core.workspace import FileBytes, FileText, WriteResult
+from tiller_server.lsp.editors.editor import Editor, EditReport
+from tiller_server.lsp.edits.overlays import Overlay
 
 
-def check_merges(path: Path, base: FileText | None, buffer: Buffer) -> FileText:
+def check_merges(path: Path, base: FileText | None, buffer: Overlay) -> FileText:
     """Return the base if an edit of it can be brought into what a document is now.
 
     Raises:
@@ -27,7 +27,7 @@ def check_merges(path: Path, base: FileText | None, buffer: Buffer) -> FileText:
     return base
 
 
-def check_current(path: Path, base: FileText | FileBytes, buffer: Buffer) -> None:
+def check_current(path: Path, base: FileText | FileBytes, buffer: Overlay) -> None:
     """Refuse when a document is not what was read of it, or nobody knows what it will be.
 
     Raises:
@@ -50,7 +50,7 @@ def check_current(path: Path, base: FileText | FileBytes, buffer: Buffer) -> Non
         raise StaleText(message, advice=" Read it again.")
 
 
-def check_settled(path: Path, buffer: Buffer) -> None:
+def check_settled(path: Path, buffer: Overlay) -> None:
     """Refuse when two editors have unsaved text of a file, or an edit of it is on its way."""
     if buffer.rivals:
         names = " and ".join(buffer.rivals)
@@ -68,7 +68,7 @@ def check_settled(path: Path, buffer: Buffer) -> None:
         raise EditUnverified(message, advice=" Read it again first.")
 
 
-def over(base: FileText, disk: FileText | FileBytes | None, path: Path) -> FileText:
+def rebase_base(base: FileText, disk: FileText | FileBytes | None, path: Path) -> FileText:
     """Return what the disk has, if its text is that of the base."""
     if isinstance(disk, FileText) and disk.text == base.text:
         return disk
@@ -76,13 +76,13 @@ def over(base: FileText, disk: FileText | FileBytes | None, path: Path) -> FileT
     raise StaleText(message, advice=" Read it again.")
 
 
-def freeze(editor: Editor, report: Report, trouble: Exception) -> None:
+def quarantine(editor: Editor, report: EditReport, trouble: Exception) -> None:
     """Keep edits away from a document to which a lost one may still come."""
     if report.now is not None and isinstance(trouble, EditUnverified):
         editor.notes_of(report.now).frozen_at = report.now.revision
 
 
-def noted(written: Written, note: str | None) -> Written:
+def with_note(written: WriteResult, note: str | None) -> WriteResult:
     """Add a sentence to what is told of a write."""
     if note is None:
         return written

@@ -29,7 +29,7 @@ class Proposal(Value, frozen=True, kw_only=True):
     """Where the user can read it."""
 
 
-def _unheard(path: Path, patch: Path) -> None:
+def _ignore_proposal(path: Path, patch: Path) -> None:
     _ = path, patch
 
 
@@ -38,7 +38,7 @@ class Proposals:
 
     def __init__(self) -> None:
         """Begin without a folder: then nothing is kept."""
-        self.tell: Callable[[Path, Path], None] = _unheard
+        self.on_kept: Callable[[Path, Path], None] = _ignore_proposal
         """Called with the file and its patch when one was kept."""
         self._folder: Path | None = None
         self._root = Path("/")
@@ -66,7 +66,7 @@ class Proposals:
                 patch = await to_thread.run_sync(_write, self._folder, name, path, (before, after))
             except OSError:
                 return None
-        self.tell(path, patch)
+        self.on_kept(path, patch)
         return patch
 
     async def all(self) -> Sequence[Proposal]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from agent_core.workspace.diff.minimal_edits import line_hunks, lines_of
 from agent_core.workspace.files.edit_origin import EditOrigin
 from tiller_server.lsp.documents.mirror import hash_of
-from tiller_server.lsp.editors.edit_verification import find_edit
+from tiller_server.lsp.editors.edit_verification import match_edit
 
 KEPT_CHARS: Final = 400_000
 """So much text is kept of all edits together; of others their hashes."""
@@ -35,13 +35,13 @@ class KeptText(Struct, kw_only=True):
             return False
         return text == self.text if self.text is not None else hash_of(text) == self.sha256
 
-    def let_go(self) -> None:
+    def drop_text(self) -> None:
         """Keep no more than the hash."""
         if self.text is not None:
             self.sha256, self.text = hash_of(self.text), None
 
 
-class LandedEdit(Struct, kw_only=True, eq=False):
+class TrackedEdit(Struct, kw_only=True, eq=False):
     """An edit of ours that was verified in an open document."""
 
     before: KeptText
@@ -63,7 +63,7 @@ class LandedEdit(Struct, kw_only=True, eq=False):
         return self._blocks
 
 
-def stands(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
+def present_edits(edits: Sequence[TrackedEdit], text: str) -> Mapping[int, bool]:
     """Return for each edit, by index, whether a text contains it; empty unless it was the text before or after one.
 
     Args:
@@ -79,7 +79,7 @@ def stands(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
     return {}
 
 
-def turned(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
+def toggled_edits(edits: Sequence[TrackedEdit], text: str) -> Mapping[int, bool]:
     """Return which edits a text has that were undone, or has no more, among other changes.
 
     Of those of which nobody can tell it says nothing.
@@ -89,14 +89,14 @@ def turned(edits: Sequence[LandedEdit], text: str) -> Mapping[int, bool]:
         before, after = edit.before.text, edit.after.text
         if before is None or after is None or not _may_have_turned(edit, text):
             continue
-        is_there = find_edit(before, after, text).is_whole
-        is_gone = find_edit(after, before, text).is_whole
+        is_there = match_edit(before, after, text).is_whole
+        is_gone = match_edit(after, before, text).is_whole
         if is_there != is_gone and is_there == edit.is_undone:
             found[index] = is_there
     return found
 
 
-def let_go_beyond_room(edits: Sequence[LandedEdit]) -> None:
+def drop_texts_over_limit(edits: Sequence[TrackedEdit]) -> None:
     """Release texts beyond `KEPT_CHARS`, those of the oldest edits first; their hashes stay."""
     room = KEPT_CHARS
     counted: set[int] = set()
@@ -108,10 +108,10 @@ def let_go_beyond_room(edits: Sequence[LandedEdit]) -> None:
                 counted.add(id(one.text))
                 room -= one.size
             if room < 0:
-                one.let_go()
+                one.drop_text()
 
 
-def _may_have_turned(edit: LandedEdit, text: str) -> bool:
+def _may_have_turned(edit: TrackedEdit, text: str) -> bool:
     """Return whether it is worth a closer look: most of what a user types has nothing to do with an edit."""
     brought = [new for _, new in edit.blocks if new]
     if edit.is_undone:

@@ -16,10 +16,10 @@ from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.edits.undo_matches import (
     KeptText,
-    LandedEdit,
-    let_go_beyond_room,
-    stands,
-    turned,
+    TrackedEdit,
+    drop_texts_over_limit,
+    present_edits,
+    toggled_edits,
 )
 
 QUIET_S: Final = 0.3
@@ -27,13 +27,13 @@ QUIET_S: Final = 0.3
 MOST_EDITS: Final = 64
 """So many edits of one document are followed."""
 
-Fate: TypeAlias = Literal["undone", "redone", "saved"]
+TrackedEditStatus: TypeAlias = Literal["undone", "redone", "saved"]
 
 
-class EditNews(Value, frozen=True, kw_only=True):
+class EditOutcome(Value, frozen=True, kw_only=True):
     """Report that a user undid, redid or saved an edit of ours."""
 
-    fate: Fate
+    fate: TrackedEditStatus
     path: Path
     origin: EditOrigin | None
     now: Document
@@ -42,7 +42,7 @@ class EditNews(Value, frozen=True, kw_only=True):
 class _Seen(Struct, kw_only=True):
     """How far a document was looked at."""
 
-    told: int
+    revision: int
     """Revision that was told last; told again, it was saved."""
     compared: int = -1
     """Revision that was compared with former texts."""
@@ -59,17 +59,17 @@ class _Followed(Struct, kw_only=True):
     epoch: int
     path: Path
     seen: _Seen
-    edits: list[LandedEdit] = msgspec.field(default_factory=list[LandedEdit])
+    edits: list[TrackedEdit] = msgspec.field(default_factory=list[TrackedEdit])
     watching: ExitStack = msgspec.field(default_factory=ExitStack)
     held: int = 0
     """Edits of ours that are under way."""
 
 
-async def _untold(news: EditNews) -> None:
-    _ = news
+async def _ignore_outcome(outcome: EditOutcome) -> None:
+    _ = outcome
 
 
-class LandedEdits:
+class UndoTracker:
     """The edits of one session in open documents. A closed document is forgotten, and so is its undo history."""
 
     def __init__(self, is_on_disk: Callable[[Path, str], Awaitable[bool]]) -> None:
@@ -78,7 +78,7 @@ class LandedEdits:
         Args:
             is_on_disk: Tells whether a file has a text.
         """
-        self.tell: Callable[[EditNews], Awaitable[None]] = _untold
+        self.on_outcome: Callable[[EditOutcome], Awaitable[None]] = _ignore_outcome
         """Called with what is found, by `run`."""
         self._is_on_disk = is_on_disk
         self._followed: dict[tuple[int, str], _Followed] = {}
@@ -93,7 +93,7 @@ class LandedEdits:
             await self._over.wait()
             group.cancel_scope.cancel()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Look at once, so that what follows knows of it; those who call wait in their order."""
         if not self._followed:
             return
@@ -135,7 +135,7 @@ class LandedEdits:
         followed = self._follow(path, editor, now)
         if followed is None:
             return
-        edit = LandedEdit(
+        edit = TrackedEdit(
             before=KeptText.of(before.text),
             after=KeptText.of(now.text),
             origin=origin,
@@ -161,7 +161,7 @@ class LandedEdits:
                 uri=document.uri,
                 epoch=document.epoch,
                 path=path,
-                seen=_Seen(told=document.revision),
+                seen=_Seen(revision=document.revision),
             )
             self._followed[key] = followed
             one = followed
@@ -175,8 +175,8 @@ class LandedEdits:
             self._forget(one)
             return
         seen = one.seen
-        seen.was_saved = seen.was_saved or state.revision == seen.told
-        seen.told = state.revision
+        seen.was_saved = seen.was_saved or state.revision == seen.revision
+        seen.revision = state.revision
         self._news.set()
 
     def _forget(self, one: _Followed) -> None:
@@ -190,9 +190,9 @@ class LandedEdits:
         while True:
             await self._news.wait()
             self._news = anyio.Event()
-            await self.look()
+            await self.refresh()
             all_edits = [edit for one in self._followed.values() for edit in one.edits]
-            await to_thread.run_sync(let_go_beyond_room, all_edits)
+            await to_thread.run_sync(drop_texts_over_limit, all_edits)
             with anyio.move_on_after(QUIET_S):
                 await self._news.wait()
                 continue
@@ -209,7 +209,7 @@ class LandedEdits:
         if one.seen.compared != now.revision:
             one.seen.compared = now.revision
             edits = tuple(one.edits)
-            found = await to_thread.run_sync(stands, edits, now.text)
+            found = await to_thread.run_sync(present_edits, edits, now.text)
             await self._take(one, edits, found, now)
         if one.seen.was_saved:
             one.seen.was_saved = False
@@ -221,7 +221,7 @@ class LandedEdits:
         if one.held or now is None or not one.edits:
             return
         edits, text, is_sorted = tuple(one.edits), now.text, one.seen.is_sorted
-        found = await to_thread.run_sync(_turned, edits, text, is_sorted)
+        found = await to_thread.run_sync(_toggled, edits, text, is_sorted)
         if edits == tuple(one.edits):
             one.seen.is_sorted = True
         await self._take(one, edits, found, now)
@@ -229,7 +229,7 @@ class LandedEdits:
     async def _take(
         self,
         one: _Followed,
-        edits: Sequence[LandedEdit],
+        edits: Sequence[TrackedEdit],
         found: Mapping[int, bool],
         now: Document,
     ) -> None:
@@ -244,8 +244,8 @@ class LandedEdits:
         # is true of the text.
         undone = [edit for edit in reversed(news) if edit.is_undone]
         for edit in (*undone, *(edit for edit in news if not edit.is_undone)):
-            fate: Fate = "undone" if edit.is_undone else "redone"
-            await self._say(fate, one, edit, now)
+            fate: TrackedEditStatus = "undone" if edit.is_undone else "redone"
+            await self._report(fate, one, edit, now)
 
     async def _take_saved(self, one: _Followed, now: Document) -> None:
         waiting = [edit for edit in one.edits if not edit.saved]
@@ -255,11 +255,13 @@ class LandedEdits:
             edit.saved = True
         for edit in waiting:
             if not edit.is_undone:
-                await self._say("saved", one, edit, now)
+                await self._report("saved", one, edit, now)
 
-    async def _say(self, fate: Fate, one: _Followed, edit: LandedEdit, now: Document) -> None:
-        await self.tell(
-            EditNews(
+    async def _report(
+        self, fate: TrackedEditStatus, one: _Followed, edit: TrackedEdit, now: Document
+    ) -> None:
+        await self.on_outcome(
+            EditOutcome(
                 fate=fate,
                 path=one.path,
                 origin=edit.origin,
@@ -268,18 +270,18 @@ class LandedEdits:
         )
 
 
-def _turned(edits: Sequence[LandedEdit], text: str, is_sorted: bool) -> Mapping[int, bool]:  # noqa: FBT001 - called by a thread
+def _toggled(edits: Sequence[TrackedEdit], text: str, is_sorted: bool) -> Mapping[int, bool]:  # noqa: FBT001 - called by a thread
     newest = edits[-1]
     if not is_sorted:
         _sort(edits[:-1], newest.after.text)
     if newest.after.is_text(text):
         return {}
-    found = turned(edits, text)
+    found = toggled_edits(edits, text)
     return {index: one for index, one in found.items() if not edits[index].is_ours_to_take}
 
 
-def _sort(edits: Sequence[LandedEdit], text: str | None) -> None:
+def _sort(edits: Sequence[TrackedEdit], text: str | None) -> None:
     """Mark the edits that are gone from a text of our own making."""
-    gone = range(len(edits)) if text is None else turned(edits, text)
+    gone = range(len(edits)) if text is None else toggled_edits(edits, text)
     for index in gone:
         edits[index].is_ours_to_take = True

@@ -7,11 +7,11 @@ from typing import Final, TypeAlias
 from anyio import to_thread
 
 from agent_core.changes.change_set import ChangeSet
-from agent_core.changes.history.hunk_tracker import GONE, FileNow
+from agent_core.changes.history.hunk_tracker import GONE, FileReview
 from agent_core.changes.history.hunks import Hunk
 from agent_core.kernel import JsonValue
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.lsp.documents.positions import Encoding, Lines
+from tiller_server.lsp.documents.positions import LineIndex, PositionEncoding
 
 Clean: TypeAlias = Callable[[str], str]
 TEXT_CHARS: Final = 65_536
@@ -36,7 +36,7 @@ class _Room:
 async def change_set(
     one: ChangeSet,
     *,
-    encoding: Encoding,
+    encoding: PositionEncoding,
     redactor: Redactor | None = None,
     patch: str | None = None,
 ) -> dict[str, JsonValue]:
@@ -57,21 +57,21 @@ async def change_set(
         await to_thread.run_sync(partial(_file, file, encoding, clean, with_hunks=patch is None))
         for file in one.files
     ]
-    told: dict[str, JsonValue] = {"id": one.id, "base": one.base, "files": files}
+    encoded: dict[str, JsonValue] = {"id": one.id, "base": one.base, "files": files}
     if patch is not None:
-        told["patch"] = await to_thread.run_sync(cleaner.text, patch)
-    return told
+        encoded["patch"] = await to_thread.run_sync(cleaner.text, patch)
+    return encoded
 
 
 def _file(
-    file: FileNow, encoding: Encoding, clean: Clean, *, with_hunks: bool
+    file: FileReview, encoding: PositionEncoding, clean: Clean, *, with_hunks: bool
 ) -> dict[str, JsonValue]:
     hashes: dict[str, JsonValue] = {}
     if file.first is not None:
         hashes["before"] = file.first.sha256
     if file.last is not None:
         hashes["after"] = file.last.sha256
-    told: dict[str, JsonValue] = {
+    encoded: dict[str, JsonValue] = {
         "uri": file.path.as_uri(),
         "op": file.op,
         "sha256": hashes,
@@ -79,21 +79,21 @@ def _file(
         "hunks": _hunks(file, encoding, clean) if with_hunks else [],
     }
     if file.op == "move" and file.origin is not None:
-        told["oldUri"] = file.origin.as_uri()
+        encoded["oldUri"] = file.origin.as_uri()
     if (file.last or file.first) is not None and file.text is None:
-        told["binary"] = True
-    return told
+        encoded["binary"] = True
+    return encoded
 
 
-def _hunks(file: FileNow, encoding: Encoding, clean: Clean) -> list[JsonValue]:
-    lines = Lines(file.text or "", encoding)
+def _hunks(file: FileReview, encoding: PositionEncoding, clean: Clean) -> list[JsonValue]:
+    lines = LineIndex(file.text or "", encoding)
     grown = 0
-    told: list[JsonValue] = []
+    encoded: list[JsonValue] = []
     for one in file.hunks:
         start, end = lines.position(one.start), lines.position(one.end)
-        old = Lines(one.old, encoding).position(len(one.old))
+        old = LineIndex(one.old, encoding).position(len(one.old))
         first = start[0] - grown
-        told.append(
+        encoded.append(
             {
                 "id": one.id,
                 "before": _range((first, 0), (first + old[0], old[1])),
@@ -106,10 +106,10 @@ def _hunks(file: FileNow, encoding: Encoding, clean: Clean) -> list[JsonValue]:
         )
         if one.state not in GONE:
             grown += end[0] - start[0] - old[0]
-    return told
+    return encoded
 
 
-def _shown(file: FileNow, one: Hunk) -> str:
+def _shown(file: FileReview, one: Hunk) -> str:
     """Return what stands there now; of what is gone, what stood there."""
     return one.new if one.state in GONE or file.text is None else file.text[one.start : one.end]
 

@@ -21,7 +21,7 @@ RETRY_AFTER_MS = 1000
 """When a queue that is full may have room again: a turn takes seconds."""
 
 
-def rpc_error(error: TillerError, **more: object) -> RpcError:
+def to_rpc_error(error: TillerError, **more: object) -> RpcError:
     """Return the answer for an error; `more` goes into its data."""
     data: dict[str, object] = {"kind": error.kind, "retryable": error.retryable, **more}
     if not isinstance(error, RunMismatch):

@@ -28,7 +28,7 @@ from agent_core.transcript import (
     MessageEntry,
 )
 
-Item = dict[str, JsonValue]
+HistoryItem = dict[str, JsonValue]
 END = "end"
 """The cursor behind the newest item."""
 SHOWN_CHARS = 16_384
@@ -36,16 +36,16 @@ SHOWN_CHARS = 16_384
 CUT = '\n[… {left} more characters; read the item with part "full" or a range]'
 
 
-class Placed(Value, frozen=True, kw_only=True):
+class EntryItem(Value, frozen=True, kw_only=True):
     """An item, and the entry that it was made of."""
 
     entry: str
-    item: Item
+    item: HistoryItem
 
 
 def items(
     entries: Sequence[AnyEntry], *, branch: Sequence[AnyEntry] | None = None
-) -> Iterator[Placed]:
+) -> Iterator[EntryItem]:
     """Return the items of entries that follow one another.
 
     Args:
@@ -56,7 +56,7 @@ def items(
     newest = _newest_run(branch or entries)
     for entry in entries:
         for item in _items(entry, results, newest=newest):
-            yield Placed(entry=entry.id, item={**item, "at": rfc3339(entry.at_ms)})
+            yield EntryItem(entry=entry.id, item={**item, "at": rfc3339(entry.at_ms)})
 
 
 def of_run(entries: Sequence[AnyEntry], run: str) -> Sequence[AnyEntry]:
@@ -70,10 +70,10 @@ def of_run(entries: Sequence[AnyEntry], run: str) -> Sequence[AnyEntry]:
                 if of == run and status == "started":
                     begun = place
                 elif of == run and begun is not None:
-                    return entries[_words_before(entries, begun) : place + 1]
+                    return entries[_prompt_index(entries, begun) : place + 1]
             case _:
                 pass
-    return () if begun is None else entries[_words_before(entries, begun) :]
+    return () if begun is None else entries[_prompt_index(entries, begun) :]
 
 
 def cursor_before(entries: Sequence[AnyEntry], run: str | None) -> str | None:
@@ -90,7 +90,7 @@ def cursor_before(entries: Sequence[AnyEntry], run: str | None) -> str | None:
     return END if first is None else str(first.item["item"])
 
 
-def shortened(item: Item, *, part: str | None) -> Item:
+def shortened(item: HistoryItem, *, part: str | None) -> HistoryItem:
     """Return an item as it was asked for: `full`, `meta` without its texts, else with long texts cut."""
     if part == "full":
         return item
@@ -107,7 +107,7 @@ def shortened(item: Item, *, part: str | None) -> Item:
     return out
 
 
-def ranged(item: Item, *, start: int, end: int) -> Item:
+def ranged(item: HistoryItem, *, start: int, end: int) -> HistoryItem:
     """Return a part of an item's text, in characters, end exclusive; pictures are left out."""
     content = item.get("content")
     if isinstance(content, list):
@@ -118,7 +118,7 @@ def ranged(item: Item, *, start: int, end: int) -> Item:
     return {**item, "text": text[start:end]} if isinstance(text, str) else item
 
 
-def _words_before(entries: Sequence[AnyEntry], place: int) -> int:
+def _prompt_index(entries: Sequence[AnyEntry], place: int) -> int:
     """Step back over the words that were written just before a run's beginning."""
     match entries[place - 1] if place > 0 else None:
         case MessageEntry(message=UserMessage()):
@@ -132,7 +132,7 @@ def _items(
     results: Mapping[tuple[str, str], ToolResultMessage],
     *,
     newest: str | None,
-) -> Iterator[Item]:
+) -> Iterator[HistoryItem]:
     match entry:
         case MessageEntry(message=UserMessage(content=content)):
             yield _message(entry.id, "user", [block(part) for part in content])
@@ -177,13 +177,13 @@ def _newest_run(entries: Sequence[AnyEntry]) -> str | None:
     return None
 
 
-def _message(entry: str, role: str, content: list[JsonValue]) -> Item:
+def _message(entry: str, role: str, content: list[JsonValue]) -> HistoryItem:
     return {"item": entry, "kind": "message", "role": role, "content": content}
 
 
 def _answer(
     entry: str, said: AssistantMessage, results: Mapping[tuple[str, str], ToolResultMessage]
-) -> Iterator[Item]:
+) -> Iterator[HistoryItem]:
     for place, part in enumerate(said.content):
         if isinstance(part, Thinking) and part.text.strip():
             yield {"item": f"{entry}:{place}", "kind": "thought", "text": part.text}
@@ -202,8 +202,8 @@ def _answer(
             yield _call(f"{entry}:{place}", part, results.get((entry, part.id)))
 
 
-def _call(item: str, call: ToolCall, result: ToolResultMessage | None) -> Item:
-    out: Item = {
+def _call(item: str, call: ToolCall, result: ToolResultMessage | None) -> HistoryItem:
+    out: HistoryItem = {
         "item": item,
         "kind": "tool",
         "call": call.id,
@@ -220,7 +220,7 @@ def _call(item: str, call: ToolCall, result: ToolResultMessage | None) -> Item:
     }
 
 
-def _command(entry: str, ran: BashMessage) -> Item:
+def _command(entry: str, ran: BashMessage) -> HistoryItem:
     failed = ran.exit_code not in {0, None}
     return {
         "item": entry,

@@ -6,12 +6,12 @@ from pathlib import Path
 from agent_core.events import (
     Attendant,
     ChangeCounts,
+    EventEnvelope,
     FolderTrust,
     PermissionRequest,
     Question,
     RunResult,
     SessionConfig,
-    Stamped,
     ToolStarted,
     WorkspaceRoot,
 )
@@ -27,7 +27,7 @@ TRUST = "session.trust"
 ROOTS = "session.roots"
 
 
-def event(stamped: Stamped) -> dict[str, JsonValue]:
+def event(stamped: EventEnvelope) -> dict[str, JsonValue]:
     """Return an event with URIs in the place of paths."""
     out = encode(stamped)
     kind = out["type"]
@@ -179,9 +179,9 @@ def _unfinished(view: ItemView) -> dict[str, JsonValue]:
 def _request(one: JsonValue) -> JsonValue:
     if not isinstance(one, Mapping) or not isinstance(subject := one.get("subject"), Mapping):
         return one
-    told = {**subject, **_uri_of(subject)}
-    _ = told.pop("path", None)
-    return {**one, "subject": told}
+    encoded = {**subject, **_uri_of(subject)}
+    _ = encoded.pop("path", None)
+    return {**one, "subject": encoded}
 
 
 def _uri_of(subject: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

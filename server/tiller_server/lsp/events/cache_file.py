@@ -31,24 +31,24 @@ _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC"
 
 _log = logging.getLogger(__name__)
 
-Line = tuple[int, bytes]
+NumberedEvent = tuple[int, bytes]
 """An event: its number and its JSON."""
 
 
-class Mark(Value, frozen=True, kw_only=True):
+class CacheMark(Value, frozen=True, kw_only=True):
     """How far the numbers may have been used, and what the session file ended with."""
 
     to: int
     entry: str | None
 
 
-class Found(Struct, kw_only=True):
+class CacheContents(Struct, kw_only=True):
     """Contents of a cache that was read completely."""
 
     epoch: str
     after: int
     """Events up to this one are not in it (any more)."""
-    mark: Mark
+    mark: CacheMark
     newest: int
     size: int
     """How much of the file is good."""
@@ -61,7 +61,7 @@ class Found(Struct, kw_only=True):
     """Questions to people that had no answer."""
 
 
-def find(path: Path, session: str) -> Found | None:
+def find(path: Path, session: str) -> CacheContents | None:
     """Read a cache; None when there is none, when it is another session's, or when it is damaged."""
     try:
         content = path.read_bytes()
@@ -96,7 +96,7 @@ class ReplayFile:
 
     @classmethod
     def going_on(
-        cls, path: Path, *, session: str, found: Found, redactor: Redactor
+        cls, path: Path, *, session: str, found: CacheContents, redactor: Redactor
     ) -> "ReplayFile":
         """Go on with a cache that was found good; a line that was cut off is dropped.
 
@@ -118,7 +118,7 @@ class ReplayFile:
         """Leave out what came before: it was never written, and is gone."""
         self._after = seq
 
-    def append(self, lines: Sequence[Line], mark: Mark | None) -> None:
+    def append(self, lines: Sequence[NumberedEvent], mark: CacheMark | None) -> None:
         """Write events and then a mark, in one write; the first time makes the file.
 
         Raises:
@@ -136,7 +136,9 @@ class ReplayFile:
         if self._bytes > KEPT_BYTES or self._events > KEPT_EVENTS:
             self._prune(mark)
 
-    def read(self, after: int, *, to: int, most_bytes: int) -> tuple[list[Line], int] | None:
+    def read(
+        self, after: int, *, to: int, most_bytes: int
+    ) -> tuple[list[NumberedEvent], int] | None:
         """Return events in `(after, to]`, and how far they reach; None when older ones are gone.
 
         Raises:
@@ -144,7 +146,7 @@ class ReplayFile:
         """
         if after < self._after:
             return None
-        found: list[Line] = []
+        found: list[NumberedEvent] = []
         size = 0
         for seq, body in _events(self.path.read_bytes().splitlines()):
             if seq <= after:
@@ -191,7 +193,7 @@ class ReplayFile:
         }
         return encode(head) + b"\n"
 
-    def _prune(self, mark: Mark | None) -> None:
+    def _prune(self, mark: CacheMark | None) -> None:
         """Keep the newer half, in a file that takes the old one's place at once."""
         lines = self.path.read_bytes().splitlines()
         marks = [one for one in lines if one.startswith(b'{"mark"')]
@@ -225,28 +227,33 @@ _ASKED: Final = "question.requested"
 _ANSWERED: Final = "question.resolved"
 
 
-def _read(lines: Sequence[bytes], session: str, *, size: int) -> Found:
+def _read(lines: Sequence[bytes], session: str, *, size: int) -> CacheContents:
     head = _object(lines[0])
     if head.get("tiller") != "events" or head.get("v") != FORMAT or head["session"] != session:
         raise ValueError("it is another session's, or of another version")
     epoch, after = head["epoch"], head["after"]
     if not isinstance(epoch, str) or not isinstance(after, int):
         raise TypeError("its first line is no header")
-    found = Found(
-        epoch=epoch, after=after, mark=Mark(to=after, entry=None), newest=after, size=size, events=0
+    found = CacheContents(
+        epoch=epoch,
+        after=after,
+        mark=CacheMark(to=after, entry=None),
+        newest=after,
+        size=size,
+        events=0,
     )
     for line in lines[1:]:
         _take(found, _object(line))
     return found
 
 
-def _take(found: Found, one: Mapping[str, JsonValue]) -> None:
+def _take(found: CacheContents, one: Mapping[str, JsonValue]) -> None:
     mark = one.get("mark")
     if isinstance(mark, Mapping):
         to, entry = mark["to"], mark["entry"]
         if not isinstance(to, int) or not (entry is None or isinstance(entry, str)):
             raise TypeError("a mark holds something else")
-        found.mark = Mark(to=to, entry=entry)
+        found.mark = CacheMark(to=to, entry=entry)
         return
     seq = one["seq"]
     if not isinstance(seq, int) or seq <= found.newest:
@@ -272,14 +279,14 @@ def _object(line: bytes) -> Mapping[str, JsonValue]:
     return value
 
 
-def _events(lines: Iterable[bytes]) -> Iterator[Line]:
+def _events(lines: Iterable[bytes]) -> Iterator[NumberedEvent]:
     for line in lines:
-        known = _SEQ.match(line)
-        if known is not None:
-            yield int(known[1]), line
+        match = _SEQ.match(line)
+        if match is not None:
+            yield int(match[1]), line
 
 
-def _line(mark: Mark | None) -> bytes:
+def _line(mark: CacheMark | None) -> bytes:
     if mark is None:
         return b""
     return encode({"mark": {"to": mark.to, "entry": mark.entry}}) + b"\n"

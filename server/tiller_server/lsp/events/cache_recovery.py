@@ -12,21 +12,21 @@ from agent_core.events import (
     QuestionResolved,
     QueueChanged,
     SessionConfigured,
-    SessionState,
+    SessionStateChanged,
 )
 from agent_core.events.codec import queue_item, value
 from agent_core.kernel import RunId
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.session import AgentSession, SessionSnapshot
 from agent_core.storage.adapters.paths import EVENTS_SUFFIX, SUFFIX
-from tiller_server.lsp.events.cache_file import Found, ReplayFile, find
-from tiller_server.lsp.events.log import EventLog
+from tiller_server.lsp.events.cache_file import CacheContents, ReplayFile, find
+from tiller_server.lsp.events.replay_log import EventLog
 
 RESTARTED = "restart"
 """By whom a question was resolved that did not outlive its process."""
 
 
-async def keep_events(
+async def open_event_log(
     session: AgentSession, *, new_epoch: Callable[[], str], redactor: Redactor
 ) -> EventLog:
     """Begin to keep a session's events; the caller runs the log's task and closes it after the session.
@@ -62,7 +62,7 @@ async def keep_events(
     view.go_on_from(seq, log.see)
     if found is not None:
         for event in catching_up(found, session.info.snapshot()):
-            view.say(event)
+            view.publish(event)
     return log
 
 
@@ -71,7 +71,7 @@ def cache_of(location: Path) -> Path:
     return location.with_name(location.name.removesuffix(SUFFIX) + EVENTS_SUFFIX)
 
 
-def catching_up(found: Found, now: SessionSnapshot) -> Iterator[Event]:
+def catching_up(found: CacheContents, now: SessionSnapshot) -> Iterator[Event]:
     """Return what is otherwise than it was told last: a process may have died, settings may have changed. Pure."""
     asked = {one.request for one in now.pending}
     for request, run in found.open.items():
@@ -89,12 +89,12 @@ def catching_up(found: Found, now: SessionSnapshot) -> Iterator[Event]:
     if config.get("config") != value(now.config):
         yield SessionConfigured(config=now.config)
     if found.said.get("session.state", {}).get("state", now.state) != now.state:
-        yield SessionState(state=now.state)
+        yield SessionStateChanged(state=now.state)
 
 
 def _open(
     path: Path, session: AgentSession, redactor: Redactor
-) -> tuple[ReplayFile | None, Found | None]:
+) -> tuple[ReplayFile | None, CacheContents | None]:
     found = find(path, session.id)
     entry = session.info.events.opened_after
     if found is None or entry is None or found.mark.entry != entry:

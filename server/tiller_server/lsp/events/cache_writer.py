@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.kernel.values import Value
-from tiller_server.lsp.events.cache_file import Line, Mark, ReplayFile
+from tiller_server.lsp.events.cache_file import CacheMark, NumberedEvent, ReplayFile
 
 RESERVED: Final = 20_000  # decision 0026
 """How many numbers are marked as used ahead of their use: deltas take numbers, and are not written."""
@@ -26,7 +26,7 @@ CLOSE_S: Final = 3.0
 _log = logging.getLogger(__name__)
 
 
-class Source(Value, frozen=True, kw_only=True):
+class EventLogSource(Value, frozen=True, kw_only=True):
     """The session whose events these are."""
 
     newest_entry: Callable[[], str | None]
@@ -36,9 +36,9 @@ class Source(Value, frozen=True, kw_only=True):
     """Called when the disk was given up and a cache stays on it that lacks what is sent from now on."""
 
 
-class _Bells(Struct):
+class _Signals(Struct):
     work: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    kept: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    persisted: anyio.Event = msgspec.field(default_factory=anyio.Event)
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
     is_closing: bool = False
     given_up: ReplayFile | None = None
@@ -48,18 +48,18 @@ class _Bells(Struct):
 class _Queue(Struct):
     """Events on their way to the disk."""
 
-    lines: list[Line] = msgspec.field(default_factory=list[Line])
+    lines: list[NumberedEvent] = msgspec.field(default_factory=list[NumberedEvent])
     size: int = 0
     is_writing: bool = False
-    early: list[Line] = msgspec.field(default_factory=list[Line])
+    early: list[NumberedEvent] = msgspec.field(default_factory=list[NumberedEvent])
 
 
 class ReplayWriter:
     """Owns the cache of one session; `run` is its task."""
 
-    def __init__(self, file: ReplayFile | None, *, seq: int, source: Source) -> None:
+    def __init__(self, file: ReplayFile | None, *, seq: int, source: EventLogSource) -> None:
         """Begin after the event `seq`; without a file everything may be sent at once."""
-        self.kept = seq
+        self.persisted_to = seq
         """Everything up to this number may be sent."""
         self._file = file
         self._source = source
@@ -67,7 +67,7 @@ class ReplayWriter:
         self._reserved = seq
         self._entry: str | None = None
         self._queue = _Queue()
-        self._bells = _Bells()
+        self._signals = _Signals()
 
     @property
     def file(self) -> ReplayFile | None:
@@ -84,37 +84,37 @@ class ReplayWriter:
                 return
             self._queue.lines.append((seq, body))
             self._queue.size += len(body)
-            self._bells.work.set()
+            self._signals.work.set()
         elif self._is_short():
-            self._bells.work.set()
+            self._signals.work.set()
         self._advance()
 
-    async def wait_kept(self, seq: int) -> None:
+    async def wait_persisted(self, seq: int) -> None:
         """Wait until everything up to a number may be sent; bounded by what a slow disk is given."""
-        while self.kept < seq:
-            await self._bells.kept.wait()
+        while self.persisted_to < seq:
+            await self._signals.persisted.wait()
 
     async def run(self) -> None:
         """Write what is put until `close`."""
-        bells = self._bells
+        signals = self._signals
         try:
-            while not bells.is_closing or self._queue.lines:
-                await bells.work.wait()
-                if not bells.is_closing:
-                    bells.work = anyio.Event()
+            while not signals.is_closing or self._queue.lines:
+                await signals.work.wait()
+                if not signals.is_closing:
+                    signals.work = anyio.Event()
                 await self._write()
                 await self._discard()
         finally:
-            bells.over.set()
+            signals.over.set()
 
     async def close(self) -> None:
         """Write the rest, and that the session ended well: its numbers go on where they are."""
-        self._bells.is_closing = True
-        self._bells.work.set()
+        self._signals.is_closing = True
+        self._signals.work.set()
         with anyio.move_on_after(CLOSE_S, shield=True):
-            await self._bells.over.wait()
+            await self._signals.over.wait()
             if (file := self.file) is not None and not self._queue.is_writing:
-                mark = Mark(to=self._newest, entry=self._source.newest_entry())
+                mark = CacheMark(to=self._newest, entry=self._source.newest_entry())
                 await anyio.to_thread.run_sync(partial(_finish, file, mark))
 
     async def _write(self) -> None:
@@ -146,39 +146,39 @@ class ReplayWriter:
                 file.begin_after(lines[-EARLY_EVENTS - 1][0])
         self._advance()
 
-    def _mark(self) -> Mark | None:
+    def _mark(self) -> CacheMark | None:
         entry = self._source.newest_entry()
         if self._is_short():
-            return Mark(to=self._newest + RESERVED, entry=entry)
-        return None if entry == self._entry else Mark(to=self._reserved, entry=entry)
+            return CacheMark(to=self._newest + RESERVED, entry=entry)
+        return None if entry == self._entry else CacheMark(to=self._reserved, entry=entry)
 
     def _is_short(self) -> bool:
         return self._file is not None and self._newest > self._reserved - RESERVED // 2
 
     def _advance(self) -> None:
-        queue, kept = self._queue, self.kept
+        queue, kept = self._queue, self.persisted_to
         if self._file is None:
-            self.kept = self._newest
+            self.persisted_to = self._newest
         elif queue.is_writing:
             return
         else:
             last = queue.lines[0][0] - 1 if queue.lines else self._newest
-            self.kept = max(kept, min(last, self._reserved))
-        if self.kept != kept:
-            bell, self._bells.kept = self._bells.kept, anyio.Event()
+            self.persisted_to = max(kept, min(last, self._reserved))
+        if self.persisted_to != kept:
+            bell, self._signals.persisted = self._signals.persisted, anyio.Event()
             bell.set()
 
     def _give_up(self, why: str) -> None:
         """Continue without the disk: subscribers still get every event, a client that reconnects gets a snapshot."""
         _log.warning("the replay cache of a session is given up: %s", why)
-        self._file, self._bells.given_up = None, self._file
+        self._file, self._signals.given_up = None, self._file
         self._queue = _Queue()
-        self._bells.work.set()
+        self._signals.work.set()
         self._advance()
 
     async def _discard(self) -> None:
         """Delete a cache that was given up: another process would take it for complete."""
-        file, self._bells.given_up = self._bells.given_up, None
+        file, self._signals.given_up = self._signals.given_up, None
         if file is None:
             return
         try:
@@ -190,7 +190,10 @@ class ReplayWriter:
 
 
 def _append(
-    file: ReplayFile, lines: list[Line], mark: Mark | None, is_stored: Callable[[], bool]
+    file: ReplayFile,
+    lines: list[NumberedEvent],
+    mark: CacheMark | None,
+    is_stored: Callable[[], bool],
 ) -> bool:
     if not file.is_there and not is_stored():
         return False
@@ -198,7 +201,7 @@ def _append(
     return True
 
 
-def _finish(file: ReplayFile, mark: Mark) -> None:
+def _finish(file: ReplayFile, mark: CacheMark) -> None:
     try:
         file.append((), mark)
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import Final
 from agent_core.events import (
     BashOutput,
     Delta,
-    Stamped,
+    EventEnvelope,
     ToolOutputDelta,
 )
 from agent_core.events.codec import NAMES
@@ -35,12 +35,12 @@ class EventBytes:
         self._item: _Item | None = None
         self._middle = b""
 
-    def of(self, stamped: Stamped) -> bytes:
+    def of(self, stamped: EventEnvelope) -> bytes:
         """Return an event as JSON on one line."""
         key = (stamped.first, stamped.seq)
-        known = self._shared.get(key)
-        if known is not None:
-            return known
+        cached = self._shared.get(key)
+        if cached is not None:
+            return cached
         event = stamped.event
         if isinstance(event, Delta) and not _is_elided(event):
             body = self._delta(stamped, event)
@@ -49,7 +49,7 @@ class EventBytes:
         self._share(key, body)
         return body
 
-    def _delta(self, stamped: Stamped, event: Delta) -> bytes:
+    def _delta(self, stamped: EventEnvelope, event: Delta) -> bytes:
         if self._at[0] != stamped.at_ms:
             self._at = (stamped.at_ms, rfc3339(stamped.at_ms).encode())
         item = _item(event)

@@ -8,7 +8,7 @@ import anyio
 UNACKNOWLEDGED_BYTES: Final = 256 * 1024
 
 
-class Credit:
+class SendWindow:
     """Counts the bytes of deltas that were sent and not acknowledged."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import encode as to_json
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.outbox import Lane
 from tiller_server.lsp.transport.progress import ProgressToken
 
@@ -16,10 +16,10 @@ FRAME_BYTES: Final = 128 * 1024
 """And one that is larger, so that little more than the high-water mark is ever held for a client that does not read."""
 
 
-class Frames:
+class FrameWriter:
     """Sends values on one token of one client."""
 
-    def __init__(self, connection: Connection, *, token: ProgressToken, session: str) -> None:
+    def __init__(self, connection: LspConnection, *, token: ProgressToken, session: str) -> None:
         self._connection = connection
         self._token = to_json(token)
         self._session = to_json(session)
@@ -33,9 +33,9 @@ class Frames:
         rest = b',"from":%d,"to":%d,"events":[%b]' % (first, to, b",".join(bodies))
         return self._send(b"agent/events", epoch, rest, lane)
 
-    def snapshot(self, epoch: str, seq: int, picture: JsonValue) -> bool:
+    def snapshot(self, epoch: str, seq: int, snapshot: JsonValue) -> bool:
         """Send the picture that the events after `seq` continue."""
-        rest = b',"seq":%d,"snapshot":%b' % (seq, to_json(picture))
+        rest = b',"seq":%d,"snapshot":%b' % (seq, to_json(snapshot))
         return self._send(b"agent/snapshot", epoch, rest, Lane.CONTROL)
 
     def gap(self, epoch: str, first: int, to: int, *, lane: Lane) -> bool:

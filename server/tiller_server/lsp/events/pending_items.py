@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.events import BashOutput, Delta, RunEnded, RunStarted, Stamped
+from agent_core.events import BashOutput, Delta, EventEnvelope, RunEnded, RunStarted
 from agent_core.events.streams import StreamKey, stream_of, streams_ended_by
 
 OPEN_CHARS: Final = 1 << 20
@@ -28,7 +28,7 @@ class _Open(Struct, kw_only=True):
     ends: "array[int]" = msgspec.field(default_factory=lambda: array("Q"))
     pieces: list[str] = msgspec.field(default_factory=list[str])
 
-    def add(self, stamped: Stamped, text: str) -> None:
+    def add(self, stamped: EventEnvelope, text: str) -> None:
         self.seqs.append(stamped.seq)
         self.chars += len(text)
         self.ends.append(self.chars)
@@ -43,7 +43,7 @@ class _Open(Struct, kw_only=True):
         self.chars = 0
         del self.seqs[:], self.ends[:], self.pieces[:]
 
-    def after(self, seq: int) -> Iterator[Stamped]:
+    def after(self, seq: int) -> Iterator[EventEnvelope]:
         """Return the deltas after a number; consecutive ones are merged into one."""
         text = "".join(self.pieces)
         start = cut = first = last = 0
@@ -59,8 +59,8 @@ class _Open(Struct, kw_only=True):
         if first:
             yield self._piece(first, last, text[start:cut])
 
-    def _piece(self, first: int, last: int, text: str) -> Stamped:
-        return Stamped(
+    def _piece(self, first: int, last: int, text: str) -> EventEnvelope:
+        return EventEnvelope(
             seq=last, first=first, at_ms=self.at_ms, event=replace(self.shape, text=text)
         )
 
@@ -72,7 +72,7 @@ class OpenItems:
         self._open: dict[StreamKey, _Open] = {}
         self._chars = 0
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Record an event: keep a delta, or discard those of an item that it ends."""
         event = stamped.event
         if isinstance(event, Delta):
@@ -81,24 +81,24 @@ class OpenItems:
             self._forget_runs()
         else:
             for key in streams_ended_by(event):
-                known = self._open.pop(key, None)
-                self._chars -= known.chars if known is not None else 0
+                ended = self._open.pop(key, None)
+                self._chars -= ended.chars if ended is not None else 0
 
     def covers(self, seq: int) -> bool:
         """Return whether everything after a number is still there."""
         return all(one.forgotten_to <= seq for one in self._open.values())
 
-    def after(self, seq: int) -> list[Stamped]:
+    def after(self, seq: int) -> list[EventEnvelope]:
         """Return the deltas after a number, in order."""
         found = [piece for one in self._open.values() for piece in one.after(seq)]
         return sorted(found, key=lambda one: one.seq)
 
-    def _add(self, stamped: Stamped, event: Delta) -> None:
+    def _add(self, stamped: EventEnvelope, event: Delta) -> None:
         key = stream_of(event)
-        known = self._open.get(key)
-        if known is None:
-            known = self._open[key] = _Open(shape=replace(event, text=""))
-        known.add(stamped, event.text)
+        item = self._open.get(key)
+        if item is None:
+            item = self._open[key] = _Open(shape=replace(event, text=""))
+        item.add(stamped, event.text)
         self._chars += len(event.text)
         if self._chars > OPEN_CHARS:
             largest = max(self._open.values(), key=lambda one: one.chars)

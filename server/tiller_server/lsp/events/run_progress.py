@@ -8,7 +8,7 @@ from agent_core.events import (
     CompactionStarted,
     EditApplied,
     Event,
-    Reader,
+    EventSubscription,
     RetryStarted,
     RunEnded,
     SessionUsage,
@@ -21,14 +21,14 @@ from agent_core.events import (
 from agent_core.events.values import ChangeCounts
 from agent_core.kernel import RunId
 from agent_core.session import AgentSession
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 
 REPORT_EVERY_S: Final = 0.5
 TITLE: Final = "Tiller"
 KILO: Final = 1000
 
 
-class Line(Protocol):
+class ProgressLine(Protocol):
     """Where a run is shown."""
 
     def begin(self, title: str, *, message: str | None = None, cancellable: bool = False) -> None:
@@ -44,10 +44,10 @@ class Line(Protocol):
         ...
 
 
-class OnlyTheEnd:
+class CompletionNotice:
     """Progress line for clients that show no progress: only the outcome of a run is shown, as a message."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: LspConnection) -> None:
         self._connection = connection
 
     def begin(self, title: str, *, message: str | None = None, cancellable: bool = False) -> None:
@@ -60,14 +60,14 @@ class OnlyTheEnd:
 
     def end(self, message: str | None = None) -> None:
         """Show it as a message."""
-        told = {"type": 3, "message": f"{TITLE}: {message}"}
-        _ = self._connection.notify("window/showMessage", told)
+        params = {"type": 3, "message": f"{TITLE}: {message}"}
+        _ = self._connection.notify("window/showMessage", params)
 
 
-class WorkLine:
+class RunProgress:
     """Turns events into at most two short reports a second, and only when the text changed."""
 
-    def __init__(self, progress: Line) -> None:
+    def __init__(self, progress: ProgressLine) -> None:
         self._progress = progress
         self._doing = "thinking"
         self._tools = 0
@@ -84,7 +84,7 @@ class WorkLine:
         """End the progress with the outcome of the run."""
         self._progress.end(self._end)
 
-    async def due(self, reader: Reader) -> None:
+    async def due(self, reader: EventSubscription) -> None:
         """Wait for something to show, and not more often than is fit to read."""
         await reader.wait()
         text = self._text()
@@ -162,9 +162,11 @@ def _money(usage: UsageReport) -> list[str]:
     return [] if usage.tokens.cost is None else [f"${usage.tokens.cost.total:.2f}"]
 
 
-async def follow(session: AgentSession, run: RunId, progress: Line, *, reader: Reader) -> None:
+async def follow(
+    session: AgentSession, run: RunId, progress: ProgressLine, *, reader: EventSubscription
+) -> None:
     """Show a run on a line that is open, until it has ended. The caller closes the reader."""
-    line = WorkLine(progress)
+    line = RunProgress(progress)
     try:
         line.begin()
         # A reader that is closed waits for nothing any more: the client has left.
@@ -179,12 +181,12 @@ async def follow(session: AgentSession, run: RunId, progress: Line, *, reader: R
 
 
 async def show_run(
-    connection: Connection,
+    connection: LspConnection,
     session: AgentSession,
     run: RunId,
     *,
-    reader: Reader,
-    otherwise: Line | None = None,
+    reader: EventSubscription,
+    otherwise: ProgressLine | None = None,
 ) -> None:
     """Create a line of progress and show a run on it, until the run has ended.
 

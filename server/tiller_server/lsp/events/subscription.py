@@ -20,10 +20,10 @@ from agent_core.events import (
 from agent_core.events.feed import READER_STATES
 from agent_core.kernel import JsonValue
 from agent_core.session import AgentSession
-from tiller_server.lsp.events.flow_control import Credit
-from tiller_server.lsp.events.frame_writer import FRAME_BYTES, FRAME_EVENTS, Frames
-from tiller_server.lsp.events.log import EventLog, Piece, Replay
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.events.flow_control import SendWindow
+from tiller_server.lsp.events.frame_writer import FRAME_BYTES, FRAME_EVENTS, FrameWriter
+from tiller_server.lsp.events.replay_log import EncodedEvent, EventLog, Replay
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.outbox import Lane
 from tiller_server.lsp.transport.progress import ProgressToken
 
@@ -37,10 +37,10 @@ CREDIT_S: Final = 1.0
 """How long what is more than a delta waits for an acknowledgement before deltas are dropped for it."""
 LOOK_S: Final = 1.0
 
-Picture = Callable[[], dict[str, JsonValue]]
+SnapshotFactory = Callable[[], dict[str, JsonValue]]
 
 
-class Told(Protocol):
+class EventSource(Protocol):
     """A session that is loaded, and the keeper of its events."""
 
     @property
@@ -64,7 +64,7 @@ def of_bash(event: Event) -> bool:
     return isinstance(event, BashStarted | BashOutput | BashEnded)
 
 
-class Detail:
+class DetailFilter:
     """Filter of session events for one client: by its wishes, and by its ability to keep up."""
 
     def __init__(self, level: str, *, only: Callable[[Event], bool] | None) -> None:
@@ -89,45 +89,45 @@ class Subscription:
 
     def __init__(
         self,
-        connection: Connection,
-        told: Told,
+        connection: LspConnection,
+        source: EventSource,
         *,
         token: ProgressToken,
         detail: str = "full",
         flush_ms: int | None = None,
         only: Callable[[Event], bool] | None = None,
-        credit: Credit | None = None,
-        picture: Picture | None = None,
+        send_window: SendWindow | None = None,
+        snapshot: SnapshotFactory | None = None,
     ) -> None:
         """Listen from now on; nothing is sent before `begin` or `run`.
 
         Args:
             connection: The client.
-            told: The session.
+            source: The session.
             token: The client's, on which everything is sent.
             detail: `full`, `normal` or `status`.
             flush_ms: How long deltas gather; kept between 16 and 250.
             only: Chooses some events; None: all.
-            credit: Counts what the client has not acknowledged; None: it does not acknowledge.
-            picture: Gives the session as a whole, for when a new epoch begins.
+            send_window: Counts what the client has not acknowledged; None: it does not acknowledge.
+            snapshot: Gives the session as a whole, for when a new epoch begins.
         """
         self._outbox = connection.outbox
-        self._events = told.events
-        self._detail = Detail(detail, only=only)
-        self._credit = credit
-        self._picture = picture
+        self._events = source.events
+        self._detail = DetailFilter(detail, only=only)
+        self._send_window = send_window
+        self._snapshot = snapshot
         self._flush_s = min(max(flush_ms or FLUSH_MS, FLUSH_MIN_MS), FLUSH_MAX_MS) / 1000
-        self._frames = Frames(connection, token=token, session=told.session.id)
+        self._frames = FrameWriter(connection, token=token, session=source.session.id)
         # Listening first may tell things of its own: they come after this number.
-        self._place = _Place(self._events.newest, self._events.epoch)
-        self._reader = told.session.subscribe()
+        self._cursor = _Cursor(self._events.newest, self._events.epoch)
+        self._reader = source.session.subscribe()
         if only is not None:
-            self._place.begun.set()
+            self._cursor.begun.set()
 
     @property
     def last(self) -> int:
         """The newest event that was sent."""
-        return self._place.sent
+        return self._cursor.sent
 
     async def begin(self, epoch: str | None, after: int | None) -> bool:
         """Send what the client missed, or a picture of the session; False when the client does not take it.
@@ -139,20 +139,20 @@ class Subscription:
         try:
             replay = self._events.replay(epoch, after)
             if replay is None:
-                self._send_picture(self._picture)
+                self._send_snapshot(self._snapshot)
                 return True
             return await self._replay(replay)
         finally:
-            self._place.begun.set()
+            self._cursor.begun.set()
 
     async def run(self) -> str:
         """Send until the session ends or the client lags; gives the reason."""
-        self._place.begun.set()
+        self._cursor.begun.set()
         try:
             while await self._wait():
                 if not await self._has_room():
                     return "lagging"
-                await self._events.kept(self._events.newest)
+                await self._events.wait_persisted(self._events.newest)
                 self._take()
                 if not await self._send_backlog():
                     return "lagging"
@@ -166,22 +166,22 @@ class Subscription:
 
         It goes the way of answers, so that even a client that reads slowly gets them in order.
         """
-        await self._place.begun.wait()
+        await self._cursor.begun.wait()
         await self._send_all(Lane.CONTROL)
 
     def acknowledge(self, seq: int) -> None:
         """Record what the client has taken."""
-        if self._credit is not None:
-            self._credit.acknowledge(seq)
+        if self._send_window is not None:
+            self._send_window.acknowledge(seq)
 
     def close(self) -> None:
         """End the subscription."""
         self._reader.close()
 
     async def _send_all(self, lane: Lane) -> None:
-        await self._events.kept(self._events.newest)
+        await self._events.wait_persisted(self._events.newest)
         self._take()
-        while self._place.backlog and self._send_frame(lane):
+        while self._cursor.backlog and self._send_frame(lane):
             pass
 
     async def _wait(self) -> bool:
@@ -193,7 +193,7 @@ class Subscription:
                     await reader.wait()
                 break
             except TimeoutError:
-                self._frames.heartbeat(self._place.epoch, self._place.at)
+                self._frames.heartbeat(self._cursor.epoch, self._cursor.at)
         # The first delta of an item goes out at once; after it they gather, unless something else happens.
         if not reader.urgent and not reader.closed:
             try:
@@ -209,21 +209,21 @@ class Subscription:
         begun_s = now_s()
         while True:
             is_writable = self._outbox.writable()
-            is_free = not self._waits_for_credit()
+            is_free = not self._waits_for_window()
             if is_writable and is_free:
                 return True
             waited_s = now_s() - begun_s
             if is_writable and waited_s >= CREDIT_S and self._matters():
                 self._reader.drop_deltas()
-                self._place.drop_deltas()
+                self._cursor.drop_deltas()
                 return True
             stalled_s = waited_s if is_writable else self._outbox.stalled_s()
             if stalled_s > LAGGING_S or len(self._reader) > READER_STATES:
                 return False
             try:
                 async with asyncio.timeout(LOOK_S):
-                    if is_writable and self._credit is not None:
-                        await self._credit.wait()
+                    if is_writable and self._send_window is not None:
+                        await self._send_window.wait()
                     else:
                         await self._outbox.wait_writable()
             except TimeoutError:
@@ -231,62 +231,62 @@ class Subscription:
             except ConnectionError:
                 return False
 
-    def _waits_for_credit(self) -> bool:
+    def _waits_for_window(self) -> bool:
         """Return whether deltas wait that may not be sent before the client has acknowledged others."""
-        if self._credit is None or not self._credit.is_used_up:
+        if self._send_window is None or not self._send_window.is_used_up:
             return False
-        return self._reader.has_deltas or any(one.is_delta for one in self._place.backlog)
+        return self._reader.has_deltas or any(one.is_delta for one in self._cursor.backlog)
 
     def _matters(self) -> bool:
         """Return whether more than deltas waits."""
-        return self._reader.urgent or any(not one.is_delta for one in self._place.backlog)
+        return self._reader.urgent or any(not one.is_delta for one in self._cursor.backlog)
 
     def _take(self) -> None:
         """Move sendable events to the backlog; a new epoch begins with a snapshot instead."""
-        place = self._place
-        if place.epoch != self._events.epoch:
-            place.epoch = self._events.epoch
-            if self._picture is not None:
-                self._begin_anew(self._picture)
+        cursor = self._cursor
+        if cursor.epoch != self._events.epoch:
+            cursor.epoch = self._events.epoch
+            if self._snapshot is not None:
+                self._begin_anew(self._snapshot)
                 return
         if self._reader.missed():
             self._detail.is_reduced = True
-        for one in self._reader.take_now(to=self._events.kept_to):
-            if one.first > place.taken:
+        for one in self._reader.take_now(to=self._events.persisted_to):
+            if one.first > cursor.taken:
                 body = self._events.bytes.of(one) if self._detail.shows(one.event) else b""
-                place.backlog.append(
-                    Piece(first=one.first, seq=one.seq, body=body, event=one.event)
+                cursor.backlog.append(
+                    EncodedEvent(first=one.first, seq=one.seq, body=body, event=one.event)
                 )
 
-    def _begin_anew(self, picture: Picture) -> None:
+    def _begin_anew(self, snapshot: SnapshotFactory) -> None:
         """Send the session as it is now, and go on from there."""
-        place = self._place
+        cursor = self._cursor
         _ = self._reader.take_now()
-        place.backlog.clear()
-        place.epoch, place.sent, place.at = (
+        cursor.backlog.clear()
+        cursor.epoch, cursor.sent, cursor.at = (
             self._events.epoch,
             self._events.newest,
             self._events.newest,
         )
-        self._send_picture(picture)
+        self._send_snapshot(snapshot)
 
-    def _send_picture(self, picture: Picture | None) -> None:
-        if picture is None:
+    def _send_snapshot(self, snapshot: SnapshotFactory | None) -> None:
+        if snapshot is None:
             return
-        place = self._place
-        whole = {**picture(), "epoch": place.epoch, "seq": place.at}
-        _ = self._frames.snapshot(place.epoch, place.at, whole)
+        cursor = self._cursor
+        whole = {**snapshot(), "epoch": cursor.epoch, "seq": cursor.at}
+        _ = self._frames.snapshot(cursor.epoch, cursor.at, whole)
 
     async def _replay(self, replay: Replay) -> bool:
-        place = self._place
-        place.sent = place.at = replay.at
+        cursor = self._cursor
+        cursor.sent = cursor.at = replay.at
         while not replay.is_over:
             pieces = await replay.next()
             if pieces is None:
-                if self._picture is not None:
-                    self._begin_anew(self._picture)
+                if self._snapshot is not None:
+                    self._begin_anew(self._snapshot)
                 return True
-            place.backlog.extend(
+            cursor.backlog.extend(
                 one
                 if one.event is None or self._detail.shows(one.event)
                 else replace(one, body=b"")
@@ -294,29 +294,29 @@ class Subscription:
             )
             if not await self._send_backlog():
                 return False
-        if place.sent == replay.began_after:
-            self._frames.heartbeat(place.epoch, place.at)
+        if cursor.sent == replay.began_after:
+            self._frames.heartbeat(cursor.epoch, cursor.at)
         return True
 
     async def _send_backlog(self) -> bool:
-        while self._place.backlog:
+        while self._cursor.backlog:
             if not await self._has_room() or not self._send_frame(Lane.STATE):
                 return False
         return True
 
     def _send_frame(self, lane: Lane) -> bool:
         """Send one frame of the backlog; False when the connection refused it, after which a hole would follow."""
-        place = self._place
+        cursor = self._cursor
         bodies: list[bytes] = []
         size = delta_bytes = 0
-        while place.backlog and len(bodies) < FRAME_EVENTS and size < FRAME_BYTES:
-            if place.backlog[0].first > place.at + 1:
+        while cursor.backlog and len(bodies) < FRAME_EVENTS and size < FRAME_BYTES:
+            if cursor.backlog[0].first > cursor.at + 1:
                 if bodies:
                     break
-                if not self._gap(place.backlog[0].first - 1, lane):
+                if not self._gap(cursor.backlog[0].first - 1, lane):
                     return False
-            piece = place.backlog.popleft()
-            place.at = piece.seq
+            piece = cursor.backlog.popleft()
+            cursor.at = piece.seq
             if piece.body:
                 bodies.append(piece.body)
                 size += len(piece.body)
@@ -324,18 +324,18 @@ class Subscription:
         if not bodies:
             # What is hidden is part of the next frame's range.
             return True
-        first, place.sent = place.sent + 1, place.at
-        if self._credit is not None:
-            self._credit.spend(place.at, delta_bytes)
-        return self._frames.events(place.epoch, first, place.at, bodies, lane=lane)
+        first, cursor.sent = cursor.sent + 1, cursor.at
+        if self._send_window is not None:
+            self._send_window.spend(cursor.at, delta_bytes)
+        return self._frames.events(cursor.epoch, first, cursor.at, bodies, lane=lane)
 
     def _gap(self, to: int, lane: Lane) -> bool:
-        place = self._place
-        first, place.sent, place.at = place.sent + 1, to, to
-        return self._frames.gap(place.epoch, first, to, lane=lane)
+        cursor = self._cursor
+        first, cursor.sent, cursor.at = cursor.sent + 1, to, to
+        return self._frames.gap(cursor.epoch, first, to, lane=lane)
 
 
-class _Place:
+class _Cursor:
     """Where in a session's events one subscription is."""
 
     def __init__(self, seq: int, epoch: str) -> None:
@@ -344,7 +344,7 @@ class _Place:
         self.at = seq
         """The last event that was looked at; hidden ones are sent as part of a later range."""
         self.epoch = epoch
-        self.backlog: deque[Piece] = deque()
+        self.backlog: deque[EncodedEvent] = deque()
         """Taken, and not sent yet."""
         self.begun = anyio.Event()
 

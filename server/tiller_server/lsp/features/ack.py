@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import AckParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> None:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> None:
     """Return credit to the subscription of the token; a token without a subscription (any more) is ignored."""
-    told = parse(AckParams, params, method="agent/ack")
-    subscription = front.subscriptions.get(told.token)
+    ack = parse(AckParams, params, method="agent/ack")
+    subscription = client.subscriptions.get(ack.token)
     if subscription is not None:
-        subscription.acknowledge(told.seq)
+        subscription.acknowledge(ack.seq)

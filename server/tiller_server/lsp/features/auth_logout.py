@@ -3,20 +3,20 @@
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import rpc_error
-from tiller_server.lsp.operations.accounts import account, named, providers_of, refresh
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.operations.accounts import account, find_provider, providers_of, refresh
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import AuthLogoutParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Forget it; gives how the provider stands then, for the environment may open it all the same."""
     asked = parse(AuthLogoutParams, params, method="agent/auth/logout")
-    one = named(await providers_of(front), asked.provider, asked="agent/auth/logout")
+    one = find_provider(await providers_of(client), asked.provider, asked="agent/auth/logout")
     try:
-        _ = await front.host.signing_in.log_out(one.facts.id)
+        _ = await client.host.signing_in.log_out(one.provider.id)
     except TillerError as error:
-        raise rpc_error(error) from error
-    await refresh(front)
-    left = await providers_of(front)
-    return {"providers": [account(front, left.get(one.facts.id, one))]}
+        raise to_rpc_error(error) from error
+    await refresh(client)
+    left = await providers_of(client)
+    return {"providers": [account(client, left.get(one.provider.id, one))]}

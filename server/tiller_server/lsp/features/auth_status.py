@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from tiller_server.lsp.operations.accounts import account, named, providers_of
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.operations.accounts import account, find_provider, providers_of
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import AuthStatusParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return the providers, or the one that is named, and never a key."""
     asked = parse(AuthStatusParams, params, method="agent/auth/status")
-    known = await providers_of(front)
+    providers = await providers_of(client)
     if asked.provider is None:
-        return {"providers": [account(front, one) for one in known.values()]}
-    one = named(known, asked.provider, asked="agent/auth/status")
-    return {"providers": [account(front, one)]}
+        return {"providers": [account(client, one) for one in providers.values()]}
+    one = find_provider(providers, asked.provider, asked="agent/auth/status")
+    return {"providers": [account(client, one)]}

@@ -3,12 +3,12 @@
 from typing import Any
 
 from agent_core.events.codec import checkpoint
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import CheckpointListParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """List them, oldest first."""
     asked = parse(CheckpointListParams, params, method="agent/checkpoint/list")
-    session = (await front.hosted(asked.session)).session
+    session = (await client.resolve_session(asked.session)).session
     return {"checkpoints": [checkpoint(one) for one in session.checkpoints.all]}

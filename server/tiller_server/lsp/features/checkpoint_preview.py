@@ -8,31 +8,31 @@ from anyio import to_thread
 from agent_core.changes.diff.unified_diff import unified
 from agent_core.kernel.errors import TillerError
 from agent_core.session.changes.checkpoints.restore import Preview
-from tiller_server.lsp.encode.errors import rpc_error
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import CheckpointPreviewParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return the effect on each file; nothing changes. The scope `conversation` touches no file."""
     asked = parse(CheckpointPreviewParams, params, method="agent/checkpoint/preview")
-    hosted = await front.hosted(asked.session)
-    session = hosted.session
+    open_session = await client.resolve_session(asked.session)
+    session = open_session.session
     try:
         shown = await session.checkpoints.preview(asked.checkpoint)
     except TillerError as error:
-        raise rpc_error(error, session=session.id) from error
+        raise to_rpc_error(error, session=session.id) from error
     if asked.scope == "conversation":
         return {"files": []}
-    roots = [one.folder for one in hosted.roots]
+    roots = [one.folder for one in open_session.roots]
     return {"files": await to_thread.run_sync(lambda: [_file(one, roots) for one in shown])}
 
 
 def _file(one: Preview, roots: list[Path]) -> dict[str, Any]:
-    told: dict[str, Any] = {"uri": one.path.as_uri(), "status": one.status}
+    entry: dict[str, Any] = {"uri": one.path.as_uri(), "status": one.status}
     if one.is_text and one.status != "same":
-        told["diff"] = unified(_name(one.path, roots), one.before, one.after)
-    return told if one.why is None else {**told, "why": one.why}
+        entry["diff"] = unified(_name(one.path, roots), one.before, one.after)
+    return entry if one.why is None else {**entry, "why": one.why}
 
 
 def _name(path: Path, roots: list[Path]) -> str:

@@ -3,15 +3,15 @@
 from typing import Any
 
 from agent_core.resources.slash_commands import Completion
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import CommandCompleteParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return what the command itself says; nothing for one that has no say."""
     asked = parse(CommandCompleteParams, params, method="agent/command/complete")
-    hosted = await front.hosted(asked.session)
-    found = await hosted.session.resources.complete(asked.name, asked.prefix)
+    open_session = await client.resolve_session(asked.session)
+    found = await open_session.session.resources.complete(asked.name, asked.prefix)
     return {"completions": [_entry(one) for one in found]}
 
 

@@ -9,25 +9,25 @@ from functools import partial
 from typing import Any, Final
 
 from tiller_server.lsp.operations.proposal_commands import apply_proposal
-from tiller_server.lsp.plain.client import Room
+from tiller_server.lsp.plain.client import PlainClient
 from tiller_server.lsp.plain.commands import decisions, model, prompt, tasks, views
 from tiller_server.lsp.plain.commands.question_dialog import ask_again
 from tiller_server.lsp.plain.commands.questions import answer
-from tiller_server.lsp.plain.deadline import at_once
+from tiller_server.lsp.plain.deadline import answer_within
 
-Arguments = tuple[Any, ...]
-Command = Callable[[Room, Arguments], Awaitable[object]]
-
-
-async def _answer(room: Room, arguments: Arguments) -> object:
-    return await (answer(room.front, arguments) if arguments else ask_again(room))
+ExecuteCommandArguments = tuple[Any, ...]
+CommandHandler = Callable[[PlainClient, ExecuteCommandArguments], Awaitable[object]]
 
 
-async def _apply(room: Room, arguments: Arguments) -> object:
-    return await apply_proposal(room.front, arguments)
+async def _answer(plain_client: PlainClient, arguments: ExecuteCommandArguments) -> object:
+    return await (answer(plain_client.client, arguments) if arguments else ask_again(plain_client))
 
 
-COMMANDS: Final[Mapping[str, Command]] = {
+async def _apply(plain_client: PlainClient, arguments: ExecuteCommandArguments) -> object:
+    return await apply_proposal(plain_client.client, arguments)
+
+
+COMMANDS: Final[Mapping[str, CommandHandler]] = {
     "tiller.send": prompt.send,
     "tiller.steer": prompt.steer,
     "tiller.stop": prompt.stop,
@@ -53,11 +53,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
 }
 
 
-async def run(room: Room, name: str, arguments: Arguments) -> object:
+async def run(plain_client: PlainClient, name: str, arguments: ExecuteCommandArguments) -> object:
     """Run a command; long work continues in the background after the answer."""
-    return await at_once(
+    return await answer_within(
         name,
-        lambda: COMMANDS[name](room, arguments),
-        start=room.front.host.start,
-        tell=partial(room.tell, kind=1),
+        lambda: COMMANDS[name](plain_client, arguments),
+        start=plain_client.client.host.start,
+        show_error=partial(plain_client.show_message, kind=1),
     )

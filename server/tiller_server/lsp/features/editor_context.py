@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import EditorContext, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Store the context: edits wait for the end of typing, and the next prompt carries it."""
     context = parse(EditorContext, params, method="agent/editorContext")
-    focused = front.editor.attention.take(context)
+    focused = client.editor.context_tracker.take(context)
     if focused is not None:
-        front.editor.mirror.focused(focused)
+        client.editor.mirror.focused(focused)
     return None

@@ -3,15 +3,15 @@
 from typing import Any
 
 from agent_core.resources.client_offers import OfferedFlag, OfferedKey
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import ExtensionListParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return what they offer now; of two of one name what counts."""
     asked = parse(ExtensionListParams, params, method="agent/extension/list")
-    hosted = await front.hosted(asked.session)
-    offered = hosted.session.resources.offered()
+    open_session = await client.resolve_session(asked.session)
+    offered = open_session.session.resources.offered()
     return {
         "keys": [_key(one) for one in offered.keys],
         "flags": [_flag(one) for one in offered.flags],

@@ -3,18 +3,18 @@
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import rpc_error
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import ModelCycleParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Choose it; in force from the next request to the model."""
     asked = parse(ModelCycleParams, params, method="agent/model/cycle")
-    session = (await front.hosted(asked.session)).session
+    session = (await client.resolve_session(asked.session)).session
     try:
         model = await session.models.cycle("forward" if asked.direction == 1 else "backward")
     except TillerError as error:
-        raise rpc_error(error, session=session.id) from error
-    await front.flush()
+        raise to_rpc_error(error, session=session.id) from error
+    await client.flush()
     return {"model": model.ref if model else None, "thinking": session.models.thinking}

@@ -2,22 +2,22 @@
 
 from typing import Any
 
-from agent_core.providers import ModelFacts
+from agent_core.providers import ModelInfo
 from agent_core.providers.messages.thinking_level import supported
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import ModelListParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return those that can be asked, those of the scope, or all."""
     asked = parse(ModelListParams, params, method="agent/model/list")
-    models = (await front.hosted(asked.session)).session.models
+    models = (await client.resolve_session(asked.session)).session.models
     # The user may have signed in since, in a terminal or another window, or started a server of their own.
     await models.refresh(servers="keep" if asked.scope == "scoped" else "find")
     usable = {one.ref for one in models.available()}
     match asked.scope:
         case "all":
-            listed = models.known()
+            listed = models.all_models()
         case "scoped":
             listed = tuple(named.model for named in models.scoped())
         case _:
@@ -29,7 +29,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     }
 
 
-def _entry(model: ModelFacts, *, usable: bool) -> dict[str, Any]:
+def _entry(model: ModelInfo, *, usable: bool) -> dict[str, Any]:
     out: dict[str, Any] = {
         "model": model.ref,
         "name": model.name,

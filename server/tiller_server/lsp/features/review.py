@@ -18,9 +18,9 @@ from agent_core.kernel import JsonValue, RunId, uuid7
 from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
 from tiller_server.lsp.encode import serializer
-from tiller_server.lsp.encode.errors import rpc_error
-from tiller_server.lsp.operations.review_progress import ReviewWatched, review_line
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.operations.review_progress import ReviewProgress, review_line
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import ReviewParams, parse
 from tiller_server.review.options import ReviewOrder
 
@@ -34,24 +34,26 @@ STATUS: Final[Mapping[str | None, RunStatus]] = {
 }
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Review what is not committed, or what came after a commit; the files on the disk count."""
     # Few connections ever need it, and it loads more than all other features together.
     from tiller_server.review.engine import review  # noqa: PLC0415 - see above
 
     asked = parse(ReviewParams, params, method="agent/review")
-    hosted = await front.hosted(asked.session)
-    session: AgentSession = hosted.session
-    watcher = ReviewWatched()
+    open_session = await client.resolve_session(asked.session)
+    session: AgentSession = open_session.session
+    watcher = ReviewProgress()
     try:
-        order, root = await _order(hosted.root, asked, session, env=front.origin.env)
-        with review_line(front, asked.work_done_token, watcher):
-            made = await review(order, _request(front, hosted), watcher=watcher, stop=watcher.stop)
+        order, root = await _order(open_session.root, asked, session, env=client.origin.env)
+        with review_line(client, asked.work_done_token, watcher):
+            made = await review(
+                order, _request(client, open_session), watcher=watcher, stop=watcher.stop
+            )
     except TillerError as error:
-        raise rpc_error(error, session=session.id) from error
-    shown = front.review.findings
+        raise to_rpc_error(error, session=session.id) from error
+    shown = client.change_display.findings
     shown.show(root, made.findings, texts=watcher.lines)
-    now_ms = front.host.now_ms()
+    now_ms = client.host.now_ms()
     result = RunResult(
         run=watcher.run or RunId(uuid7(now_ms)),
         status=STATUS[made.stopped],
@@ -79,7 +81,7 @@ async def _order(
     """Return what is looked at, and the repository's root, from which findings name their files."""
     from agent_core.events import Budgets  # noqa: PLC0415 - see above
     from tiller_server.review.git.client import find_root  # noqa: PLC0415 - see above
-    from tiller_server.review.git.file_filter import Scope  # noqa: PLC0415 - see above
+    from tiller_server.review.git.file_filter import ReviewFileFilter  # noqa: PLC0415 - see above
     from tiller_server.review.git.revisions import WORKING_TREE  # noqa: PLC0415 - see above
 
     root = await find_root(workspace, env)
@@ -87,20 +89,20 @@ async def _order(
     order = ReviewOrder(
         base=asked.base,
         head=WORKING_TREE,
-        scope=Scope(paths=tuple(str(below / path) for path in asked.paths or ())),
+        scope=ReviewFileFilter(paths=tuple(str(below / path) for path in asked.paths or ())),
         wishes=(asked.instructions or "").strip(),
         budgets=session.info.config.budgets or Budgets(),
     )
     return order, root
 
 
-def _request(front: Front, hosted: Any) -> SessionRequest:
+def _request(client: ConnectedClient, open_session: Any) -> SessionRequest:
     """Return the request for the review's own session; its messages are no part of the conversation."""
-    facts = hosted.session.models.current
+    facts = open_session.session.models.current
     return SessionRequest(
-        workspace=hosted.root,
-        env=front.origin.env,
+        workspace=open_session.root,
+        env=client.origin.env,
         model=None if facts is None else facts.ref,
         store="memory",
-        redactor=front.host.redactor,
+        redactor=client.host.redactor,
     )

@@ -4,23 +4,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import rpc_error
-from tiller_server.lsp.encode.history import END, Placed, items, of_run, ranged, shortened
-from tiller_server.lsp.operations.transcript import whole_entries
-from tiller_server.lsp.sessions.client import Front, bad
+from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.encode.history import END, EntryItem, items, of_run, ranged, shortened
+from tiller_server.lsp.operations.transcript import full_branch
+from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 from tiller_server.lsp.wire import SessionReadParams, parse
 
 PAGE = 100
 MOST = 1_000
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return a page of items, oldest first: the newest ones unless a cursor says otherwise."""
     asked = parse(SessionReadParams, params, method="agent/session/read")
     try:
-        entries = await whole_entries(front, asked.session)
+        entries = await full_branch(client, asked.session)
     except TillerError as error:
-        raise rpc_error(error, session=asked.session) from error
+        raise to_rpc_error(error, session=asked.session) from error
     wanted = entries if asked.run is None else of_run(entries, asked.run)
     placed = list(items(wanted, branch=entries))
     if asked.item is not None:
@@ -34,7 +34,7 @@ async def run(front: Front, params: dict[str, Any]) -> object:
     return {**answer, "next": _name(placed[end - 1])} if 0 < end < len(placed) else answer
 
 
-def _one(placed: Sequence[Placed], asked: SessionReadParams) -> object:
+def _one(placed: Sequence[EntryItem], asked: SessionReadParams) -> object:
     place = _place(placed, str(asked.item))
     item = placed[place].item
     if asked.range is not None:
@@ -42,7 +42,7 @@ def _one(placed: Sequence[Placed], asked: SessionReadParams) -> object:
     return shortened(item, part=asked.part)
 
 
-def _page(placed: Sequence[Placed], asked: SessionReadParams) -> tuple[int, int]:
+def _page(placed: Sequence[EntryItem], asked: SessionReadParams) -> tuple[int, int]:
     size = min(asked.limit or PAGE, MOST)
     if asked.after is not None:
         start = _place(placed, asked.after) + 1
@@ -51,13 +51,13 @@ def _page(placed: Sequence[Placed], asked: SessionReadParams) -> tuple[int, int]
     return max(0, end - size), end
 
 
-def _place(placed: Sequence[Placed], name: str) -> int:
+def _place(placed: Sequence[EntryItem], name: str) -> int:
     for place, one in enumerate(placed):
         if _name(one) == name:
             return place
     message = f"agent/session/read: there is no item {name!r} on the present branch; read without a cursor first"
-    raise bad(message)
+    raise invalid_params(message)
 
 
-def _name(one: Placed) -> str:
+def _name(one: EntryItem) -> str:
     return str(one.item["item"])

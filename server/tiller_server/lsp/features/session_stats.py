@@ -3,12 +3,12 @@
 from typing import Any
 
 from tiller_server.lsp.encode.stored_session import stats
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import SessionStatsParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Count over all branches."""
     asked = parse(SessionStatsParams, params, method="agent/session/stats")
-    info = (await front.hosted(asked.session)).session.info
+    info = (await client.resolve_session(asked.session)).session.info
     return stats(info.stats(), info.context_usage())

@@ -5,14 +5,14 @@ from typing import Any
 from anyio import to_thread
 
 from agent_core.kernel import rfc3339
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import SessionTreeParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return the entries and the leaf."""
     asked = parse(SessionTreeParams, params, method="agent/session/tree")
-    tree = (await front.hosted(asked.session)).session.tree
+    tree = (await client.resolve_session(asked.session)).session.tree
     # A very long session takes seconds.
     nodes = await to_thread.run_sync(lambda: [_node(node) for node in tree.nodes()])
     return {"nodes": nodes, "leaf": tree.leaf}

@@ -7,34 +7,35 @@ from typing import Any
 from agent_core.kernel import rfc3339
 from tiller_server import VERSION
 from tiller_server.lsp.methods import PROTOCOL
-from tiller_server.lsp.operations.accounts import account, as_they_stand
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.operations.accounts import account, account_status
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import StatusParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Return the state of the server."""
     _ = parse(StatusParams, params, method="agent/status")
-    host = front.host
-    providers = await as_they_stand(front)
+    host = client.host
+    providers = await account_status(client)
     return {
         "daemon": {
             "pid": os.getpid(),
             "startedAt": rfc3339(host.started_ms),
-            "durable": front.origin.pid is not None,
+            "durable": client.origin.pid is not None,
         },
         "sessions": [
             {
-                "session": hosted.session.id,
-                "workspace": hosted.root.as_uri(),
-                "state": hosted.session.info.snapshot().state,
-                "clients": len(hosted.fronts),
+                "session": open_session.session.id,
+                "workspace": open_session.root.as_uri(),
+                "state": open_session.session.info.snapshot().state,
+                "clients": len(open_session.attached_clients),
             }
-            for hosted in host.sessions()
+            for open_session in host.sessions()
         ],
-        "auth": [account(front, one) for one in providers.values()],
+        "auth": [account(client, one) for one in providers.values()],
         "versions": {"server": VERSION, "protocol": PROTOCOL, "python": platform.python_version()},
         "quirks": [
-            f"{name}={str(value).lower()}" for name, value in front.editor.quirks_in_force().items()
+            f"{name}={str(value).lower()}"
+            for name, value in client.editor.quirks_in_force().items()
         ],
     }

@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from tiller_server.lsp.sessions.caller_environment import say_as
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.caller_environment import submit_as_client
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import SteerParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Send the message into the active run; return the receipt."""
     asked = parse(SteerParams, params, method="agent/steer")
-    hosted = await front.hosted(asked.session)
-    receipt = await say_as(
-        front,
-        hosted,
+    open_session = await client.resolve_session(asked.session)
+    receipt = await submit_as_client(
+        client,
+        open_session,
         asked.content,
         delivery="steer",
         message_id=asked.message_id,

@@ -3,34 +3,34 @@
 import asyncio
 from typing import Any
 
-from tiller_server.lsp.events.flow_control import Credit
+from tiller_server.lsp.events.flow_control import SendWindow
 from tiller_server.lsp.events.subscription import Subscription
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import SubscribeParams, parse
 
 
-async def run(front: Front, params: dict[str, Any]) -> object:
+async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     """Send what was missed or a snapshot, then events, until the client cancels, the session ends or the client lags."""
     asked = parse(SubscribeParams, params, method="agent/subscribe")
-    hosted = await front.hosted(asked.session)
+    open_session = await client.resolve_session(asked.session)
     token = asked.partial_result_token
-    subscription = front.subscribe(
-        hosted,
+    subscription = client.subscribe(
+        open_session,
         token,
         detail=asked.detail or "full",
         flush_ms=asked.flush_ms,
-        credit=None if asked.ack in {None, False} else Credit(),
+        send_window=None if asked.ack in {None, False} else SendWindow(),
     )
     reason = "closed"
     try:
         reason = await _send(subscription, asked)
     except asyncio.CancelledError:
-        if front.connection.is_closing:
+        if client.connection.is_closing:
             raise
     finally:
         subscription.close()
-        if front.subscriptions.get(token) is subscription:
-            del front.subscriptions[token]
+        if client.subscriptions.get(token) is subscription:
+            del client.subscriptions[token]
         elif reason == "closed":
             reason = "superseded"
     return {"reason": reason, "last": subscription.last}

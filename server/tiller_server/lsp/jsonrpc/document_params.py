@@ -5,19 +5,19 @@ from typing import Any, Final, TypeAlias
 
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 
-Told: TypeAlias = tuple[dict[str, Any], int | None]
+VersionedParams: TypeAlias = tuple[dict[str, Any], int | None]
 """The params without their version, and the version: None when the editor gives none that could be named again."""
 _STANDS_IN: Final = 0
 _MOST: Final = 2**53
 """Beyond it, JSON of many clients does not tell whole numbers apart."""
 
 
-def opened_params(params: Mapping[str, Any]) -> Told:
+def opened_params(params: Mapping[str, Any]) -> VersionedParams:
     """Read the params of `textDocument/didOpen`."""
     return _without_version(params)
 
 
-def changed_params(params: Mapping[str, Any]) -> Told:
+def changed_params(params: Mapping[str, Any]) -> VersionedParams:
     """Read the params of `textDocument/didChange`; a null `range` or `rangeLength` is one that was left out."""
     changes = as_array(params.get("contentChanges")) or []
     return _without_version(
@@ -25,7 +25,7 @@ def changed_params(params: Mapping[str, Any]) -> Told:
     )
 
 
-def _without_version(params: Mapping[str, Any]) -> Told:
+def _without_version(params: Mapping[str, Any]) -> VersionedParams:
     document = as_object(params.get("textDocument"))
     if document is None:
         return dict(params), None
@@ -34,13 +34,13 @@ def _without_version(params: Mapping[str, Any]) -> Told:
     return {**params, "textDocument": named}, _version(document.get("version"))
 
 
-def _version(told: object) -> int | None:
-    if isinstance(told, float) and told.is_integer():
+def _version(value: object) -> int | None:
+    if isinstance(value, float) and value.is_integer():
         # Clients written in Lua say 3.0 where they mean 3.
-        told = int(told)
-    if not isinstance(told, int) or isinstance(told, bool) or abs(told) > _MOST:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MOST:
         return None
-    return told
+    return value
 
 
 def _without_nulls(change: object) -> object:

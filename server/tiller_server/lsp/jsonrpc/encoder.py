@@ -14,7 +14,7 @@ from tiller_server.lsp.transport.framing import MAX_FRAME_BYTES
 _log = logging.getLogger(__name__)
 
 
-class Encoding:
+class MessageEncoder:
     """Writes messages for one connection."""
 
     def __init__(self, converter: cattrs.Converter) -> None:

@@ -37,7 +37,7 @@ class RpcError(Exception):
         return shape
 
 
-class Reply:
+class ResultThen:
     """A result with something to do the moment its response has been queued.
 
     A handler returns it when what follows must not reach the client before the answer does:

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from pygls.constants import ATTR_EXECUTE_IN_THREAD
 
-Handler: TypeAlias = Callable[..., Any]
-Step: TypeAlias = tuple[Handler, tuple[Any, ...], Mapping[str, Any] | None]
+FeatureHandler: TypeAlias = Callable[..., Any]
+HandlerStep: TypeAlias = tuple[FeatureHandler, tuple[Any, ...], Mapping[str, Any] | None]
 
 
 class Invoker:
@@ -25,7 +25,10 @@ class Invoker:
         self._pool = pool
 
     async def run(
-        self, handler: Handler, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        handler: FeatureHandler,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return what the handler returns. A thread cannot be cancelled, only no longer waited for."""
         call = partial(handler, *args, **(kwargs or {}))
@@ -36,7 +39,7 @@ class Invoker:
         result = call()
         return await result if inspect.isawaitable(result) else result
 
-    async def _drive(self, steps: Generator[Step, Any, Any]) -> Any:
+    async def _drive(self, steps: Generator[HandlerStep, Any, Any]) -> Any:
         try:
             step = next(steps)
             while True:

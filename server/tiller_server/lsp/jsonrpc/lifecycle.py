@@ -13,12 +13,12 @@ from tiller_server.lsp.jsonrpc.errors import (
     SERVER_NOT_INITIALIZED,
     RpcError,
 )
-from tiller_server.lsp.jsonrpc.messages import Request, as_array, as_object
+from tiller_server.lsp.jsonrpc.messages import JsonRpcRequest, as_array, as_object
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x1f\x7f]*")
 
 
-class Stage(enum.Enum):
+class ConnectionStage(enum.Enum):
     """The steps of a connection's life, in order."""
 
     NEW = "new"
@@ -32,7 +32,7 @@ class Lifecycle:
     """The stage of one connection and, at the end, why it is over."""
 
     def __init__(self) -> None:
-        self.stage = Stage.NEW
+        self.stage = ConnectionStage.NEW
         self.ended = asyncio.Event()
         self.exit_code = 0
 
@@ -42,26 +42,26 @@ class Lifecycle:
             self.exit_code = exit_code
             self.ended.set()
 
-    def leave_initializing(self, stage: Stage) -> None:
+    def leave_initializing(self, stage: ConnectionStage) -> None:
         """Go on to the stage that the answer to `initialize` leads to, unless it is over."""
-        if self.stage is Stage.INITIALIZING:
+        if self.stage is ConnectionStage.INITIALIZING:
             self.stage = stage
 
-    def refusal(self, request: Request) -> RpcError | None:
+    def refusal(self, request: JsonRpcRequest) -> RpcError | None:
         """Return why a request may not be served at this stage."""
-        if self.stage in {Stage.SHUT_DOWN, Stage.CLOSED}:
+        if self.stage in {ConnectionStage.SHUT_DOWN, ConnectionStage.CLOSED}:
             return RpcError(INVALID_REQUEST, "The server is shut down; only 'exit' may follow.")
         if request.method == INITIALIZE:
-            if self.stage is Stage.NEW:
+            if self.stage is ConnectionStage.NEW:
                 return None
             return RpcError(INVALID_REQUEST, "'initialize' may be sent only once.")
-        if self.stage is Stage.READY:
+        if self.stage is ConnectionStage.READY:
             return None
         return RpcError(SERVER_NOT_INITIALIZED, "The first request must be 'initialize'.")
 
     def takes_notification(self, method: str) -> bool:
         """Whether a notification counts at this stage."""
-        return self.stage is Stage.READY or method == EXIT
+        return self.stage is ConnectionStage.READY or method == EXIT
 
 
 def check_initialize(params: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from tiller_server.lsp.jsonrpc.errors import RpcError
-from tiller_server.lsp.jsonrpc.lifecycle import Stage
+from tiller_server.lsp.jsonrpc.lifecycle import ConnectionStage
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.jsonrpc.pygls_adapter import Params, RawHandler, TillerProtocol
 from tiller_server.lsp.jsonrpc.typed_params import make_converter
@@ -18,10 +18,10 @@ from tiller_server.lsp.jsonrpc.uri_mapping import Translation
 from tiller_server.lsp.transport.framing import FrameError, FrameReader
 from tiller_server.lsp.transport.outbox import Lane, Outbox, Sink
 from tiller_server.lsp.transport.progress import ProgressToken, WorkDone
-from tiller_server.lsp.transport.stdio import Reader
+from tiller_server.lsp.transport.stdio import InputStream
 from tiller_server.process.parent_watch import can_watch, wait_until_gone
 
-__all__ = ["Connection", "Stage", "TillerProtocol"]
+__all__ = ["ConnectionStage", "LspConnection", "TillerProtocol"]
 
 HANDLER_GRACE_S: Final = 3.0
 CLOSER_GRACE_S: Final = 5.0
@@ -32,7 +32,7 @@ _READ_BYTES: Final = 64 * 1024
 _log = logging.getLogger(__name__)
 
 
-class Connection(LanguageServer):
+class LspConnection(LanguageServer):
     """A language server for exactly one client.
 
     Standard methods are registered as in pygls (`feature`); everything else as raw handlers that
@@ -151,7 +151,7 @@ class Connection(LanguageServer):
     @property
     def is_closing(self) -> bool:
         """Whether the client is leaving; a handler that is cancelled can tell why by it."""
-        return self.protocol.lifecycle.stage in {Stage.SHUT_DOWN, Stage.CLOSED}
+        return self.protocol.lifecycle.stage in {ConnectionStage.SHUT_DOWN, ConnectionStage.CLOSED}
 
     @property
     def client_params(self) -> Params:
@@ -163,7 +163,7 @@ class Connection(LanguageServer):
         self.protocol.lifecycle.end(exit_code)
 
     async def serve(
-        self, reader: Reader, sink: Sink, *, parent: Literal["watch", "ignore"] = "ignore"
+        self, reader: InputStream, sink: Sink, *, parent: Literal["watch", "ignore"] = "ignore"
     ) -> int:
         """Serve the client until it leaves; give the exit code that a process of its own would have.
 
@@ -200,7 +200,7 @@ class Connection(LanguageServer):
                         _cut_off(sink)
         return self.protocol.lifecycle.exit_code
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: InputStream) -> None:
         frames = FrameReader()
         try:
             while data := await reader.read(_READ_BYTES):
@@ -239,7 +239,7 @@ class Connection(LanguageServer):
         self.close()
 
     async def _settle(self) -> None:
-        self.protocol.lifecycle.stage = Stage.CLOSED
+        self.protocol.lifecycle.stage = ConnectionStage.CLOSED
         self.protocol.requests.close()
         await self.protocol.calls.close(grace_s=HANDLER_GRACE_S)
         if self._thread_pool is not None:

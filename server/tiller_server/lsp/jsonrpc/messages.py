@@ -24,7 +24,7 @@ _ABSENT: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class JsonRpcRequest:
     """A message that must be answered exactly once."""
 
     id: RequestId
@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class JsonRpcNotification:
     """A message that is never answered."""
 
     method: str
@@ -41,7 +41,7 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class JsonRpcResponse:
     """The client's answer to a request of ours."""
 
     id: object
@@ -50,7 +50,7 @@ class Response:
     """None when it is a result; whatever was sent otherwise."""
 
 
-Message: TypeAlias = Request | Notification | Response
+JsonRpcMessage: TypeAlias = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse
 
 
 class BadMessage(Exception):
@@ -62,7 +62,7 @@ class BadMessage(Exception):
         self.request_id = request_id
 
 
-def decode(body: bytes) -> Message:
+def decode(body: bytes) -> JsonRpcMessage:
     """Read one message.
 
     Raises:
@@ -78,20 +78,22 @@ def decode(body: bytes) -> Message:
     given_id = message.get("id", _ABSENT)
     request_id = given_id if is_request_id(given_id) else None
     if "method" not in message and ("result" in message or "error" in message):
-        return Response(id=given_id, result=message.get("result"), error=message.get("error"))
+        return JsonRpcResponse(
+            id=given_id, result=message.get("result"), error=message.get("error")
+        )
     if message.get("jsonrpc") != "2.0":
         raise _unfit("jsonrpc", '"2.0"', message.get("jsonrpc"), request_id)
     method = message.get("method")
     if not isinstance(method, str) or not method:
         raise _unfit("method", "a name", method, request_id)
     if given_id is _ABSENT:
-        return Notification(method=method, params=message.get("params"))
+        return JsonRpcNotification(method=method, params=message.get("params"))
     if request_id is None:
         raise _unfit("id", "an integer or a string", given_id, None)
     if _has_lone_surrogate(body, message):
         why = "The message is no JSON: it holds half of a surrogate pair."
         raise BadMessage(RpcError(PARSE_ERROR, why), request_id=request_id)
-    return Request(id=request_id, method=method, params=message.get("params"))
+    return JsonRpcRequest(id=request_id, method=method, params=message.get("params"))
 
 
 def make_encoder(default: Callable[[object], object]) -> Callable[[object], bytes]:

@@ -15,22 +15,22 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 from typing_extensions import override
 
-from tiller_server.lsp.jsonrpc.encoder import Encoding
-from tiller_server.lsp.jsonrpc.errors import METHOD_NOT_FOUND, Reply, RpcError
-from tiller_server.lsp.jsonrpc.handler_invoker import Handler, Invoker, Step
-from tiller_server.lsp.jsonrpc.incoming import Calls
-from tiller_server.lsp.jsonrpc.lifecycle import Lifecycle, Stage, check_initialize
+from tiller_server.lsp.jsonrpc.client_requests import ClientRequests
+from tiller_server.lsp.jsonrpc.encoder import MessageEncoder
+from tiller_server.lsp.jsonrpc.errors import METHOD_NOT_FOUND, ResultThen, RpcError
+from tiller_server.lsp.jsonrpc.handler_invoker import FeatureHandler, HandlerStep, Invoker
+from tiller_server.lsp.jsonrpc.lifecycle import ConnectionStage, Lifecycle, check_initialize
 from tiller_server.lsp.jsonrpc.messages import (
     BadMessage,
-    Notification,
-    Request,
+    JsonRpcNotification,
+    JsonRpcRequest,
+    JsonRpcResponse,
     RequestId,
-    Response,
     as_object,
     decode,
     is_request_id,
 )
-from tiller_server.lsp.jsonrpc.outgoing import ClientRequests
+from tiller_server.lsp.jsonrpc.request_queue import RequestQueue
 from tiller_server.lsp.jsonrpc.typed_params import read_object, read_params
 from tiller_server.lsp.transport.outbox import Lane, Outbox
 from tiller_server.lsp.transport.progress import WorkDoneTokens
@@ -38,7 +38,7 @@ from tiller_server.lsp.transport.progress import WorkDoneTokens
 Params: TypeAlias = dict[str, Any]
 RawHandler: TypeAlias = Callable[[Params], Awaitable[object]]
 Amendment: TypeAlias = Callable[[types.InitializeResult], None]
-Steps: TypeAlias = Generator[Step, Any, None]
+HandlerSteps: TypeAlias = Generator[HandlerStep, Any, None]
 
 # pygls would keep a second copy of every document, read files on the loop, and fail before our
 # own mirror hears of a change. The same goes for the folders.
@@ -73,12 +73,14 @@ class TillerProtocol(LanguageServerProtocol):
         self.initialize_params: Params = {}
         self.registry = Registry()
         self.outbox = Outbox(on_overflow=partial(self.lifecycle.end, 1))
-        self.calls = Calls(self._answer)
+        self.calls = RequestQueue(self._answer)
         self.requests = ClientRequests(self._send_data)
         self.work_done = WorkDoneTokens(self.tell)
-        self._encoding = Encoding(converter)
+        self._encoding = MessageEncoder(converter)
         self._invoker = Invoker(lambda: server.thread_pool)
-        builtin = cast("dict[str, Handler]", self.fm.builtin_features)  # pygls leaves it untyped
+        builtin = cast(
+            "dict[str, FeatureHandler]", self.fm.builtin_features
+        )  # pygls leaves it untyped
         builtin.update({method: partial(self._pass_on, method) for method in _PASSED_ON})
 
     # ------------------------------------------------------------------ in
@@ -99,25 +101,25 @@ class TillerProtocol(LanguageServerProtocol):
             self._answer(bad.request_id, bad.error)
             return
         match message:
-            case Request():
+            case JsonRpcRequest():
                 self._accept_request(message)
-            case Notification():
+            case JsonRpcNotification():
                 self._accept_notification(message)
-            case Response():
+            case JsonRpcResponse():
                 self.requests.settle(message)
 
-    def _accept_request(self, request: Request) -> None:
+    def _accept_request(self, request: JsonRpcRequest) -> None:
         refusal = self.calls.refusal(request.id) or self.lifecycle.refusal(request)
         if refusal is not None:
             self._answer(request.id, refusal)
             return
         serve = self._serve_request
         if request.method == types.INITIALIZE:
-            self.lifecycle.stage = Stage.INITIALIZING
+            self.lifecycle.stage = ConnectionStage.INITIALIZING
             serve = self._serve_initialize
         self.calls.start_request(request.id, method=request.method, work=serve(request))
 
-    def _accept_notification(self, notification: Notification) -> None:
+    def _accept_notification(self, notification: JsonRpcNotification) -> None:
         method = notification.method
         if method == types.CANCEL_REQUEST:
             target = (as_object(notification.params) or {}).get("id")
@@ -129,17 +131,17 @@ class TillerProtocol(LanguageServerProtocol):
         else:
             _log.debug("The notification %r came out of turn and was dropped.", method)
 
-    async def _serve_initialize(self, request: Request) -> object:
+    async def _serve_initialize(self, request: JsonRpcRequest) -> object:
         try:
             self.initialize_params = check_initialize(request.params)
             result = await self._serve_request(request)
         except BaseException:
-            self.lifecycle.leave_initializing(Stage.NEW)
+            self.lifecycle.leave_initializing(ConnectionStage.NEW)
             raise
-        self.lifecycle.leave_initializing(Stage.READY)
+        self.lifecycle.leave_initializing(ConnectionStage.READY)
         return result
 
-    async def _serve_request(self, request: Request) -> object:
+    async def _serve_request(self, request: JsonRpcRequest) -> object:
         raw = self.registry.requests.get(request.method)
         if raw is not None:
             return await raw(read_object(method=request.method, params=request.params))
@@ -152,7 +154,7 @@ class TillerProtocol(LanguageServerProtocol):
         except JsonRpcException as error:
             raise RpcError(error.code, error.message) from error
 
-    async def _serve_notification(self, notification: Notification) -> object:
+    async def _serve_notification(self, notification: JsonRpcNotification) -> object:
         method, params = notification.method, notification.params
         raw = self.registry.notifications.get(method)
         if raw is not None:
@@ -163,12 +165,16 @@ class TillerProtocol(LanguageServerProtocol):
         typed = read_params(self._converter, method=method, params=params)
         return await self._invoker.run(feature, (typed,))
 
-    def _feature(self, method: str) -> Handler | None:
-        builtin = cast("dict[str, Handler]", self.fm.builtin_features)  # pygls leaves it untyped
+    def _feature(self, method: str) -> FeatureHandler | None:
+        builtin = cast(
+            "dict[str, FeatureHandler]", self.fm.builtin_features
+        )  # pygls leaves it untyped
         return builtin.get(method) or self._user_feature(method)
 
-    def _user_feature(self, method: str) -> Handler | None:
-        return cast("dict[str, Handler]", self.fm.features).get(method)  # pygls leaves it untyped
+    def _user_feature(self, method: str) -> FeatureHandler | None:
+        return cast("dict[str, FeatureHandler]", self.fm.features).get(
+            method
+        )  # pygls leaves it untyped
 
     # ------------------------------------------------------------------ out
 
@@ -239,7 +245,7 @@ class TillerProtocol(LanguageServerProtocol):
         self.outbox.put(self._encoding.encode(data), Lane.CONTROL)
 
     def _answer(self, request_id: RequestId | None, outcome: object) -> None:
-        if not isinstance(outcome, Reply):
+        if not isinstance(outcome, ResultThen):
             self.outbox.put(self._encoding.answer(request_id, outcome), Lane.CONTROL)
             return
         self._answer(request_id, outcome.result)
@@ -250,7 +256,7 @@ class TillerProtocol(LanguageServerProtocol):
 
     # ------------------------------------------------------------------ LSP's own methods
 
-    def _pass_on(self, method: str, params: object = None) -> Steps:
+    def _pass_on(self, method: str, params: object = None) -> HandlerSteps:
         handler = self._user_feature(method)
         if handler is not None:
             yield handler, (params,), None
@@ -259,7 +265,7 @@ class TillerProtocol(LanguageServerProtocol):
     @lsp_method(types.INITIALIZE)
     def lsp_initialize(
         self, params: types.InitializeParams
-    ) -> Generator[Step, Any, types.InitializeResult]:
+    ) -> Generator[HandlerStep, Any, types.InitializeResult]:
         """Work out the capabilities from what is registered, then let others amend them."""
         general = params.capabilities.general
         if general is not None and "utf-8" in (general.position_encodings or ()):
@@ -271,17 +277,17 @@ class TillerProtocol(LanguageServerProtocol):
 
     @override
     @lsp_method(types.SHUTDOWN)
-    def lsp_shutdown(self, *args: Any) -> Steps:
+    def lsp_shutdown(self, *args: Any) -> HandlerSteps:
         """Refuse further requests and cancel those in flight, which can read the reason from the stage."""
         yield from self._pass_on(types.SHUTDOWN, *args)
-        self.lifecycle.stage = Stage.SHUT_DOWN
+        self.lifecycle.stage = ConnectionStage.SHUT_DOWN
         self.calls.cancel_others(than=asyncio.current_task())
 
     @override
     @lsp_method(types.EXIT)
-    def lsp_exit(self, *args: Any) -> Steps:
+    def lsp_exit(self, *args: Any) -> HandlerSteps:
         """End this connection, and nothing else in the process."""
-        is_orderly = self.lifecycle.stage is Stage.SHUT_DOWN
+        is_orderly = self.lifecycle.stage is ConnectionStage.SHUT_DOWN
         yield from self._pass_on(types.EXIT, *args)
         self.lifecycle.end(0 if is_orderly else 1)
 
@@ -289,7 +295,7 @@ class TillerProtocol(LanguageServerProtocol):
     @lsp_method(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
     def lsp_work_done_progress_cancel(  # pyright: ignore[reportIncompatibleMethodOverride] - pygls infers too narrow a type
         self, params: types.WorkDoneProgressCancelParams
-    ) -> Steps:
+    ) -> HandlerSteps:
         """Report the user's cancellation to the owner of this progress token."""
         self.work_done.cancel(params.token)
         yield from self._pass_on(types.WINDOW_WORK_DONE_PROGRESS_CANCEL, params)

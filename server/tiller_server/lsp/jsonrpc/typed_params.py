@@ -34,13 +34,13 @@ def read_params(converter: cattrs.Converter, *, method: str, params: object) -> 
         RpcError: -32602, they do not have the method's shape.
     """
     given = read_object(method=method, params=params)
-    known = types.METHOD_TO_TYPES.get(method)
-    if known is None:
+    method_types = types.METHOD_TO_TYPES.get(method)
+    if method_types is None:
         return given
-    if known[2] is None:
+    if method_types[2] is None:
         return None
     try:
-        return converter.structure(given, known[2])
+        return converter.structure(given, method_types[2])
     except Exception as error:
         raise RpcError(INVALID_PARAMS, f"{method}: {_why(error)}.") from error
 
@@ -81,7 +81,7 @@ def _exactly(kind: type) -> Callable[[Any, Any], Any]:
     def take(value: Any, wanted: Any) -> Any:
         # lsprotocol's enums are also int or str, and cattrs asks the hook of their base.
         if issubclass(wanted, Enum):
-            return _known_or_raw(value, wanted)
+            return _member_or_raw(value, wanted)
         if type(value) is kind:
             return value
         # Clients written in Lua or Vim script say 3.0 and 1 where they mean 3 and true.
@@ -99,7 +99,7 @@ def _number(value: Any, _: Any) -> float:
     return float(value)
 
 
-def _known_or_raw(value: Any, wanted: Any) -> Any:
+def _member_or_raw(value: Any, wanted: Any) -> Any:
     """Return the member, or the value itself when a newer protocol may have added it."""
     try:
         return wanted(value)

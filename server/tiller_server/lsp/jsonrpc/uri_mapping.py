@@ -22,7 +22,7 @@ REMEMBERED: Final = 4_096
 """Spellings of a client that are given back as they came."""
 INITIALIZE: Final = b'"initialize"'
 
-Turn = Callable[[str], str]
+UriRewrite = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +103,10 @@ class Translation:
         return body if self._map is None else self._map.outward(body)
 
     def _introduce(self, body: bytes) -> None:
-        told = as_object(_read(body)) or {}
-        if told.get("method") == "initialize":
+        message = as_object(_read(body)) or {}
+        if message.get("method") == "initialize":
             self._is_introduced = True
-            self._map = UriMap.of(as_object(told.get("params")) or {})
+            self._map = UriMap.of(as_object(message.get("params")) or {})
 
 
 def rest_of(uri: str, *, prefix: str) -> str | None:
@@ -133,7 +133,7 @@ def _host(netloc: str) -> str:
     return unquote(netloc).casefold()
 
 
-def _turned(body: bytes, turn: Turn) -> bytes:
+def _turned(body: bytes, turn: UriRewrite) -> bytes:
     message = _read(body)
     if not isinstance(message, dict):
         return body
@@ -152,7 +152,7 @@ def _read(body: bytes) -> object:
         return None
 
 
-def _walked(value: object, turn: Turn) -> object:
+def _walked(value: object, turn: UriRewrite) -> object:
     if isinstance(value, list):
         return [_walked(one, turn) for one in cast("Sequence[object]", value)]
     if not isinstance(value, dict):
@@ -161,7 +161,7 @@ def _walked(value: object, turn: Turn) -> object:
     return {key: _member(key, one, turn) for key, one in members.items()}
 
 
-def _member(key: str, value: object, turn: Turn) -> object:
+def _member(key: str, value: object, turn: UriRewrite) -> object:
     if key in OPAQUE:
         return value
     if key in URIS:

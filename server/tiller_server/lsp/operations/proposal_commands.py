@@ -10,12 +10,12 @@ from anyio import to_thread
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError
-from agent_core.session.changes.proposals import Applied
+from agent_core.session.changes.proposals import ApplyResult
 from tiller_server.lsp.changes.diagnostics import KIND, is_asked_for
 from tiller_server.lsp.edits.proposals import Proposal, Proposals
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.operations.review_commands import argument_of
-from tiller_server.lsp.sessions.client import Front, bad
+from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 
 COMMAND: Final = "tiller.apply"
 TITLE: Final = "Tiller: Apply the proposed change"
@@ -27,22 +27,27 @@ SHOWN: Final = 5
 """So many files are named."""
 
 
-async def actions(front: Front, params: Mapping[str, Any]) -> Sequence[dict[str, JsonValue]]:
+async def actions(
+    client: ConnectedClient, params: Mapping[str, Any]
+) -> Sequence[dict[str, JsonValue]]:
     """Return an action for each edit that waits for a document, the newest first."""
     uri = (as_object(params.get("textDocument")) or {}).get("uri")
-    document = front.editor.mirror.get(uri) if isinstance(uri, str) else None
+    document = client.editor.mirror.get(uri) if isinstance(uri, str) else None
     if document is None or document.path is None or not is_asked_for(params):
         return []
     found: list[dict[str, JsonValue]] = []
-    for hosted in [one for one in front.host.sessions() if front.holds(one)]:
-        waiting = await _proposals(hosted).all()
+    for open_session in [one for one in client.host.sessions() if client.uses(one)]:
+        waiting = await _proposals(open_session).all()
         if not waiting:
             continue
         path = await _real(document.path)
         here = [one for one in reversed(waiting) if one.path == path]
         for number, one in enumerate(here, 1):
             title = TITLE if len(here) == 1 else f"{TITLE} ({number} of {len(here)})"
-            argument: dict[str, JsonValue] = {"session": hosted.session.id, "proposal": one.id}
+            argument: dict[str, JsonValue] = {
+                "session": open_session.session.id,
+                "proposal": one.id,
+            }
             command: dict[str, JsonValue] = {
                 "title": title,
                 "command": COMMAND,
@@ -52,31 +57,33 @@ async def actions(front: Front, params: Mapping[str, Any]) -> Sequence[dict[str,
     return found
 
 
-async def apply_proposal(front: Front, arguments: tuple[Any, ...]) -> object:
+async def apply_proposal(client: ConnectedClient, arguments: tuple[Any, ...]) -> object:
     """Apply an edit that waits; without arguments that of the document that was touched last, or the only one.
 
     Raises:
         RpcError: The argument makes no sense, or this client may not decide.
     """
-    front.dialogs.check_may_decide()
+    client.dialogs.check_may_decide()
     asked = argument_of(arguments)
     session, wanted = asked.get("session"), asked.get("proposal")
     if any(not isinstance(one, str | None) for one in (session, wanted)):
         message = f"{COMMAND} takes one object with `session` and `proposal`, got {asked!r:.200}"
-        raise bad(message)
-    hosted = await front.hosted(session)
-    waiting = await _proposals(hosted).all()
-    chosen = await _chosen(front, waiting, wanted)
+        raise invalid_params(message)
+    open_session = await client.resolve_session(session)
+    waiting = await _proposals(open_session).all()
+    chosen = await _chosen(client, waiting, wanted)
     if isinstance(chosen, str):
-        return _told(front, "none", chosen)
+        return _respond(client, "none", chosen)
     with anyio.move_on_after(ANSWER_S):
-        status, text = await _apply(hosted, chosen)
-        await front.flush()
-        return _told(front, status, text)
-    return _told(front, "slow", f"Tiller: the change of {chosen.path.name} takes its time.")
+        status, text = await _apply(open_session, chosen)
+        await client.flush()
+        return _respond(client, status, text)
+    return _respond(client, "slow", f"Tiller: the change of {chosen.path.name} takes its time.")
 
 
-async def _chosen(front: Front, waiting: Sequence[Proposal], wanted: str | None) -> Proposal | str:
+async def _chosen(
+    client: ConnectedClient, waiting: Sequence[Proposal], wanted: str | None
+) -> Proposal | str:
     """Return which edit is meant, or why none is."""
     if wanted is not None:
         named = [one for one in waiting if one.id == wanted]
@@ -85,7 +92,7 @@ async def _chosen(front: Front, waiting: Sequence[Proposal], wanted: str | None)
         return "Tiller: no change waits to be applied."
     if len(waiting) == 1:
         return waiting[0]
-    documents = sorted(front.editor.mirror.documents(), key=lambda one: -one.touched_at)
+    documents = sorted(client.editor.mirror.documents(), key=lambda one: -one.touched_at)
     paths = [one.path for one in documents if one.path is not None]
     here = await _real(paths[0]) if paths else None
     if found := [one for one in waiting if one.path == here]:
@@ -95,45 +102,49 @@ async def _chosen(front: Front, waiting: Sequence[Proposal], wanted: str | None)
     return f"Tiller: changes wait for {', '.join(names[:SHOWN])}{more}; open one of them and apply it there."
 
 
-async def _apply(hosted: Any, proposal: Proposal) -> tuple[str, str]:
+async def _apply(open_session: Any, proposal: Proposal) -> tuple[str, str]:
     """Do it; gives what came of it in a word and in a sentence."""
-    name, proposals = proposal.path.name, _proposals(hosted)
+    name, proposals = proposal.path.name, _proposals(open_session)
     texts = await proposals.texts(proposal)
     if texts is None:
         return "gone", f"Tiller: not applied: what is to be done to {name} cannot be read."
-    if (where := await _taken_by_nobody(hosted, proposal.path)) is not None:
+    if (where := await _blocking_editor(open_session, proposal.path)) is not None:
         why = f"it has unsaved text in {where}, which takes no edits"
         return "waiting", f"Tiller: not applied to {name}: {why}. Save it there, then apply again."
     try:
-        applied = await hosted.session.changes.apply(proposal.path, before=texts[0], after=texts[1])
+        applied = await open_session.session.changes.apply(
+            proposal.path, before=texts[0], after=texts[1]
+        )
     except TillerError as error:
         return "refused", f"Tiller: not applied: {error}"
     if applied.status != "conflict":
         await proposals.forget(proposal)
-    return applied.status, _sentence(applied, proposal, await _where(hosted, proposal.path))
+    return applied.status, _sentence(
+        applied, proposal, await _editor_name(open_session, proposal.path)
+    )
 
 
-async def _taken_by_nobody(hosted: Any, path: Path) -> str | None:
+async def _blocking_editor(open_session: Any, path: Path) -> str | None:
     """Name the editor that has unsaved text of a file and takes no edits."""
     try:
-        buffer = await hosted.files.opened.find(path)
+        buffer = await open_session.files.opened.find(path)
     except TillerError:
         return None  # the edit itself says why
-    if buffer is None or buffer.editor.abilities.applies_edits:
+    if buffer is None or buffer.editor.capabilities.applies_edits:
         return None
     return None if buffer.state in {"clean", "outdated"} else buffer.editor.name
 
 
-async def _where(hosted: Any, path: Path) -> str | None:
+async def _editor_name(open_session: Any, path: Path) -> str | None:
     """Return the name of the editor that has a file open; None: no editor has."""
     try:
-        buffer = await hosted.files.opened.find(path)
+        buffer = await open_session.files.opened.find(path)
     except TillerError:
         return None
     return None if buffer is None else buffer.editor.name
 
 
-def _sentence(applied: Applied, proposal: Proposal, where: str | None) -> str:
+def _sentence(applied: ApplyResult, proposal: Proposal, where: str | None) -> str:
     name, written = proposal.path.name, applied.written
     if applied.status == "conflict":
         return f"Tiller: not applied to {name}: {applied.why} The change is in {proposal.patch}."
@@ -147,16 +158,16 @@ def _sentence(applied: Applied, proposal: Proposal, where: str | None) -> str:
     return f"Tiller: the proposed change is applied to {name} on the disk; reload it in {where} if it does not follow."
 
 
-def _told(front: Front, status: str, text: str) -> object:
+def _respond(client: ConnectedClient, status: str, text: str) -> object:
     """Show the user the outcome, in clients without a subscription; return the same text as the answer."""
-    if not front.subscriptions:
+    if not client.subscriptions:
         kind = INFO if status in {"applied", "nothing"} else WARNING
-        _ = front.connection.notify("window/showMessage", {"type": kind, "message": text})
+        _ = client.connection.notify("window/showMessage", {"type": kind, "message": text})
     return {"status": status, "text": text}
 
 
-def _proposals(hosted: Any) -> Proposals:
-    proposals = hosted.files.edits.proposals
+def _proposals(open_session: Any) -> Proposals:
+    proposals = open_session.files.edits.proposals
     assert isinstance(proposals, Proposals)  # noqa: S101 - a session that is loaded has them
     return proposals
 

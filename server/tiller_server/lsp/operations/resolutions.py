@@ -7,13 +7,13 @@ from pathlib import Path
 from anyio import to_thread
 
 from agent_core.changes.decisions import ACTIONS
-from agent_core.session.changes.review import Wish
+from agent_core.session.changes.review import ReviewRequest
 from tiller_server.lsp.documents.uris import path_of
-from tiller_server.lsp.sessions.client import bad
+from tiller_server.lsp.sessions.client import invalid_params
 from tiller_server.lsp.wire import Resolution
 
 
-async def wishes_of(items: Sequence[Resolution]) -> list[Wish]:
+async def parse_resolutions(items: Sequence[Resolution]) -> list[ReviewRequest]:
     """Read the items of a request.
 
     Raises:
@@ -22,13 +22,13 @@ async def wishes_of(items: Sequence[Resolution]) -> list[Wish]:
     return [await _wish(one) for one in items]
 
 
-async def _wish(one: Resolution) -> Wish:
+async def _wish(one: Resolution) -> ReviewRequest:
     action = ACTIONS.get(one.action)
     if action is None:
         message = f"the action {one.action!r} is not known; use accept, reject or reviewed"
-        raise bad(message)
+        raise invalid_params(message)
     file = None if one.file is None else await _real(one.file)
-    return Wish(action=action, hunk=one.hunk, file=file, change_set=one.change_set)
+    return ReviewRequest(action=action, hunk=one.hunk, file=file, change_set=one.change_set)
 
 
 async def _real(uri: str) -> Path:
@@ -39,5 +39,5 @@ async def _real(uri: str) -> Path:
         path = None
     if path is None or not path.is_absolute() or "\0" in str(path):
         message = f"{uri[:200]!r} is no file"
-        raise bad(message)
+        raise invalid_params(message)
     return Path(await to_thread.run_sync(os.path.realpath, path))

@@ -6,16 +6,16 @@ from contextlib import contextmanager
 import msgspec
 from msgspec import Struct
 
-from agent_core.events import Failure, RunEnded, Stamped, ToolRunning
+from agent_core.events import EventEnvelope, Failure, RunEnded, ToolRunning
 from agent_core.kernel import RunId
 from agent_core.messages import Usage
 from agent_core.session import AgentSession
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.transport.progress import ProgressToken, WorkDone
-from tiller_server.review.options import Stop
+from tiller_server.review.options import ReviewCancellation
 
 
-class ReviewWatched(Struct, kw_only=True):
+class ReviewProgress(Struct, kw_only=True):
     """Notes what a client is told of a review."""
 
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -23,7 +23,7 @@ class ReviewWatched(Struct, kw_only=True):
     error: Failure | None = None
     lines: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict[str, "Sequence[str]"])
     session: AgentSession | None = None
-    stop: Stop = msgspec.field(default_factory=Stop)
+    stop: ReviewCancellation = msgspec.field(default_factory=ReviewCancellation)
     """Ends it also between two of its runs."""
     line: WorkDone | None = None
 
@@ -37,7 +37,7 @@ class ReviewWatched(Struct, kw_only=True):
             is_last = number > count
             self.line.report("writing the summary" if is_last else f"part {number} of {count}")
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Report what it looks at, and add up what it costs."""
         match stamped.event:
             case ToolRunning(title=title) if self.line is not None:
@@ -55,7 +55,7 @@ class ReviewWatched(Struct, kw_only=True):
 
 @contextmanager
 def review_line(
-    front: Front, token: ProgressToken | None, watcher: ReviewWatched
+    client: ConnectedClient, token: ProgressToken | None, watcher: ReviewProgress
 ) -> Generator[None]:
     """Show a line of progress; cancelling it ends the review with what there is."""
     if token is None:
@@ -67,8 +67,8 @@ def review_line(
         if watcher.session is not None:
             _ = await watcher.session.abort()
 
-    line = front.connection.protocol.work_done.open(
-        token, on_cancel=lambda: front.host.start(abort, what="the end of a review")
+    line = client.connection.protocol.work_done.open(
+        token, on_cancel=lambda: client.host.start(abort, what="the end of a review")
     )
     line.begin("Review", cancellable=True)
     watcher.line = line

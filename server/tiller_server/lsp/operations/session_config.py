@@ -8,14 +8,14 @@ from agent_core.kernel.errors import TillerError
 from agent_core.providers.messages.thinking_level import LEVELS
 from agent_core.session import AgentSession
 from tiller_server.lsp.dialogs.permission_mode import asked_budgets, check_mode
-from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
 from tiller_server.lsp.wire import ConfigChange
 
 MODES: Final[Sequence[PermissionMode]] = get_args(PermissionMode)
 QUEUE_MODES: Final[Sequence[QueueMode]] = get_args(QueueMode)
 
-Word = TypeVar("Word", bound=str)
+ChoiceT = TypeVar("ChoiceT", bound=str)
 
 
 async def apply_config(session: AgentSession, change: ConfigChange) -> SessionConfig:
@@ -24,12 +24,12 @@ async def apply_config(session: AgentSession, change: ConfigChange) -> SessionCo
     Raises:
         RpcError: A choice is refused. The mode and the budgets are checked before anything changes.
     """
-    mode = _known("mode", change.mode, MODES)
+    mode = _parse_choice("mode", change.mode, MODES)
     if mode is not None:
         check_mode(mode, allowed=session.info.allowed_mode)
-    thinking = _known("thinking", change.thinking, LEVELS)
-    steering = _known("steering", change.steering, QUEUE_MODES)
-    follow_up = _known("followUp", change.follow_up, QUEUE_MODES)
+    thinking = _parse_choice("thinking", change.thinking, LEVELS)
+    steering = _parse_choice("steering", change.steering, QUEUE_MODES)
+    follow_up = _parse_choice("followUp", change.follow_up, QUEUE_MODES)
     budgets = asked_budgets(change)
     try:
         if budgets is not None:
@@ -44,19 +44,21 @@ async def apply_config(session: AgentSession, change: ConfigChange) -> SessionCo
             mode=mode, auto_compact=change.auto_compact, steering=steering, follow_up=follow_up
         )
     except TillerError as error:
-        raise rpc_error(error, session=session.id) from error
+        raise to_rpc_error(error, session=session.id) from error
 
 
-def _known(name: str, word: str | None, words: Sequence[Word]) -> Word | None:
+def _parse_choice(name: str, value: str | None, choices: Sequence[ChoiceT]) -> ChoiceT | None:
     """Return a word as one of those that mean something here: the schema lets words of vendors pass.
 
     Raises:
         RpcError: It is none of them.
     """
-    if word is None:
+    if value is None:
         return None
-    for one in words:
-        if one == word:
+    for one in choices:
+        if one == value:
             return one
-    message = f"{name} is {word!r}, which this server does not know; use one of {', '.join(words)}"
+    message = (
+        f"{name} is {value!r}, which this server does not know; use one of {', '.join(choices)}"
+    )
     raise RpcError(INVALID_PARAMS, message)

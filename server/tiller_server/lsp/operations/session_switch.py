@@ -7,20 +7,20 @@ from typing import Any
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.shield import uncancelled
-from tiller_server.lsp.encode.errors import rpc_error
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.session_candidates import LATEST, NEW
 
 Prepare = Callable[[Any], Awaitable[None]]
 
 
-async def open_session(
-    front: Front, which: str | None, *, root: Path | None, prepare: Prepare | None = None
+async def switch_session(
+    client: ConnectedClient, which: str | None, *, root: Path | None, prepare: Prepare | None = None
 ) -> Any:
     """Open a session for a connection and return it, a `Hosted`.
 
     Args:
-        front: The connection.
+        client: The connection.
         which: An id, `latest` or `new`; None: the one that the connection has, else the one it means.
         root: The folder to open it in; None: the first one of the client.
         prepare: Applies what was asked for to the session; None: nothing was. When it fails, the connection keeps the session it had, and
@@ -29,7 +29,7 @@ async def open_session(
     Raises:
         RpcError: A hook refuses to let the connection leave its session, or the other cannot be opened or prepared.
     """
-    before = front.has.hosted
+    before = client.state.open_session
     left = None if before is None or which in {None, before.session.id} else before.session
     reason = "new" if which == NEW else "resume"
     if left is not None:
@@ -37,16 +37,16 @@ async def open_session(
         try:
             await left.switching.leave(target, reason=reason)
         except TillerError as error:
-            raise rpc_error(error, session=left.id) from error
-    hosted = await front.bind(which, root=root)
+            raise to_rpc_error(error, session=left.id) from error
+    open_session = await client.bind(which, root=root)
     try:
         if prepare is not None:
-            await prepare(hosted)
+            await prepare(open_session)
     except BaseException:
-        front.has.hosted = before
+        client.state.open_session = before
         if which == NEW:
-            await uncancelled(front.host.release(hosted.session.id))
+            await uncancelled(client.host.release(open_session.session.id))
         raise
-    if left is not None and hosted is not before:
-        await hosted.session.switching.arrived(left.id, reason=reason)
-    return hosted
+    if left is not None and open_session is not before:
+        await open_session.session.switching.arrived(left.id, reason=reason)
+    return open_session

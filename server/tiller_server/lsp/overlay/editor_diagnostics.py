@@ -7,11 +7,11 @@ from typing import Any, Final
 import anyio
 
 from agent_core.kernel.errors import ToolError
-from agent_core.tools.builtin.diagnostics import FileProblems, Problem
+from agent_core.tools.builtin.diagnostics import FileProblem, FileProblems
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.editors.editor import Editor
-from tiller_server.lsp.edits.overlays import Buffer, Buffers
+from tiller_server.lsp.edits.overlays import Overlay, Overlays
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 
@@ -21,10 +21,10 @@ ERROR: Final = 1
 OWN_SOURCE: Final = "tiller"
 
 
-class EditorProblems:
+class EditorDiagnostics:
     """Asks the editor whose text the agent sees; of several for one file that is its owner, if it can say."""
 
-    def __init__(self, buffers: Callable[[], Buffers]) -> None:
+    def __init__(self, buffers: Callable[[], Overlays]) -> None:
         self._buffers = buffers
 
     @property
@@ -71,10 +71,10 @@ class EditorProblems:
         return tuple(found.values())
 
     def _able(self) -> tuple[Editor, ...]:
-        return tuple(one for one in self._buffers().editors if one.abilities.diagnoses)
+        return tuple(one for one in self._buffers().editors if one.capabilities.diagnoses)
 
     def _whom(
-        self, path: Path, buffer: Buffer | None, able: Sequence[Editor]
+        self, path: Path, buffer: Overlay | None, able: Sequence[Editor]
     ) -> tuple[Editor, Document | None]:
         """Return the editor to ask about a file, and its document there; None: that editor has no document of it."""
         if buffer is None:
@@ -127,8 +127,8 @@ def _is_fresh(item: Mapping[str, Any], wanted: int | None) -> bool:
     return item.get("fresh") is True and not is_behind
 
 
-def _problems(item: Mapping[str, Any]) -> list[Problem]:
-    found: list[Problem] = []
+def _problems(item: Mapping[str, Any]) -> list[FileProblem]:
+    found: list[FileProblem] = []
     for one in as_array(item.get("diagnostics")) or ():
         given = as_object(one) or {}
         start = as_object((as_object(given.get("range")) or {}).get("start")) or {}
@@ -144,7 +144,7 @@ def _problems(item: Mapping[str, Any]) -> list[Problem]:
         severity = given.get("severity")
         names = (given.get("source"), given.get("code"))
         found.append(
-            Problem(
+            FileProblem(
                 line0=line0,
                 column0=column0,
                 severity=severity if isinstance(severity, int) else ERROR,

@@ -11,9 +11,9 @@ from agent_core.kernel.errors import EditRefused, EditUnverified, FileMissing, W
 from agent_core.kernel.shield import uncancelled
 from agent_core.workspace import FileBytes, Files, FileText
 from agent_core.workspace.files.disk.errors import not_moved
-from tiller_server.lsp.editors.edit_verification import Answer
-from tiller_server.lsp.edits.overlays import Buffer, Buffers
-from tiller_server.lsp.edits.preconditions import check_current, check_settled, over
+from tiller_server.lsp.editors.edit_verification import ApplyResponse
+from tiller_server.lsp.edits.overlays import Overlay, Overlays
+from tiller_server.lsp.edits.preconditions import check_current, check_settled, rebase_base
 
 NO_OVERWRITE: Final[Mapping[str, object]] = {"overwrite": False, "ignoreIfExists": False}
 
@@ -21,21 +21,21 @@ NO_OVERWRITE: Final[Mapping[str, object]] = {"overwrite": False, "ignoreIfExists
 class FileOperations:
     """Operations on whole files while editors are attached. Unsaved text of a user is never lost."""
 
-    def __init__(self, disk: Files, buffers: Buffers) -> None:
+    def __init__(self, disk: Files, buffers: Overlays) -> None:
         self._disk = disk
         self._buffers = buffers
 
     async def delete(self, path: Path, *, base: FileText | FileBytes) -> None:
         """Delete a file, if it still is `base`."""
         while (seen := await self._buffers.find(path)) is not None:
-            async with seen.editor.turn(path):
+            async with seen.editor.lock(path):
                 buffer = await self._buffers.find(path)
                 # Closed, or better known to another editor: look again whose turn it is.
                 if buffer is not None and buffer.editor is seen.editor:
                     await self._delete_open(path, base, buffer)
                     return
         if isinstance(base, FileText) and base.source == "buffer":
-            base = over(base, await self._disk.read(path), path)
+            base = rebase_base(base, await self._disk.read(path), path)
         await self._disk.delete(path, base=base)
 
     async def move(self, source: Path, target: Path) -> None:
@@ -43,24 +43,24 @@ class FileOperations:
         if await self._buffers.find(target) is not None:
             raise not_moved(source, target)
         while (seen := await self._buffers.find(source)) is not None:
-            async with seen.editor.turn(source):
+            async with seen.editor.lock(source):
                 buffer = await self._buffers.find(source)
                 if buffer is not None and buffer.editor is seen.editor:
                     await self._move_open(source, target, buffer)
                     return
         await self._disk.move(source, target)
 
-    async def _delete_open(self, path: Path, base: FileText | FileBytes, seen: Buffer) -> None:
+    async def _delete_open(self, path: Path, base: FileText | FileBytes, seen: Overlay) -> None:
         check_current(path, base, seen)
         _ = await self._disk.resolve(str(path), "write")
         buffer = await self._without_unsaved_text_of_the_user(path, seen)
-        if buffer.editor.abilities.deletes and await _is_named_by(path, buffer):
+        if buffer.editor.capabilities.deletes and await _is_named_by(path, buffer):
             # It is out from here on: whatever happens to us, find out what came of it.
             await uncancelled(self._ask_to_delete(path, buffer))
             return
         await self._disk.delete(path, base=_saved(path, buffer))
 
-    async def _move_open(self, source: Path, target: Path, seen: Buffer) -> None:
+    async def _move_open(self, source: Path, target: Path, seen: Overlay) -> None:
         check_settled(source, seen)
         for path in (source, target):
             _ = await self._disk.resolve(str(path), "write")
@@ -73,20 +73,20 @@ class FileOperations:
         _ = _saved(source, buffer)
         await self._disk.move(source, target)
 
-    async def _editor_moves(self, source: Path, target: Path, buffer: Buffer) -> bool:
+    async def _editor_moves(self, source: Path, target: Path, buffer: Overlay) -> bool:
         """Return whether a file is moved by its editor, rather than on the disk below it."""
         # Not from older text in an editor: some save a document when they rename it.
-        if not buffer.editor.abilities.renames or buffer.state == "outdated":
+        if not buffer.editor.capabilities.renames or buffer.state == "outdated":
             return False
         if not await _is_named_by(source, buffer):
             return False
         # Not every editor makes folders; but only an editor can move what is not saved.
         return buffer.state == "ours" or await self._is_there(target.parent)
 
-    async def _without_unsaved_text_of_the_user(self, path: Path, seen: Buffer) -> Buffer:
+    async def _without_unsaved_text_of_the_user(self, path: Path, seen: Overlay) -> Overlay:
         """Have what is ours saved where that can be; refuse where the user would lose something."""
-        buffer: Buffer | None = seen
-        if seen.state == "ours" and seen.disk is not None and seen.editor.abilities.saves:
+        buffer: Overlay | None = seen
+        if seen.state == "ours" and seen.disk is not None and seen.editor.capabilities.saves:
             _ = await seen.editor.requests.save(seen.document, reason="edit")
             buffer = await self._buffers.find(path)
         if buffer is None or buffer.editor is not seen.editor or buffer.state == "dirty":
@@ -100,16 +100,16 @@ class FileOperations:
             raise EditRefused(message, advice=" Only the user can do that: ask them.")
         return buffer
 
-    async def _ask_to_delete(self, path: Path, buffer: Buffer) -> None:
+    async def _ask_to_delete(self, path: Path, buffer: Overlay) -> None:
         operation = {"kind": "delete", "uri": buffer.document.uri}
         answer = await buffer.editor.requests.operate(
             operation, label=f"Tiller: delete {path.name}"
         )
         if await self._is_there(path):
             raise _not_done("deleted", path, answer)
-        await buffer.editor.gone(buffer.document)
+        await buffer.editor.wait_closed(buffer.document)
 
-    async def _ask_to_move(self, source: Path, target: Path, buffer: Buffer) -> None:
+    async def _ask_to_move(self, source: Path, target: Path, buffer: Overlay) -> None:
         editor, document = buffer.editor, buffer.document
         operation = {
             "kind": "rename",
@@ -120,7 +120,7 @@ class FileOperations:
         answer = await editor.requests.operate(operation, label=f"Tiller: move {source.name}")
         if await self._is_there(source) or not await self._is_there(target):
             raise _not_done("moved", source, answer)
-        await editor.gone(document)
+        await editor.wait_closed(document)
         moved = editor.mirror.get(target.as_uri())
         if buffer.state == "ours" and moved is not None and moved.text == document.text:
             notes = editor.notes_of(moved)
@@ -135,7 +135,7 @@ class FileOperations:
         return True
 
 
-async def _is_named_by(path: Path, buffer: Buffer) -> bool:
+async def _is_named_by(path: Path, buffer: Overlay) -> bool:
     """Return whether a document's URI is a name of the file itself: an operation on a link would take the link."""
     spelt = buffer.document.path
     return spelt == path or (
@@ -145,7 +145,7 @@ async def _is_named_by(path: Path, buffer: Buffer) -> bool:
     )
 
 
-def _saved(path: Path, buffer: Buffer) -> FileText | FileBytes:
+def _saved(path: Path, buffer: Overlay) -> FileText | FileBytes:
     """Return what the disk has below a document without unsaved text."""
     if buffer.state in {"clean", "outdated"} and buffer.disk is not None:
         return buffer.disk
@@ -156,7 +156,7 @@ def _saved(path: Path, buffer: Buffer) -> FileText | FileBytes:
     raise EditRefused(message, advice=" Only the user can do that: ask them.")
 
 
-def _not_done(what: str, path: Path, answer: Answer) -> WorkspaceError:
+def _not_done(what: str, path: Path, answer: ApplyResponse) -> WorkspaceError:
     """Return why an operation did not come to pass."""
     reason = answer.reason.rstrip(".")
     if answer.applied is None:

@@ -9,8 +9,8 @@ import anyio
 from agent_core.events import Answers, QuestionLine, QuestionOption
 from agent_core.workspace import NO_NEEDS, Process, Processes
 from agent_core.workspace.permissions.call_permission import Needs
-from tiller_server.lsp.edits.overlays import Buffer
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.edits.overlays import Overlay
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 
 SHOWN_FILES: Final = 10
 ASKED_FILES: Final = 3
@@ -30,7 +30,7 @@ OPTIONS: Final = (
 )
 
 
-class Asks(Protocol):
+class SaveQuestioner(Protocol):
     """Asks the user of a session."""
 
     def __call__(
@@ -43,14 +43,14 @@ class Asks(Protocol):
 class SaveBarrier:
     """Save barrier between the edits of a session and programs that read the disk."""
 
-    def __init__(self, files: EditorFiles) -> None:
+    def __init__(self, files: OverlayFiles) -> None:
         self._files = files
-        self._ask: Asks | None = None
+        self._ask: SaveQuestioner | None = None
         self._run: Callable[[], str | None] = lambda: None
         self._asked_for: set[str | None] = set()
         self._turn = anyio.Lock()
 
-    def ask_through(self, ask: Asks, *, run: Callable[[], str | None]) -> None:
+    def ask_through(self, ask: SaveQuestioner, *, run: Callable[[], str | None]) -> None:
         """Ask the user from now on.
 
         Args:
@@ -68,7 +68,7 @@ class SaveBarrier:
         # Of commands that start at once one asks, the others see what came of it.
         async with self._turn:
             left = await self._asked(left)
-        return _told(left) if left else None
+        return _stale_note(left) if left else None
 
     async def _asked(self, left: Sequence[Path]) -> Sequence[Path]:
         """Ask once, if that is wanted; give what is unsaved then."""
@@ -86,16 +86,16 @@ class SaveBarrier:
 
     async def _wish(self, path: Path) -> str | None:
         """Return how the user of a document wants to be asked; None: not at all."""
-        buffer: Buffer | None = await self._files.opened.find(path)
+        buffer: Overlay | None = await self._files.opened.find(path)
         if buffer is None:
             return None
-        able = buffer.editor.abilities
+        able = buffer.editor.capabilities
         if able.barrier == "auto":
             # Where documents can be saved for the user, what is left is the user's own text.
             return None if able.saves else "auto"
         return "ask" if able.barrier == "ask" else None
 
-    async def _answer(self, ask: Asks, left: Sequence[Path]) -> str | None:
+    async def _answer(self, ask: SaveQuestioner, left: Sequence[Path]) -> str | None:
         """Ask, until somebody answers or all is saved."""
         found: list[str | None] = []
 
@@ -116,11 +116,11 @@ class SaveBarrier:
         return found[0] if found else None
 
 
-class EditorProcesses:
+class SaveBeforeRun:
     """Processes of the machine, with a look at what is unsaved before each start."""
 
     def __init__(
-        self, processes: Processes, files: EditorFiles, barrier: SaveBarrier | None = None
+        self, processes: Processes, files: OverlayFiles, barrier: SaveBarrier | None = None
     ) -> None:
         self._processes = processes
         self._barrier = barrier or SaveBarrier(files)
@@ -139,9 +139,9 @@ class EditorProcesses:
 
     async def before_start(self) -> str | None:
         """Have unsaved edits saved where that is ours to do; name the files of which the disk is old."""
-        told = await self._processes.before_start()
+        note = await self._processes.before_start()
         stale = await self._barrier.pass_through()
-        return f"{told} {stale}" if told and stale else told or stale
+        return f"{note} {stale}" if note and stale else note or stale
 
 
 def _line(left: Sequence[Path]) -> QuestionLine:
@@ -160,7 +160,7 @@ def _line(left: Sequence[Path]) -> QuestionLine:
     )
 
 
-def _told(left: Sequence[Path]) -> str:
+def _stale_note(left: Sequence[Path]) -> str:
     names = ", ".join(str(path) for path in left[:SHOWN_FILES])
     if len(left) > SHOWN_FILES:
         names += f" and {len(left) - SHOWN_FILES} more"

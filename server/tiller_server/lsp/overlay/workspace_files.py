@@ -22,31 +22,31 @@ from agent_core.kernel.errors import (
 )
 from agent_core.workspace import (
     READ_LIMIT_BYTES,
-    Access,
     Changes,
-    Entry,
+    DirectoryEntry,
     FileBytes,
     FileReader,
     Files,
     FileStat,
     FileText,
-    Heard,
-    Write,
-    Written,
+    FileWrite,
+    OnResult,
+    PathAccess,
+    WriteResult,
 )
 from agent_core.workspace.files.bytes_reader import BytesReader
 from agent_core.workspace.files.edit_origin import changing, edit_origin
 from agent_core.workspace.files.write_sequence import write_one_by_one
 from tiller_server.lsp.editors.editor import Editor
-from tiller_server.lsp.edits.batch import Seat, Together
-from tiller_server.lsp.edits.document_writer import NEWER_ON_DISK, OpenEdits
-from tiller_server.lsp.edits.overlays import Buffers, text_of
-from tiller_server.lsp.edits.preconditions import noted, over
+from tiller_server.lsp.edits.batch import BatchMember, EditBatch
+from tiller_server.lsp.edits.document_writer import NEWER_ON_DISK, DocumentWriter
+from tiller_server.lsp.edits.overlays import Overlays, text_of
+from tiller_server.lsp.edits.preconditions import rebase_base, with_note
 from tiller_server.lsp.overlay.file_operations import FileOperations
 from tiller_server.lsp.overlay.notebooks import check_no_notebook
 
 
-class EditorFiles:
+class OverlayFiles:
     """The disk, with what attached editors have open laid over it."""
 
     def __init__(self, disk: Files) -> None:
@@ -56,11 +56,11 @@ class EditorFiles:
             disk: Files on the disk, below the editors; it also decides which paths may be used.
         """
         self._disk = disk
-        self._buffers = Buffers(disk)
+        self._buffers = Overlays(disk)
         self.opened: Final = self._buffers
         """Open documents, and the editor of each."""
         self._operations = FileOperations(disk, self._buffers)
-        self.edits: Final = OpenEdits(disk, self._buffers)
+        self.edits: Final = DocumentWriter(disk, self._buffers)
         """Those of open documents."""
         self.session: SessionId | None = None
         """Whose edits these are, for editors that want to know."""
@@ -75,7 +75,7 @@ class EditorFiles:
         """Remove an editor's documents, so that the disk shows again."""
         self._buffers.detach(editor)
 
-    async def resolve(self, path: str, access: Access) -> Path:
+    async def resolve(self, path: str, access: PathAccess) -> Path:
         """Find the real path that a model means."""
         return await self._disk.resolve(path, access)
 
@@ -91,7 +91,7 @@ class EditorFiles:
                 return FileStat(path=path, kind="folder", size=0, mtime_ns=0)
             raise
 
-    async def list(self, path: Path) -> tuple[Entry, ...]:
+    async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         """Return what is in a folder, also what is only in an editor."""
         unsaved = await self._buffers.names_in(path)
         try:
@@ -131,71 +131,73 @@ class EditorFiles:
         found = await self._buffers.unsaved_below(folder)
         return tuple(text_of(path, buffer) for path, buffer in found.items())
 
-    async def write(self, path: Path, text: str, *, base: FileText | None) -> Written:
+    async def write(self, path: Path, text: str, *, base: FileText | None) -> WriteResult:
         """Write a whole text: an open document by an edit of its editor, anything else on the disk."""
-        return await self._write(Write(path=path, text=text, base=base), None)
+        return await self._write(FileWrite(path=path, text=text, base=base), None)
 
-    async def write_all(self, writes: Sequence[Write], *, heard: Heard) -> None:
+    async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write several texts: the documents of an editor by one edit, where that allows it; others one after the other."""
-        gathered: dict[Editor, dict[Path, Write]] = {}
+        gathered: dict[Editor, dict[Path, FileWrite]] = {}
         for one in writes:
             if (editor := await self._gatherer(one)) is not None:
                 _ = gathered.setdefault(editor, {}).setdefault(one.path, one)
         together = [own for own in gathered.items() if len(own[1]) > 1]
         for editor, own in together:
-            await self._write_together(editor, tuple(own.values()), heard)
+            await self._write_together(editor, tuple(own.values()), on_result)
         done = {id(one) for _, own in together for one in own.values()}
         left = [one for one in writes if id(one) not in done]
-        await write_one_by_one(self, left, heard=heard)
+        await write_one_by_one(self, left, on_result=on_result)
 
-    async def _gatherer(self, write: Write) -> Editor | None:
+    async def _gatherer(self, write: FileWrite) -> Editor | None:
         """Return the editor that has a file open and takes edits of several documents."""
-        if write.base is None or not any(one.abilities.gathers for one in self._buffers.editors):
+        if write.base is None or not any(one.capabilities.gathers for one in self._buffers.editors):
             return None
         try:
             await self._buffers.open_closed(write.path)
             buffer = await self._buffers.find(write.path)
         except WorkspaceError:
             return None  # its own write says why
-        return buffer.editor if buffer and buffer.editor.abilities.gathers else None
+        return buffer.editor if buffer and buffer.editor.capabilities.gathers else None
 
-    async def _write_together(self, editor: Editor, writes: Sequence[Write], heard: Heard) -> None:
-        together = Together(editor, members=len(writes))
+    async def _write_together(
+        self, editor: Editor, writes: Sequence[FileWrite], on_result: OnResult
+    ) -> None:
+        batch = EditBatch(editor, members=len(writes))
 
-        async def write(one: Write) -> None:
-            outcome: Written | WorkspaceError
-            with together.seat() as seat:
+        async def write(one: FileWrite) -> None:
+            outcome: WriteResult | WorkspaceError
+            with batch.join() as seat:
                 try:
                     outcome = await self._write(one, seat)
                 except WorkspaceError as error:
                     outcome = error
-            await heard(one, outcome)
+            await on_result(one, outcome)
 
         async with editor.gathering:
             try:
                 async with anyio.create_task_group() as group:
-                    group.start_soon(together.run)
+                    group.start_soon(batch.run)
                     for one in writes:
                         group.start_soon(write, one)
             except ExceptionGroup as failed:
                 # Whoever writes several files sees what whoever writes one would.
                 raise failed.exceptions[0] from failed
 
-    async def _write(self, write: Write, seat: Seat | None) -> Written:
+    async def _write(self, write: FileWrite, member: BatchMember | None) -> WriteResult:
         path = write.path
         with self._telling(path):
             await check_no_notebook(path, self._buffers.editors)
-            written = await self._landed(path, write.text, write.base, seat)
+            written = await self._write_text(path, write.text, write.base, member)
             if written.created:
                 await self._buffers.show(path)
             return written
 
-    async def _landed(
-        self, path: Path, text: str, base: FileText | None, seat: Seat | None
-    ) -> Written:
+    async def _write_text(
+        self, path: Path, text: str, base: FileText | None, member: BatchMember | None
+    ) -> WriteResult:
         if base is not None:
             await self._buffers.open_closed(path)
-        edited = await self.edits.write(path, text, base=base, seat=seat)
+        edited = await self.edits.write(path, text, base=base, member=member)
         if edited is not None:
             return edited
         written = await self._disk.write(path, text, base=await self._disk_base(path, base))
@@ -235,12 +237,12 @@ class EditorFiles:
         """Turn what was read from a buffer into what the disk must have, for its document is closed now."""
         if base is None or base.source == "disk":
             return base
-        return over(base, await self._disk.read(path), path)
+        return rebase_base(base, await self._disk.read(path), path)
 
-    async def _noting_who_opened(self, written: Written, text: str) -> Written:
+    async def _noting_who_opened(self, written: WriteResult, text: str) -> WriteResult:
         buffer = await self._buffers.find(written.path)
         is_behind = buffer is not None and buffer.document.text != text
-        return noted(written, NEWER_ON_DISK if is_behind else None)
+        return with_note(written, NEWER_ON_DISK if is_behind else None)
 
 
 def _unseen(path: Path, error: DocumentContention) -> None:

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tiller_server.lsp.changes.diff_document import takes
+from tiller_server.lsp.changes.diff_document import has_capability
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 from tiller_server.lsp.methods import COMMANDS
 from tiller_server.lsp.operations import proposal_commands
-from tiller_server.lsp.plain.code_actions import Action, Asked, Now, in_chat, in_file, read_asked
+from tiller_server.lsp.plain.code_actions import (
+    CodeActionRequest,
+    CodeActionState,
+    PlainCodeAction,
+    in_chat,
+    in_file,
+    read_code_action_request,
+)
 from tiller_server.lsp.plain.code_lenses import chat_lenses, file_lenses
-from tiller_server.lsp.plain.comment_requests import MOST_LINES, Request, requests_in
-from tiller_server.lsp.plain.last_location import Touched
-from tiller_server.lsp.sessions.client import Front, bad
+from tiller_server.lsp.plain.comment_requests import MOST_LINES, CommentRequest, requests_in
+from tiller_server.lsp.plain.last_location import LastLocation
+from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 from tiller_server.lsp.sessions.client_options import is_plain
 
 LINES: Final = 2_000
@@ -24,36 +31,38 @@ LINES: Final = 2_000
 _ENDS: Final = re.compile(r"\r\n|\n|\r")
 
 
-class Room:
+class PlainClient:
     """The plain face of one connection."""
 
-    def __init__(self, front: Front) -> None:
-        self.front = front
-        self.touched = Touched(front.editor.mirror, is_ours=self.is_ours, root=self.root)
-        plain = front.options.plain
-        self._is_plain = is_plain(front.connection.client_params, front.options)
+    def __init__(self, client: ConnectedClient) -> None:
+        self.client = client
+        self.last_location = LastLocation(
+            client.editor.mirror, is_ours=self.is_ours, root=self.root
+        )
+        plain = client.options.plain
+        self._is_plain = is_plain(client.connection.client_params, client.options)
         self._has_actions = _chosen(plain and plain.actions, self._is_plain)
         self._has_lenses = _chosen(plain and plain.lens, self._is_plain)
 
     def is_ours(self, uri: str) -> bool:
         """Return whether a document is one that we make: the chat file, or the diff of what waits."""
-        return self.front.chat.is_chat(uri) or self.front.review.diff.is_diff(uri)
+        return self.client.chat.is_chat(uri) or self.client.change_display.diff.is_diff(uri)
 
-    async def code_actions(self, params: dict[str, Any]) -> list[Action]:
+    async def code_actions(self, params: dict[str, Any]) -> list[PlainCodeAction]:
         """Answer `textDocument/codeAction`; opens no session and waits for nothing."""
-        hints = self.front.review.hints.actions(params)
-        fixes = self.front.review.findings.actions(params)
-        review = [*hints, *fixes, *await proposal_commands.actions(self.front, params)]
-        asked = read_asked(params)
+        hints = self.client.change_display.hints.actions(params)
+        fixes = self.client.change_display.findings.actions(params)
+        review = [*hints, *fixes, *await proposal_commands.actions(self.client, params)]
+        asked = read_code_action_request(params)
         if asked is None or not self._has_actions:
             return review
-        chat = self.front.chat
+        chat = self.client.chat
         if chat.is_chat(asked.uri):
             return in_chat(asked, self._now(), chat.actions(*asked.lines0))
-        if self.front.review.diff.is_diff(asked.uri):
+        if self.client.change_display.diff.is_diff(asked.uri):
             return in_chat(asked, self._now(), ())
-        self.touched.saw(asked.uri, asked.lines0)
-        if self.touched.place(asked.uri) is None:
+        self.last_location.record(asked.uri, asked.lines0)
+        if self.last_location.place(asked.uri) is None:
             return review
         return [*review, *in_file(asked, self._now(asked))]
 
@@ -62,16 +71,16 @@ class Room:
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         if not self._has_lenses or not isinstance(uri, str):
             return []
-        chat, now = self.front.chat, self._now()
+        chat, now = self.client.chat, self._now()
         if chat.is_chat(uri):
             return chat_lenses(now, chat.lenses())
-        return file_lenses(now, self.front.review.hints.of(uri))
+        return file_lenses(now, self.client.change_display.hints.of(uri))
 
     async def content(self, params: dict[str, Any]) -> dict[str, str]:
         """Answer `workspace/textDocumentContent`: the diff of what waits, which is no file then."""
         _ = params
-        bound = self.front.bound
-        return {"text": "" if bound is None else await self.front.review.diff.text(bound)}
+        bound = self.client.bound
+        return {"text": "" if bound is None else await self.client.change_display.diff.text(bound)}
 
     async def execute(self, params: dict[str, Any]) -> object:
         """Answer `workspace/executeCommand`; where the editor hides what is answered, an error is shown.
@@ -83,33 +92,33 @@ class Room:
         try:
             return await commands.run(self, *_command(params))
         except RpcError as error:
-            if self.front.editor.quirks_in_force()["silentAnswers"]:
-                self.tell(error.message, kind=1)
+            if self.client.editor.quirks_in_force()["silentAnswers"]:
+                self.show_message(error.message, kind=1)
             raise
 
-    def tell(self, text: str, *, kind: int = 3) -> None:
+    def show_message(self, text: str, *, kind: int = 3) -> None:
         """Show the user a sentence, unless the client is one that shows answers and events in its own way.
 
         Args:
             text: The sentence.
             kind: As LSP counts: 1 an error, 3 news.
         """
-        if self._has_actions or not self.front.subscriptions:
-            told = {"type": kind, "message": f"Tiller: {text}"}
-            _ = self.front.connection.notify("window/showMessage", told)
+        if self._has_actions or not self.client.subscriptions:
+            message_params = {"type": kind, "message": f"Tiller: {text}"}
+            _ = self.client.connection.notify("window/showMessage", message_params)
 
     @property
     def can_show(self) -> bool:
         """Whether the editor opens documents and pages when it is asked to."""
-        return takes(self.front.connection.client_params, "window", "showDocument")
+        return has_capability(self.client.connection.client_params, "window", "showDocument")
 
     def root(self) -> Path | None:
         """Return the folder that paths are relative to; None: none is open."""
-        return self.front.folders.first
+        return self.client.folders.first
 
-    def requests(self, uri: str, lines0: tuple[int, int] | None) -> Sequence[Request]:
+    def requests(self, uri: str, lines0: tuple[int, int] | None) -> Sequence[CommentRequest]:
         """Return the comments of an open document that ask for something, on some lines or all."""
-        document = self.front.editor.mirror.get(uri)
+        document = self.client.editor.mirror.get(uri)
         if document is None:
             return ()
         if lines0 is None:
@@ -117,13 +126,13 @@ class Room:
             return requests_in(rows, first_line0=0, last_line0=len(rows) - 1)
         return _requests_near(document, *lines0)
 
-    def _now(self, asked: Asked | None = None) -> Now:
-        bound = self.front.bound
+    def _now(self, asked: CodeActionRequest | None = None) -> CodeActionState:
+        bound = self.client.bound
         requests = () if asked is None else self.requests(asked.uri, asked.lines0)
         if bound is None:
-            return Now(requests=requests)
+            return CodeActionState(requests=requests)
         seen = bound.session.info.snapshot()
-        return Now(
+        return CodeActionState(
             is_running=seen.state != "idle",
             has_changes=seen.changes.unreviewed > 0,
             lacks_model=bound.session.models.current is None,
@@ -135,15 +144,15 @@ def _command(params: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
     name, arguments = params.get("command"), params.get("arguments")
     if name not in COMMANDS:
         message = f"there is no command {name!r:.80}; there are {', '.join(COMMANDS)}"
-        raise bad(message)
+        raise invalid_params(message)
     listed = as_array(arguments) if arguments is not None else ()
     if listed is None:
         message = f"{name}: the arguments must be a list, got {arguments!r:.120}"
-        raise bad(message)
+        raise invalid_params(message)
     return str(name), tuple(listed)
 
 
-def _requests_near(document: Document, first0: int, last0: int) -> Sequence[Request]:
+def _requests_near(document: Document, first0: int, last0: int) -> Sequence[CommentRequest]:
     """Look at some lines and those around them only: documents may be large, and this is asked at every step."""
     base0 = max(0, first0 - MOST_LINES)
     last0 = min(last0, first0 + LINES)

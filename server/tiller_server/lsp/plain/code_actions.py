@@ -7,19 +7,19 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.values import Value
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 from tiller_server.lsp.plain.commands.arguments import lines_of
-from tiller_server.lsp.plain.comment_requests import Request
+from tiller_server.lsp.plain.comment_requests import CommentRequest
 from tiller_server.lsp.plain.task_prompts import MOST_PROBLEMS, problem_of
 
 FIX: Final = "quickfix.tiller"
 DO: Final = "refactor.tiller"
-TOLD: Final = frozenset({"range", "message", "source", "code"})
+DIAGNOSTIC_FIELDS: Final = frozenset({"range", "message", "source", "code"})
 OURS: Final = "tiller"
 """The source of our own diagnostics, which nobody needs to fix."""
 
-Action = dict[str, JsonValue]
+PlainCodeAction = dict[str, JsonValue]
 
 
-class Asked(Value, frozen=True, kw_only=True):
+class CodeActionRequest(Value, frozen=True, kw_only=True):
     """Place and diagnostics for which an editor requests code actions."""
 
     uri: str
@@ -29,7 +29,7 @@ class Asked(Value, frozen=True, kw_only=True):
     """Kinds that are wanted; None: all."""
 
 
-class Now(Value, frozen=True, kw_only=True):
+class CodeActionState(Value, frozen=True, kw_only=True):
     """State of the session that decides which actions are offered."""
 
     is_running: bool = False
@@ -37,11 +37,11 @@ class Now(Value, frozen=True, kw_only=True):
     """Something waits for the user's word."""
     lacks_model: bool = False
     """There is no model that could be asked."""
-    requests: Sequence[Request] = ()
+    requests: Sequence[CommentRequest] = ()
     """Comments that ask for something, on the lines that are meant."""
 
 
-def read_asked(params: dict[str, Any]) -> Asked | None:
+def read_code_action_request(params: dict[str, Any]) -> CodeActionRequest | None:
     """Read the params of `textDocument/codeAction`; None: they make no sense."""
     uri = (as_object(params.get("textDocument")) or {}).get("uri")
     lines0 = lines_of(params.get("range"))
@@ -50,7 +50,7 @@ def read_asked(params: dict[str, Any]) -> Asked | None:
     context = as_object(params.get("context")) or {}
     only = as_array(context.get("only"))
     listed = (as_object(one) for one in as_array(context.get("diagnostics")) or ())
-    return Asked(
+    return CodeActionRequest(
         uri=uri,
         lines0=lines0,
         diagnostics=tuple(
@@ -62,7 +62,7 @@ def read_asked(params: dict[str, Any]) -> Asked | None:
     )
 
 
-def in_file(asked: Asked, now: Now) -> list[Action]:
+def in_file(asked: CodeActionRequest, now: CodeActionState) -> list[PlainCodeAction]:
     """Return what can be asked for at a place in a file."""
     first, last = asked.lines0
     place: dict[str, JsonValue] = {
@@ -72,12 +72,12 @@ def in_file(asked: Asked, now: Now) -> list[Action]:
             "end": {"line": last + 1, "character": 0},
         },
     }
-    found: list[Action] = []
+    found: list[PlainCodeAction] = []
     if now.requests:
         found.append(action("Do what this comment asks", "comment", FIX, place))
     if asked.diagnostics:
-        told: list[JsonValue] = [_short(one) for one in asked.diagnostics]
-        fixed = action("Fix diagnostics here", "fix", FIX, {**place, "diagnostics": told})
+        diagnostics: list[JsonValue] = [_short(one) for one in asked.diagnostics]
+        fixed = action("Fix diagnostics here", "fix", FIX, {**place, "diagnostics": diagnostics})
         found.append({**fixed, "diagnostics": [*asked.diagnostics]})
     where = "this" if first == last else "the selection"
     found += [
@@ -90,7 +90,9 @@ def in_file(asked: Asked, now: Now) -> list[Action]:
     return wanted(found, asked.only)
 
 
-def in_chat(asked: Asked, now: Now, own: Sequence[Action]) -> list[Action]:
+def in_chat(
+    asked: CodeActionRequest, now: CodeActionState, own: Sequence[PlainCodeAction]
+) -> list[PlainCodeAction]:
     """Return the code actions of the chat file.
 
     Args:
@@ -118,7 +120,7 @@ def in_chat(asked: Asked, now: Now, own: Sequence[Action]) -> list[Action]:
     return wanted(found, asked.only)
 
 
-def wanted(actions: Sequence[Action], only: Sequence[str] | None) -> list[Action]:
+def wanted(actions: Sequence[PlainCodeAction], only: Sequence[str] | None) -> list[PlainCodeAction]:
     """Leave out what is of no kind that was asked for."""
     if only is None:
         return [*actions]
@@ -132,7 +134,7 @@ def is_above(asked: str, kind: str) -> bool:
 
 def action(
     title: str, command: str, kind: str, argument: dict[str, JsonValue] | None = None
-) -> Action:
+) -> PlainCodeAction:
     """Make an action that runs one of our commands."""
     titled = f"Tiller: {title}"
     run: dict[str, JsonValue] = {"title": titled, "command": f"tiller.{command}"}
@@ -143,11 +145,11 @@ def action(
 
 def _short(diagnostic: dict[str, Any]) -> dict[str, JsonValue]:
     """Leave out what nobody reads: some servers hang kilobytes of their own to a diagnostic."""
-    return {name: one for name, one in diagnostic.items() if name in TOLD}
+    return {name: one for name, one in diagnostic.items() if name in DIAGNOSTIC_FIELDS}
 
 
-def _at_any_time(now: Now) -> list[Action]:
-    found: list[Action] = []
+def _at_any_time(now: CodeActionState) -> list[PlainCodeAction]:
+    found: list[PlainCodeAction] = []
     if now.is_running:
         found.append(action("Stop", "stop", DO))
     if now.lacks_model:
@@ -157,9 +159,9 @@ def _at_any_time(now: Now) -> list[Action]:
     return found
 
 
-def _command(one: Action) -> object:
+def _command(one: PlainCodeAction) -> object:
     return (as_object(one.get("command")) or {}).get("command")
 
 
-def _has(actions: Sequence[Action], command: object) -> bool:
+def _has(actions: Sequence[PlainCodeAction], command: object) -> bool:
     return any(_command(one) == command for one in actions)

@@ -6,12 +6,12 @@ from typing import Any
 from agent_core.kernel import JsonValue
 from tiller_server.lsp.changes.diagnostics import Hint
 from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.plain.code_actions import Now
+from tiller_server.lsp.plain.code_actions import CodeActionState
 
 Lens = dict[str, JsonValue]
 
 
-def chat_lenses(now: Now, own: Sequence[Lens]) -> list[Lens]:
+def chat_lenses(now: CodeActionState, own: Sequence[Lens]) -> list[Lens]:
     """Return the lenses of the chat file.
 
     Args:
@@ -29,7 +29,7 @@ def chat_lenses(now: Now, own: Sequence[Lens]) -> list[Lens]:
     return found
 
 
-def file_lenses(now: Now, hints: Sequence[Hint]) -> list[Lens]:
+def file_lenses(now: CodeActionState, hints: Sequence[Hint]) -> list[Lens]:
     """Return the lenses of a document: a stop while something runs, and the word on what was changed in it."""
     found = [lens(0, "Stop", "stop")] if now.is_running else []
     for hint in hints[:1]:

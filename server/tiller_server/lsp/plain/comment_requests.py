@@ -32,10 +32,10 @@ _CLOSERS: Final[Mapping[str, str]] = {
 }
 
 
-class Request(Value, frozen=True, kw_only=True):
+class CommentRequest(Value, frozen=True, kw_only=True):
     """Request of a comment, and its place."""
 
-    words: str
+    text: str
     first_line0: int
     last_line0: int
 
@@ -43,13 +43,15 @@ class Request(Value, frozen=True, kw_only=True):
         """Return whether it stands on some of these lines."""
         return self.first_line0 <= last_line0 and self.last_line0 >= first_line0
 
-    def moved(self, lines: int) -> "Request":
+    def moved(self, lines: int) -> "CommentRequest":
         """Return it as it stands so many lines further down."""
         first, last = self.first_line0 + lines, self.last_line0 + lines
         return replace(self, first_line0=first, last_line0=last)
 
 
-def requests_in(rows: Sequence[str], *, first_line0: int, last_line0: int) -> tuple[Request, ...]:
+def requests_in(
+    rows: Sequence[str], *, first_line0: int, last_line0: int
+) -> tuple[CommentRequest, ...]:
     """Return the requests that stand on some of these lines, also those that begin a little above.
 
     Args:
@@ -62,7 +64,7 @@ def requests_in(rows: Sequence[str], *, first_line0: int, last_line0: int) -> tu
     return tuple(one for one in found if one.reaches(first_line0, last_line0))
 
 
-def _requests(rows: Sequence[str], start: int, stop: int) -> Iterator[Request]:
+def _requests(rows: Sequence[str], start: int, stop: int) -> Iterator[CommentRequest]:
     line0 = start
     while line0 < stop:
         request = _at(rows, line0)
@@ -72,7 +74,7 @@ def _requests(rows: Sequence[str], start: int, stop: int) -> Iterator[Request]:
         line0 += 1
 
 
-def _at(rows: Sequence[str], line0: int) -> Request | None:
+def _at(rows: Sequence[str], line0: int) -> CommentRequest | None:
     row = rows[line0][:MOST_LINE_CHARS]
     found = _MARK.search(row)
     if found is None:
@@ -81,7 +83,7 @@ def _at(rows: Sequence[str], line0: int) -> Request | None:
     if opener in _ONLY_AT_THE_START and row[: found.start("open")].strip():
         return None
     closer = _closer(opener)
-    words = [_without(found["words"], closer)]
+    parts = [_without(found["words"], closer)]
     last = line0
     is_closed = closer is not None and closer in found["words"]
     while not is_closed and last - line0 < MOST_LINES and last + 1 < len(rows):
@@ -91,9 +93,9 @@ def _at(rows: Sequence[str], line0: int) -> Request | None:
             break
         last += 1
         is_closed = closer is not None and closer in following
-        words.append(more)
-    said = " ".join(one for one in words if one)
-    return Request(words=said, first_line0=line0, last_line0=last) if said else None
+        parts.append(more)
+    said = " ".join(one for one in parts if one)
+    return CommentRequest(text=said, first_line0=line0, last_line0=last) if said else None
 
 
 def _continued(row: str, opener: str, closer: str | None) -> str | None:
@@ -113,5 +115,5 @@ def _closer(opener: str) -> str | None:
     return _CLOSERS.get(opener, _CLOSERS.get(opener[:2]) if opener not in {'""', "''"} else None)
 
 
-def _without(words: str, closer: str | None) -> str:
-    return (words if closer is None else words.partition(closer)[0]).strip()
+def _without(text: str, closer: str | None) -> str:
+    return (text if closer is None else text.partition(closer)[0]).strip()

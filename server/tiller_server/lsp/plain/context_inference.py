@@ -1,15 +1,17 @@
 """Focus of a user in an editor that does not report it, inferred from its documents."""
 
-from tiller_server.lsp.plain.last_location import Touched
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.plain.last_location import LastLocation
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.wire import EditorContext, EditorFocus, Position, Range
 
 
-def seen_in(front: Front, touched: Touched) -> EditorContext | None:
+def infer_editor_context(
+    client: ConnectedClient, last_location: LastLocation
+) -> EditorContext | None:
     """Return what the user probably looks at; None: the editor tells it by itself, or nothing is open."""
-    if front.editor.attention.latest is not None:
+    if client.editor.context_tracker.latest is not None:
         return None
-    place = touched.latest()
+    place = last_location.latest()
     if place is None:
         return None
     selections: list[Range] = []
@@ -17,7 +19,7 @@ def seen_in(front: Front, touched: Touched) -> EditorContext | None:
         first, last = place.lines0
         end = Position(line=last, character=0)
         selections.append(Range(start=Position(line=first, character=0), end=end))
-    document = front.editor.mirror.get(place.uri)
+    document = client.editor.mirror.get(place.uri)
     return EditorContext(
         focus=EditorFocus(
             uri=place.uri,
@@ -25,5 +27,5 @@ def seen_in(front: Front, touched: Touched) -> EditorContext | None:
             selections=selections,
             visible=[],
         ),
-        open=touched.files(),
+        open=last_location.files(),
     )

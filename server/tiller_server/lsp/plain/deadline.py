@@ -11,7 +11,7 @@ ANSWER_S: Final = 10.0
 """Helix gives a command up after 20 s."""
 
 
-class Start(Protocol):
+class TaskStarter(Protocol):
     """Starts what nobody waits for."""
 
     def __call__(self, work: Callable[[], Awaitable[None]], /, *, what: str) -> None:
@@ -37,12 +37,12 @@ class _Outcome:
             self.done.set()
 
 
-async def at_once(
+async def answer_within(
     name: str,
     work: Callable[[], Awaitable[object]],
     *,
-    start: Start,
-    tell: Callable[[str], None],
+    start: TaskStarter,
+    show_error: Callable[[str], None],
     limit_s: float = ANSWER_S,
 ) -> object:
     """Return the answer of a command; a command that takes too long continues, and `{"goesOn": true}` is the answer.
@@ -51,7 +51,7 @@ async def at_once(
         name: Name of the command, for the log.
         work: Work of the command.
         start: Starts work that outlives the request.
-        tell: Shows the user an error that comes after the answer.
+        show_error: Shows the user an error that comes after the answer.
         limit_s: Longest wait for the answer, in seconds.
 
     Raises:
@@ -68,7 +68,7 @@ async def at_once(
     async def tell_late() -> None:
         await outcome.done.wait()
         if isinstance(outcome.error, RpcError):
-            tell(outcome.error.message)
+            show_error(outcome.error.message)
 
     start(tell_late, what=name)
     return {"goesOn": True}

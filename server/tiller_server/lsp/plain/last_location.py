@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.documents.uris import path_of
-from tiller_server.lsp.plain.task_prompts import Place
+from tiller_server.lsp.plain.task_prompts import TaskLocation
 
 
-class Touched:
+class LastLocation:
     """Knows the document that was opened, changed or asked about last, and the lines that were meant there."""
 
     def __init__(
@@ -26,21 +26,21 @@ class Touched:
         self._root = root
         self._seen: tuple[str, int, tuple[int, int]] | None = None
 
-    def saw(self, uri: str, lines0: tuple[int, int]) -> None:
+    def record(self, uri: str, lines0: tuple[int, int]) -> None:
         """Record what the editor asked about: the cursor is there."""
         self._mirror.focused(uri)
         document = self._mirror.get(uri)
         if document is not None:
             self._seen = (uri, document.revision, lines0)
 
-    def latest(self) -> Place | None:
+    def latest(self) -> TaskLocation | None:
         """Return where the user was last; None: no file is open. The lines are known while nothing changed since."""
         newest = max(self._documents(), key=lambda one: one.touched_at, default=None)
         if newest is None:
             return None
         return self.place(newest.uri, self._lines0(newest))
 
-    def place(self, uri: str, lines0: tuple[int, int] | None = None) -> Place | None:
+    def place(self, uri: str, lines0: tuple[int, int] | None = None) -> TaskLocation | None:
         """Return a place in a document, open or not; None: it is no file."""
         document = self._mirror.get(uri)
         path = None if document is None else document.path
@@ -48,7 +48,7 @@ class Touched:
             path = path_of(uri)
         if path is None:
             return None
-        return Place(uri=uri, name=self._name(path), lines0=lines0)
+        return TaskLocation(uri=uri, name=self._name(path), lines0=lines0)
 
     def files(self) -> list[str]:
         """Return the URIs of the files that are open."""

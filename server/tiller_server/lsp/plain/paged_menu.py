@@ -10,17 +10,17 @@ from tiller_server.lsp.jsonrpc.messages import as_object
 MORE: Final = "More …"
 INFO: Final = 3
 
-Show = Callable[[Mapping[str, object]], Awaitable[object]]
+ShowMenu = Callable[[Mapping[str, object]], Awaitable[object]]
 
 
-class Choice(Value, frozen=True, kw_only=True):
+class MenuChoice(Value, frozen=True, kw_only=True):
     """One thing to choose."""
 
     id: str
     title: str
 
 
-def pages(choices: Sequence[Choice]) -> list[Sequence[Choice]]:
+def pages(choices: Sequence[MenuChoice]) -> list[Sequence[MenuChoice]]:
     """Deal choices out to pages: all on one where they fit, else with room for a button to the next. Pure."""
     if len(choices) <= ACTIONS:
         return [choices]
@@ -28,7 +28,7 @@ def pages(choices: Sequence[Choice]) -> list[Sequence[Choice]]:
     return [choices[at : at + room] for at in range(0, len(choices), room)]
 
 
-async def choose(show: Show, question: str, choices: Sequence[Choice]) -> str | None:
+async def choose(show: ShowMenu, question: str, choices: Sequence[MenuChoice]) -> str | None:
     """Ask the user to choose; the first page follows the last one.
 
     Args:

@@ -6,13 +6,13 @@ from typing import Any, Final
 from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import one_line
 from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.plain.comment_requests import Request
+from tiller_server.lsp.plain.comment_requests import CommentRequest
 
 MOST_PROBLEMS: Final = 50
 MESSAGE_CHARS: Final = 1_000
 
 
-class Place(Value, frozen=True, kw_only=True):
+class TaskLocation(Value, frozen=True, kw_only=True):
     """Where somebody is in a file."""
 
     uri: str
@@ -22,7 +22,7 @@ class Place(Value, frozen=True, kw_only=True):
     """The first and the last line that are meant; None: the whole file."""
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Return where it is."""
         if self.lines0 is None:
             return f"`{self.name}`"
@@ -31,7 +31,7 @@ class Place(Value, frozen=True, kw_only=True):
         return f"{where} of `{self.name}`"
 
 
-class Problem(Value, frozen=True, kw_only=True):
+class TaskDiagnostic(Value, frozen=True, kw_only=True):
     """A problem that an editor shows."""
 
     line0: int
@@ -39,11 +39,11 @@ class Problem(Value, frozen=True, kw_only=True):
     source: str = ""
 
 
-def fix(place: Place, problems: Sequence[Problem]) -> str:
+def fix(place: TaskLocation, problems: Sequence[TaskDiagnostic]) -> str:
     """Ask for problems to be fixed; without any, for those that can be found."""
     if not problems:
         return (
-            f"Fix the problems in {place.words}: find out what its compiler, linter, type checker or tests "
+            f"Fix the problems in {place.description}: find out what its compiler, linter, type checker or tests "
             "say of it, and mend the cause."
         )
     rows = [_row(one) for one in problems[:MOST_PROBLEMS]]
@@ -56,46 +56,46 @@ def fix(place: Place, problems: Sequence[Problem]) -> str:
     )
 
 
-def implement(place: Place) -> str:
+def implement(place: TaskLocation) -> str:
     """Ask for what is begun to be finished."""
     return (
-        f"Implement {place.words}: write what is only named, stubbed or marked as still to be done there, "
+        f"Implement {place.description}: write what is only named, stubbed or marked as still to be done there, "
         "in the way of the code around it. Leave the rest as it is."
     )
 
 
-def explain(place: Place) -> str:
+def explain(place: TaskLocation) -> str:
     """Ask for an explanation."""
     return (
-        f"Explain {place.words}: what it is for, how it works, and what is surprising about it. "
+        f"Explain {place.description}: what it is for, how it works, and what is surprising about it. "
         "Change nothing."
     )
 
 
-def review(place: Place) -> str:
+def review(place: TaskLocation) -> str:
     """Ask for a review."""
     return (
-        f"Review {place.words}. Name bugs, risks and what is hard to understand, each with its line, the worst "
+        f"Review {place.description}. Name bugs, risks and what is hard to understand, each with its line, the worst "
         "first; say how each could be mended. Change nothing."
     )
 
 
-def asked_for(place: Place, requests: Sequence[Request]) -> str:
+def asked_for(place: TaskLocation, requests: Sequence[CommentRequest]) -> str:
     """Ask for what comments ask for."""
     if len(requests) == 1:
         (one,) = requests
         return (
-            f"A comment in line {one.first_line0 + 1} of `{place.name}` asks you: {one_line(one.words)}\n"
+            f"A comment in line {one.first_line0 + 1} of `{place.name}` asks you: {one_line(one.text)}\n"
             "Do that, and take the comment out when it is done."
         )
-    rows = "\n".join(f"- line {one.first_line0 + 1}: {one_line(one.words)}" for one in requests)
+    rows = "\n".join(f"- line {one.first_line0 + 1}: {one_line(one.text)}" for one in requests)
     return (
         f"Comments in `{place.name}` ask you:\n{rows}\n"
         "Do that, and take each comment out when it is done."
     )
 
 
-def problem_of(diagnostic: Mapping[str, Any]) -> Problem | None:
+def problem_of(diagnostic: Mapping[str, Any]) -> TaskDiagnostic | None:
     """Read a diagnostic as an editor sends it; None: it is none."""
     message = diagnostic.get("message")
     text = message if isinstance(message, str) else (as_object(message) or {}).get("value")
@@ -105,9 +105,9 @@ def problem_of(diagnostic: Mapping[str, Any]) -> Problem | None:
         return None
     named = (diagnostic.get(name) for name in ("source", "code"))
     source = " ".join(str(one) for one in named if isinstance(one, str | int) and one != "")
-    return Problem(line0=line0, message=text[:MESSAGE_CHARS], source=source[:MESSAGE_CHARS])
+    return TaskDiagnostic(line0=line0, message=text[:MESSAGE_CHARS], source=source[:MESSAGE_CHARS])
 
 
-def _row(problem: Problem) -> str:
+def _row(problem: TaskDiagnostic) -> str:
     source = f" ({one_line(problem.source)})" if problem.source else ""
     return f"- line {problem.line0 + 1}: {one_line(problem.message)}{source}"

@@ -7,12 +7,12 @@ from typing import Any
 from typing_extensions import override
 
 from agent_core.kernel.environment import CurrentEnvironment
-from tiller_server.lsp.sessions.client import Front
-from tiller_server.lsp.sessions.prompt_submission import Taken, say
+from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.sessions.prompt_submission import SubmittedPrompt, submit_prompt
 from tiller_server.lsp.wire import Block
 
 
-class SpeakersEnvironment(CurrentEnvironment):
+class CallerEnvironment(CurrentEnvironment):
     """The environment of who spoke last; that of words that wait in the queue counts when they are taken up."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -35,7 +35,7 @@ class SpeakersEnvironment(CurrentEnvironment):
         return self._variables
 
     @contextmanager
-    def speaks(self, variables: Mapping[str, str]) -> Generator[None]:
+    def use_for_submission(self, variables: Mapping[str, str]) -> Generator[None]:
         """Be the environment of who speaks, from now on; as before when their words are not taken."""
         before = self.variables
         self.use(variables)
@@ -46,30 +46,35 @@ class SpeakersEnvironment(CurrentEnvironment):
                 self.use(before)
             raise
 
-    def will_speak(self, queue_id: str, variables: Mapping[str, str]) -> None:
+    def use_when_dequeued(self, queue_id: str, variables: Mapping[str, str]) -> None:
         """Be this one when the words of that id are taken up."""
         self._waiting[queue_id] = variables
 
 
-async def say_as(
-    front: Front, hosted: Any, content: Sequence[Block] | str, *, delivery: str, **more: Any
-) -> Taken:
+async def submit_as_client(
+    client: ConnectedClient,
+    open_session: Any,
+    content: Sequence[Block] | str,
+    *,
+    delivery: str,
+    **more: Any,
+) -> SubmittedPrompt:
     """Send a client's prompt to a session, as `say` does; its commands run in the client's environment.
 
     Raises:
         RpcError: The prompt was not accepted; nothing of it is kept.
     """
     # What the user did to our edits just before is part of what they say.
-    await hosted.files.edits.landed.look()
-    if hosted.session.models.current is None:
+    await open_session.files.edits.undo_tracker.refresh()
+    if open_session.session.models.current is None:
         # The user was told to log in, and may have done so in a terminal.
-        await hosted.session.models.refresh()
-    environment, env = hosted.environment, front.origin.env
-    if delivery == "followUp" and hosted.session.info.snapshot().state != "idle":
-        taken = await say(hosted, content, delivery=delivery, **more)
+        await open_session.session.models.refresh()
+    environment, env = open_session.environment, client.origin.env
+    if delivery == "followUp" and open_session.session.info.snapshot().state != "idle":
+        taken = await submit_prompt(open_session, content, delivery=delivery, **more)
     else:
-        with environment.speaks(env):
-            taken = await say(hosted, content, delivery=delivery, **more)
+        with environment.use_for_submission(env):
+            taken = await submit_prompt(open_session, content, delivery=delivery, **more)
     if taken.receipt.accepted == "queued" and taken.receipt.queue_id is not None:
-        environment.will_speak(taken.receipt.queue_id, env)
+        environment.use_when_dequeued(taken.receipt.queue_id, env)
     return taken

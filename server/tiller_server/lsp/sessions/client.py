@@ -11,27 +11,27 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.assembly.library.session_library import SessionLibrary
-from agent_core.events import Attendant, Reader, RunStarted, WorkspaceRoot
+from agent_core.events import Attendant, EventSubscription, RunStarted, WorkspaceRoot
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.session import AgentSession
-from tiller_server.lsp.changes.display import ReviewShown
-from tiller_server.lsp.dialogs.presenter import Dialogs
+from tiller_server.lsp.changes.display import ChangeDisplay
+from tiller_server.lsp.dialogs.presenter import QuestionPresenter
 from tiller_server.lsp.documents.mirror import Mirror
 from tiller_server.lsp.documents.workspace_folders import Folders
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.encode import serializer
-from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.encode.history import cursor_before
-from tiller_server.lsp.events.flow_control import Credit
-from tiller_server.lsp.events.log import EventLog
-from tiller_server.lsp.events.run_progress import OnlyTheEnd, show_run
+from tiller_server.lsp.events.flow_control import SendWindow
+from tiller_server.lsp.events.replay_log import EventLog
+from tiller_server.lsp.events.run_progress import CompletionNotice, show_run
 from tiller_server.lsp.events.subscription import Subscription
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
-from tiller_server.lsp.sessions.client_environment import Origin
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
+from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 from tiller_server.lsp.sessions.client_options import (
     is_plain,
     opening_of,
@@ -39,10 +39,10 @@ from tiller_server.lsp.sessions.client_options import (
     settings_of,
 )
 from tiller_server.lsp.sessions.session_candidates import NONE
-from tiller_server.lsp.sessions.sign_in import SigningIn
+from tiller_server.lsp.sessions.sign_in import SignInFlows
 
 
-class Hosted(Protocol):
+class LoadedSession(Protocol):
     """A session that is loaded."""
 
     session: AgentSession
@@ -71,7 +71,7 @@ class Sessions(Protocol):
     started_ms: int
     redactor: Redactor
     """Removes secrets from outgoing messages."""
-    signing_in: SigningIn
+    signing_in: SignInFlows
 
     async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
         """Return every model there is, and whether its provider can be asked."""
@@ -83,7 +83,7 @@ class Sessions(Protocol):
         *,
         asked: str | None,
         settings: Mapping[str, JsonValue],
-        front: "Front",
+        client: "ConnectedClient",
         chosen: bool,
     ) -> Any:
         """Return a session of a folder, attached to the connection; None: the one that the client means."""
@@ -103,7 +103,7 @@ class Sessions(Protocol):
         """Settle one session and let it go, when it is loaded."""
         ...
 
-    async def follow_roots(self, front: "Front") -> None:
+    async def follow_roots(self, client: "ConnectedClient") -> None:
         """Record that a client has opened or closed folders."""
         ...
 
@@ -115,38 +115,40 @@ class Sessions(Protocol):
         """Return what is loaded."""
         ...
 
-    def detach(self, front: "Front") -> None:
+    def detach(self, client: "ConnectedClient") -> None:
         """Forget a connection."""
         ...
 
 
-class _Has(Struct, kw_only=True):
+class _ClientState(Struct, kw_only=True):
     """The sessions of a connection, and what it is shown of them."""
 
-    hosted: Hosted | None = None
+    open_session: LoadedSession | None = None
     """The one that is meant when none is named."""
-    heard: dict[int | str, Hosted] = msgspec.field(default_factory=dict[int | str, Hosted])
+    subscribed: dict[int | str, LoadedSession] = msgspec.field(
+        default_factory=dict[int | str, LoadedSession]
+    )
     """Those that are listened to, by token."""
-    turn: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
-    readers: list[Reader] = msgspec.field(default_factory=list[Reader])
+    opening_lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    readers: list[EventSubscription] = msgspec.field(default_factory=list[EventSubscription])
     """Of what its runs are shown from, as lines of progress."""
-    otherwise: set[RunId] = msgspec.field(default_factory=set[RunId])
+    reported_elsewhere: set[RunId] = msgspec.field(default_factory=set[RunId])
     """Runs that a request waits for and shows in its own way."""
     chat: Any = None
     """The chat file, made when it is first used."""
 
 
-class Front:
+class ConnectedClient:
     """State that the features of one connection share."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: LspConnection,
         mirror: Mirror,
         folders: Folders,
         *,
         host: Sessions,
-        origin: Origin,
+        origin: ClientEnvironment,
     ) -> None:
         self.connection = connection
         self.origin = origin
@@ -161,43 +163,48 @@ class Front:
             )
         self.editor = Editor.of(connection, mirror)
         self.subscriptions: dict[int | str, Subscription] = {}
-        self.dialogs = Dialogs(
+        self.dialogs = QuestionPresenter(
             connection,
             mirror,
             name=self.editor.name,
             role=self.options.client.role if self.options.client else None,
-            shows=self.editor.abilities.shows,
+            shows=self.editor.capabilities.shows,
             blocking=self.editor.blocking_dialogs,
         )
-        self.review = ReviewShown(connection, self.editor, self.options, redactor=host.redactor)
-        self.has = _Has()
+        self.change_display = ChangeDisplay(
+            connection, self.editor, self.options, redactor=host.redactor
+        )
+        self.state = _ClientState()
 
     @property
     def chat(self) -> Any:
         """The chat file as this client has it, a `plain.chat.Chat`; loaded when it is first asked for."""
-        if self.has.chat is None:
-            self.has.chat = importlib.import_module(
+        if self.state.chat is None:
+            self.state.chat = importlib.import_module(
                 "tiller_server.lsp.plain.chat.editor_chat"
-            ).Chat(self)
-        return self.has.chat
+            ).EditorChat(self)
+        return self.state.chat
 
     @property
     def bound(self) -> Any:
         """The session of this connection, for who must not open one; None: it has none yet."""
-        return self.has.hosted
+        return self.state.open_session
 
-    async def hosted(self, session: str | None = None) -> Any:
+    async def resolve_session(self, session: str | None = None) -> Any:
         """Return the session that a request means: by id, else the one of this connection, opened on demand.
 
         Raises:
             RpcError: There is none of that id, or no folder to open one in.
         """
-        bound = self.has.hosted
+        bound = self.state.open_session
         if bound is not None and session in {None, bound.session.id}:
             return bound
-        async with self.has.turn:
-            if self.has.hosted is not None and session in {None, self.has.hosted.session.id}:
-                return self.has.hosted
+        async with self.state.opening_lock:
+            if self.state.open_session is not None and session in {
+                None,
+                self.state.open_session.session.id,
+            }:
+                return self.state.open_session
             if session is None and opening_of(self.options) == NONE:
                 message = (
                     'no session is open here, and `session.open` is "none"; call agent/session/open'
@@ -205,7 +212,7 @@ class Front:
                 raise RpcError(
                     REQUEST_FAILED, message, {"kind": "SessionNotFound", "retryable": False}
                 )
-            if session is not None and self.has.hosted is not None:
+            if session is not None and self.state.open_session is not None:
                 # A request may be about another session than the one in front; only `agent/session/open` changes that.
                 return await self._open(session, root=None, chosen=False)
             return await self.bind(session, root=None)
@@ -220,9 +227,9 @@ class Front:
         Raises:
             RpcError: It cannot be opened.
         """
-        hosted = await self._open(asked, root=root, chosen=True)
-        self.has.hosted = hosted
-        return hosted
+        open_session = await self._open(asked, root=root, chosen=True)
+        self.state.open_session = open_session
+        return open_session
 
     async def _open(self, asked: str | None, *, root: Path | None, chosen: bool) -> Any:
         if self._refusals:
@@ -235,22 +242,22 @@ class Front:
         settings = await self.editor.configuration.settings(settings_of(self.options))
         try:
             return await self.host.open(
-                folder, asked=asked, settings=settings, front=self, chosen=chosen
+                folder, asked=asked, settings=settings, client=self, chosen=chosen
             )
         except TillerError as error:
-            raise rpc_error(error) from error
+            raise to_rpc_error(error) from error
 
     async def release(self, session: str | None) -> None:
         """Close a session, the one of this connection unless it is named."""
-        bound = self.has.hosted
+        bound = self.state.open_session
         which = session or (bound.session.id if bound is not None else None)
         if which is not None:
             await self.host.release(SessionId(which))
 
-    def forget(self, hosted: Hosted) -> None:
+    def forget(self, open_session: LoadedSession) -> None:
         """Record that a session was closed: the next request opens another."""
-        if self.has.hosted is hosted:
-            self.has.hosted = None
+        if self.state.open_session is open_session:
+            self.state.open_session = None
 
     def root(self) -> Path:
         """Return the folder that the client opened first.
@@ -263,19 +270,21 @@ class Front:
         message = "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
         raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
 
-    def holds(self, hosted: Hosted) -> bool:
+    def uses(self, open_session: LoadedSession) -> bool:
         """Return whether a session is the one of this connection, or is listened to here."""
-        heard = (self.has.heard.get(token) is hosted for token in self.subscriptions)
-        return self.has.hosted is hosted or any(heard)
+        subscribed = (
+            self.state.subscribed.get(token) is open_session for token in self.subscriptions
+        )
+        return self.state.open_session is open_session or any(subscribed)
 
     def subscribe(
         self,
-        hosted: Hosted,
+        open_session: LoadedSession,
         token: int | str,
         *,
         detail: str,
         flush_ms: int | None,
-        credit: Credit | None = None,
+        send_window: SendWindow | None = None,
     ) -> Subscription:
         """Begin to listen to a session for a token; an older subscription of that token ends."""
         older = self.subscriptions.pop(token, None)
@@ -283,59 +292,61 @@ class Front:
             older.close()
         subscription = Subscription(
             self.connection,
-            hosted,
+            open_session,
             token=token,
             detail=detail,
             flush_ms=flush_ms,
-            credit=credit,
-            picture=lambda: self.snapshot(hosted),
+            send_window=send_window,
+            snapshot=lambda: self.snapshot(open_session),
         )
         self.subscriptions[token] = subscription
-        self.has.heard = {
-            one: self.has.heard[one] for one in self.subscriptions if one in self.has.heard
+        self.state.subscribed = {
+            one: self.state.subscribed[one]
+            for one in self.subscriptions
+            if one in self.state.subscribed
         }
-        self.has.heard[token] = hosted
+        self.state.subscribed[token] = open_session
         return subscription
 
-    async def show_runs(self, hosted: Hosted) -> None:
+    async def show_runs(self, open_session: LoadedSession) -> None:
         """Show every run as a line of progress, in clients that show such and do not listen themselves."""
         is_simple = is_plain(self.connection.client_params, self.options)
-        otherwise = OnlyTheEnd(self.connection) if is_simple else None
-        reader = hosted.session.subscribe()
-        self.has.readers.append(reader)
+        fallback = CompletionNotice(self.connection) if is_simple else None
+        reader = open_session.session.subscribe()
+        self.state.readers.append(reader)
         async for stamped in reader:
             if not isinstance(stamped.event, RunStarted) or self.subscriptions:
                 continue
             run = stamped.event.run
-            if run not in self.has.otherwise:
+            if run not in self.state.reported_elsewhere:
                 await show_run(
-                    self.connection, hosted.session, run, reader=reader, otherwise=otherwise
+                    self.connection, open_session.session, run, reader=reader, otherwise=fallback
                 )
 
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:
         """Report that a request of this client waits for a run and shows it in its own way."""
-        self.has.otherwise.add(run)
+        self.state.reported_elsewhere.add(run)
         try:
             yield
         finally:
-            self.has.otherwise.discard(run)
+            self.state.reported_elsewhere.discard(run)
 
     async def flush(self) -> None:
         """Send what was told so far before the answer that comes next."""
         for subscription in tuple(self.subscriptions.values()):
             await subscription.flush()
 
-    def snapshot(self, hosted: Hosted) -> dict[str, JsonValue]:
+    def snapshot(self, open_session: LoadedSession) -> dict[str, JsonValue]:
         """Return the picture of a session as this client gets it."""
-        info = hosted.session.info
+        info = open_session.session.info
         seen = info.snapshot()
         run = None if seen.run is None else str(seen.run.run)
         return serializer.snapshot(
             seen,
-            epoch=hosted.epoch,
-            roots=hosted.roots,
-            clients=hosted.clients,
+            epoch=open_session.epoch,
+            roots=open_session.roots,
+            clients=open_session.clients,
             cursor=cursor_before(info.entries, run) if info.is_stored else None,
         )
 
@@ -343,15 +354,15 @@ class Front:
         """The client has left: its subscriptions end, its sessions and their runs go on."""
         for subscription in self.subscriptions.values():
             subscription.close()
-        for reader in self.has.readers:
+        for reader in self.state.readers:
             reader.close()
-        self.review.close()
+        self.change_display.close()
         self.dialogs.close()
-        if self.has.chat is not None:
-            self.has.chat.close()
+        if self.state.chat is not None:
+            self.state.chat.close()
         self.host.detach(self)
 
 
-def bad(message: str) -> RpcError:
+def invalid_params(message: str) -> RpcError:
     """Make the answer for params that cannot be used."""
     return RpcError(INVALID_PARAMS, message)

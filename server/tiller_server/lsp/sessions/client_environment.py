@@ -7,7 +7,7 @@ from typing import ClassVar
 from agent_core.kernel.values import SecretValue
 
 
-class Origin(SecretValue, frozen=True, kw_only=True):
+class ClientEnvironment(SecretValue, frozen=True, kw_only=True):
     """The surroundings of one client; kept for as long as it is connected, never logged, never written down."""
 
     hidden: ClassVar = frozenset({"env"})

@@ -10,10 +10,10 @@ from agent_core.events import Attendant
 from agent_core.kernel import JsonValue
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.kernel.values import Value
-from tiller_server.lsp.jsonrpc.lsp_connection import Connection
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.sessions.session_candidates import Opening
-from tiller_server.lsp.wire import AgentOptions, complaint
+from tiller_server.lsp.sessions.session_candidates import SessionOpenOption
+from tiller_server.lsp.wire import AgentOptions, validation_issue
 
 EDITOR: Final = "editor"
 """Role of a client that declares none."""
@@ -37,13 +37,13 @@ class ReadOptions(Value, frozen=True, kw_only=True):
     """Those of the problems with which no session may be opened: they are about what the agent may do or spend."""
 
 
-def read_options(connection: Connection) -> ReadOptions:
+def read_options(connection: LspConnection) -> ReadOptions:
     """Read `initializationOptions.agent`; options that cannot be read are left out."""
     given = _agent_options(connection)
     try:
         options = AgentOptions.model_validate(given, by_alias=True, by_name=False)
     except ValidationError as error:
-        problem = f"{PLACE}.{complaint(error, given).text}; the options are left out"
+        problem = f"{PLACE}.{validation_issue(error, given).text}; the options are left out"
         _log.warning("%s", problem)
         return ReadOptions(
             options=AgentOptions(),
@@ -52,12 +52,12 @@ def read_options(connection: Connection) -> ReadOptions:
         )
     problems: list[str] = []
     refusals: list[str] = []
-    for path, known in unknown_keys(options, given):
+    for path, allowed_keys in unknown_keys(options, given):
         name, place = str(path[-1]), ".".join(map(str, path))
         if place == QUIRKS or name.startswith(NOTES):
             continue
         above = place.removesuffix(name)
-        problem = f"{PLACE}.{place} is no option{did_you_mean(name, known, above=above)}"
+        problem = f"{PLACE}.{place} is no option{did_you_mean(name, allowed_keys, above=above)}"
         _log.warning("%s", problem)
         problems.append(problem)
         if path[0] in CLOSED:
@@ -65,7 +65,7 @@ def read_options(connection: Connection) -> ReadOptions:
     return ReadOptions(options=options, problems=tuple(problems), refusals=tuple(refusals))
 
 
-def _agent_options(connection: Connection) -> Mapping[str, object]:
+def _agent_options(connection: LspConnection) -> Mapping[str, object]:
     params = as_object(connection.client_params) or {}
     given = as_object(params.get("initializationOptions")) or {}
     return as_object(given.get("agent")) or {}
@@ -95,7 +95,7 @@ def settings_of(options: AgentOptions) -> Mapping[str, JsonValue]:
     return said
 
 
-def opening_of(options: AgentOptions) -> Opening:
+def opening_of(options: AgentOptions) -> SessionOpenOption:
     """Return what the client wants opened when it names no session."""
     return options.session.open if options.session else None
 

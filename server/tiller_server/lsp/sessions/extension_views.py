@@ -4,51 +4,54 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agent_core.events import UiNotify
-from agent_core.extensions.ui.view_filter import Shown
+from agent_core.extensions.ui.view_filter import ViewKind
 from agent_core.kernel.visible_text import readable
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 
 TELL: Final = "window/showMessage"
 TYPES: Final[Mapping[object, int]] = {"error": 1, "warning": 2, "info": 3}
 MOST_CHARS: Final = 2_000
-IN_CHAT: Final[frozenset[Shown]] = frozenset({"notify", "status", "widget", "editorText"})
-EVERYWHERE: Final[frozenset[Shown]] = frozenset({"notify"})
+IN_CHAT: Final[frozenset[ViewKind]] = frozenset({"notify", "status", "widget", "editorText"})
+EVERYWHERE: Final[frozenset[ViewKind]] = frozenset({"notify"})
 
 
-def shows(hosted: Any, what: Shown) -> bool:
+def can_display(open_session: Any, what: ViewKind) -> bool:
     """Return whether a client of a session shows such a thing; one that follows the events counts as showing all."""
-    if any(_hears(front, hosted) for front in hosted.fronts):
+    if any(_is_subscribed(client, open_session) for client in open_session.attached_clients):
         return True
-    if _chats(hosted):
+    if _chat_clients(open_session):
         return what in IN_CHAT
-    return bool(hosted.fronts) and what in EVERYWHERE
+    return bool(open_session.attached_clients) and what in EVERYWHERE
 
 
-async def tell(front: Front, hosted: Any) -> None:
+async def forward(client: ConnectedClient, open_session: Any) -> None:
     """Report a client what extensions tell, as plain messages, for as long as it is there and has no better way."""
-    reader = hosted.session.subscribe()
-    front.has.readers.append(reader)
+    reader = open_session.session.subscribe()
+    client.state.readers.append(reader)
     async for stamped in reader:
         event = stamped.event
         if (
             isinstance(event, UiNotify)
-            and not _hears(front, hosted)
-            and front not in _chats(hosted)
+            and not _is_subscribed(client, open_session)
+            and client not in _chat_clients(open_session)
         ):
-            params = {"type": TYPES.get(event.view.get("level"), 3), "message": _words(event)}
-            _ = front.connection.notify(TELL, params)
+            params = {
+                "type": TYPES.get(event.view.get("level"), 3),
+                "message": _message_text(event),
+            }
+            _ = client.connection.notify(TELL, params)
 
 
-def _words(event: UiNotify) -> str:
+def _message_text(event: UiNotify) -> str:
     # The name stands before the words: nobody can pass for Tiller itself.
     text = readable(f"{event.extension}: {event.view.get('text')}")
     return text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]}…"
 
 
-def _hears(front: Front, hosted: Any) -> bool:
-    return any(front.has.heard.get(token) is hosted for token in front.subscriptions)
+def _is_subscribed(client: ConnectedClient, open_session: Any) -> bool:
+    return any(client.state.subscribed.get(token) is open_session for token in client.subscriptions)
 
 
-def _chats(hosted: Any) -> tuple[Front, ...]:
-    chat = hosted.kept.chat
-    return () if chat is None else tuple(chat.fronts)
+def _chat_clients(open_session: Any) -> tuple[ConnectedClient, ...]:
+    chat = open_session.kept.chat
+    return () if chat is None else tuple(chat.clients)

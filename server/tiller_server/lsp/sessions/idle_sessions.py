@@ -5,22 +5,24 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.resources.settings.layers import Layer, load_settings
-from tiller_server.lsp.sessions.open_session import Hosted
+from tiller_server.lsp.sessions.open_session import OpenSession
 
 MINUTE_S: Final = 60.0
 
 
-def unloading(sessions: Iterable[Hosted], *, now_s: float, limit_s: float) -> tuple[Hosted, ...]:
+def idle_sessions(
+    sessions: Iterable[OpenSession], *, now_s: float, limit_s: float
+) -> tuple[OpenSession, ...]:
     """Return those that can go, and note of the others that they are in use."""
-    going: list[Hosted] = []
-    for hosted in sessions:
-        if hosted.closing.is_set():
+    idle: list[OpenSession] = []
+    for open_session in sessions:
+        if open_session.closing.is_set():
             continue
-        if hosted.is_used:
-            hosted.kept.used_s = now_s
-        elif now_s - hosted.kept.used_s >= limit_s:
-            going.append(hosted)
-    return tuple(going)
+        if open_session.is_used:
+            open_session.kept.used_s = now_s
+        elif now_s - open_session.kept.used_s >= limit_s:
+            idle.append(open_session)
+    return tuple(idle)
 
 
 async def idle_unload_s(settings: Path) -> float:

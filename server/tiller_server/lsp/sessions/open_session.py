@@ -26,11 +26,11 @@ from agent_core.kernel.errors import DocumentContention, TillerError
 from agent_core.session import AgentSession
 from agent_core.session.changes.user_edits import UserEdit
 from tiller_server.lsp.documents.workspace_folders import reals
-from tiller_server.lsp.edits.undo_tracker import EditNews
-from tiller_server.lsp.events.log import EventLog
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
-from tiller_server.lsp.sessions.caller_environment import SpeakersEnvironment
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.edits.undo_tracker import EditOutcome
+from tiller_server.lsp.events.replay_log import EventLog
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
+from tiller_server.lsp.sessions.caller_environment import CallerEnvironment
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.client_options import attendant_of
 
 CONTENTION_S = 60.0
@@ -39,7 +39,7 @@ CONTENTION_S = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Kept(Struct, kw_only=True):
+class OpenSessionState(Struct, kw_only=True):
     """Notes about a session, kept while it is loaded."""
 
     opened_ms: int
@@ -55,17 +55,17 @@ class Kept(Struct, kw_only=True):
     """The chat file, a `plain.chat_file.ChatFile`; made when an editor first uses it."""
 
 
-class Hosted(Struct, kw_only=True):
+class OpenSession(Struct, kw_only=True):
     """A session that is loaded, and the editors through which it sees the workspace."""
 
     session: AgentSession
     root: Path
-    files: EditorFiles
-    environment: SpeakersEnvironment
+    files: OverlayFiles
+    environment: CallerEnvironment
     events: EventLog
     added: AddedRoots
-    kept: Kept
-    fronts: list[Front] = msgspec.field(default_factory=list)
+    kept: OpenSessionState
+    attached_clients: list[ConnectedClient] = msgspec.field(default_factory=list)
     closing: anyio.Event = msgspec.field(default_factory=anyio.Event)
     closed: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
@@ -83,7 +83,10 @@ class Hosted(Struct, kw_only=True):
     @property
     def clients(self) -> Sequence[Attendant]:
         """The attached clients."""
-        return tuple(attendant_of(front.options, editor=front.editor.name) for front in self.fronts)
+        return tuple(
+            attendant_of(client.options, editor=client.editor.name)
+            for client in self.attached_clients
+        )
 
     @property
     def roots(self) -> Sequence[WorkspaceRoot]:
@@ -99,7 +102,7 @@ class Hosted(Struct, kw_only=True):
     @property
     def is_used(self) -> bool:
         """Whether somebody has it open, or something goes on in it."""
-        if any(front.holds(self) for front in self.fronts):
+        if any(client.uses(self) for client in self.attached_clients):
             return True
         now = self.session.info.snapshot()
         return now.state != "idle" or bool(now.activity.bash or now.pending)
@@ -108,16 +111,16 @@ class Hosted(Struct, kw_only=True):
     def shows_forms(self) -> bool:
         """Whether every question can be answered somewhere: by a client of ours, or in the chat file."""
         chat = self.kept.chat
-        in_chat = chat is not None and bool(chat.fronts)
-        return in_chat or any(front.dialogs.shows_forms for front in self.fronts)
+        in_chat = chat is not None and bool(chat.clients)
+        return in_chat or any(client.dialogs.shows_forms for client in self.attached_clients)
 
-    def attach(self, front: Front) -> bool:
+    def attach(self, client: ConnectedClient) -> bool:
         """Attach a client and publish the list of clients; False when it is attached already."""
-        if front in self.fronts:
+        if client in self.attached_clients:
             return False
-        self.fronts.append(front)
-        self.files.attach(front.editor)
-        self._tell_clients()
+        self.attached_clients.append(client)
+        self.files.attach(client.editor)
+        self._publish_clients()
         return True
 
     async def configure(self, settings: Mapping[str, JsonValue]) -> None:
@@ -126,23 +129,23 @@ class Hosted(Struct, kw_only=True):
             self.kept.said = dict(settings)
             await self.session.resources.configure(self.kept.said)
 
-    def detach(self, front: Front) -> bool:
+    def detach(self, client: ConnectedClient) -> bool:
         """Detach a client and publish the list of clients; False when it was not attached."""
-        if front not in self.fronts:
+        if client not in self.attached_clients:
             return False
-        self.fronts.remove(front)
-        self.files.detach(front.editor)
-        self._tell_clients()
+        self.attached_clients.remove(client)
+        self.files.detach(client.editor)
+        self._publish_clients()
         return True
 
     async def follow_roots(self) -> None:
         """Update the workspace to the folders that its clients have open; without clients it keeps its folders."""
-        if not self.fronts:
+        if not self.attached_clients:
             return
         async with self.kept.following:
             wanted = [one for one in await self._folders() if one != self.root]
             if await self.added.follow(wanted):
-                self.tell_roots()
+                self.publish_roots()
 
     async def decide_trust(self, folder: Path, *, trusted: bool) -> None:
         """Record the user's trust decision about an added folder; about any other folder it changes nothing.
@@ -152,67 +155,71 @@ class Hosted(Struct, kw_only=True):
         """
         if await self.added.decide(folder, trusted=trusted):
             items = (FolderTrust(folder=folder, trusted=trusted),)
-            self._say(lambda: self.session.info.events.say(SessionTrust(items=items)))
-            self.tell_roots()
+            self._publish(lambda: self.session.info.events.publish(SessionTrust(items=items)))
+            self.publish_roots()
 
     async def _folders(self) -> Sequence[Path]:
         """Return the folders of the clients that have the primary root open; other clients add none."""
         found: list[Path] = []
-        for front in tuple(self.fronts):
-            folders = await anyio.to_thread.run_sync(reals, front.folders.paths)
+        for client in tuple(self.attached_clients):
+            folders = await anyio.to_thread.run_sync(reals, client.folders.paths)
             if self.root in folders:
                 found.extend(folders)
         return found
 
-    def tell_roots(self) -> None:
+    def publish_roots(self) -> None:
         """Publish the folders of the workspace."""
-        self._say(lambda: self.session.info.events.say(SessionRoots(roots=tuple(self.roots))))
+        self._publish(
+            lambda: self.session.info.events.publish(SessionRoots(roots=tuple(self.roots)))
+        )
 
-    def tell_contention(self, path: Path, error: DocumentContention) -> None:
+    def publish_contention(self, path: Path, error: DocumentContention) -> None:
         """Publish to all clients, once a minute at most, the reason why an edit of a file was refused."""
         now_s = anyio.current_time()
         if now_s - self.kept.contended_s.get(path, -math.inf) < CONTENTION_S:
             return
         self.kept.contended_s = {path: now_s}
         text = error.happened or str(error)
-        self._say(lambda: self.session.info.events.say(Notice(level="warning", text=text)))
-        for front in self.fronts:
-            if not front.subscriptions:
-                show(front, f"Tiller: {text}")
+        self._publish(lambda: self.session.info.events.publish(Notice(level="warning", text=text)))
+        for client in self.attached_clients:
+            if not client.subscriptions:
+                show_error_message(client, f"Tiller: {text}")
 
-    def tell_proposal(self, path: Path, patch: Path) -> None:
+    def report_proposal(self, path: Path, patch: Path) -> None:
         """Report the users of clients that do not follow the events of an edit that no editor could take."""
-        for front in self.fronts:
-            if not front.subscriptions:
+        for client in self.attached_clients:
+            if not client.subscriptions:
                 text = f"Tiller: {path.name} has unsaved text and this editor takes no edits; the edit is in {patch}"
-                show(front, text)
+                show_error_message(client, text)
 
-    async def tell_edit(self, news: EditNews) -> None:
+    async def report_edit(self, outcome: EditOutcome) -> None:
         """Report to the session the fate of an edit in one of the clients."""
-        if news.origin is None or self.closing.is_set():
+        if outcome.origin is None or self.closing.is_set():
             return
         edit = UserEdit(
-            fate=news.fate,
-            path=news.path,
-            origin=news.origin,
-            sha256=news.now.sha256,
-            version=news.now.version,
-            is_saved=news.fate == "saved",
+            fate=outcome.fate,
+            path=outcome.path,
+            origin=outcome.origin,
+            sha256=outcome.now.sha256,
+            version=outcome.now.version,
+            is_saved=outcome.fate == "saved",
         )
         try:
             await self.session.info.edits.take(edit)
-            _ = await self.session.changes.at(news.path, news.now.text)
+            _ = await self.session.changes.at(outcome.path, outcome.now.text)
         except TillerError as error:
-            _log.warning("The model cannot be told of an edit that was %s: %s", news.fate, error)
+            _log.warning("The model cannot be told of an edit that was %s: %s", outcome.fate, error)
 
-    def _tell_clients(self) -> None:
-        self._say(lambda: self.session.info.events.say(SessionClients(clients=tuple(self.clients))))
+    def _publish_clients(self) -> None:
+        self._publish(
+            lambda: self.session.info.events.publish(SessionClients(clients=tuple(self.clients)))
+        )
 
-    def _say(self, say: Callable[[], object]) -> None:
+    def _publish(self, publish: Callable[[], object]) -> None:
         if not self.closing.is_set():
-            _ = say()
+            _ = publish()
 
 
-def show(front: Front, text: str) -> None:
+def show_error_message(client: ConnectedClient, text: str) -> None:
     """Show the user of a client an error that is the answer to nothing they asked."""
-    _ = front.connection.notify("window/showMessage", {"type": 1, "message": text})
+    _ = client.connection.notify("window/showMessage", {"type": 1, "message": text})

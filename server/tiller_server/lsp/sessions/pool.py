@@ -28,13 +28,17 @@ from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files
 from agent_core.workspace.files.disk.path_locks import PathLocks
 from agent_core.workspace.sandbox import Prober
-from tiller_server.lsp.events.cache_recovery import keep_events
-from tiller_server.lsp.overlay.editor_diagnostics import EditorProblems
-from tiller_server.lsp.overlay.save_barrier import EditorProcesses, SaveBarrier
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
-from tiller_server.lsp.sessions.caller_environment import SpeakersEnvironment
-from tiller_server.lsp.sessions.extension_views import shows
-from tiller_server.lsp.sessions.open_session import Hosted, Kept, show
+from tiller_server.lsp.events.cache_recovery import open_event_log
+from tiller_server.lsp.overlay.editor_diagnostics import EditorDiagnostics
+from tiller_server.lsp.overlay.save_barrier import SaveBarrier, SaveBeforeRun
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
+from tiller_server.lsp.sessions.caller_environment import CallerEnvironment
+from tiller_server.lsp.sessions.extension_views import can_display
+from tiller_server.lsp.sessions.open_session import (
+    OpenSession,
+    OpenSessionState,
+    show_error_message,
+)
 
 POOL_CLOSE_S = 2.0
 BROKEN = (
@@ -42,12 +46,12 @@ BROKEN = (
     "is opened again. The log of the server says what happened."
 )
 
-Opener = Callable[[SessionRequest], AbstractAsyncContextManager[AgentSession]]
+SessionOpener = Callable[[SessionRequest], AbstractAsyncContextManager[AgentSession]]
 
 _log = logging.getLogger(__name__)
 
 
-class Wanted(SecretValue, frozen=True, kw_only=True):
+class SessionSpec(SecretValue, frozen=True, kw_only=True):
     """Where a session is to be opened, and for whom."""
 
     hidden: ClassVar = frozenset({"env"})
@@ -78,18 +82,18 @@ class _Shared(Value, frozen=True, kw_only=True):
     watches: FolderWatches = msgspec.field(default_factory=FolderWatches)
 
 
-class _Overlay(Value, frozen=True, kw_only=True):
+class _WorkspaceLayer(Value, frozen=True, kw_only=True):
     """Layer between a session and its workspace while editors are attached."""
 
-    files: EditorFiles
+    files: OverlayFiles
     barrier: SaveBarrier
 
 
-class Holding:
+class SessionPool:
     """The loaded sessions of a process."""
 
     def __init__(
-        self, paths: AppPaths, *, clock: Clock, redactor: Redactor, opener: Opener
+        self, paths: AppPaths, *, clock: Clock, redactor: Redactor, opener: SessionOpener
     ) -> None:
         # The folders are the process's own: every session of the user lies in one place.
         self._paths = paths
@@ -97,7 +101,7 @@ class Holding:
         self._opener = opener
         self._shared = _Shared(pool=HttpPool(clock=clock), redactor=redactor)
         self._root = _Root()
-        self._held: dict[SessionId, Hosted] = {}
+        self._held: dict[SessionId, OpenSession] = {}
         self._library: SessionLibrary | None = None
         self._looking = anyio.Lock()
 
@@ -122,8 +126,8 @@ class Holding:
                 await self._root.over.wait()
                 for scope in self._root.beside:
                     scope.cancel()
-                for hosted in self._held.values():
-                    hosted.closing.set()
+                for open_session in self._held.values():
+                    open_session.closing.set()
         finally:
             self._root.group = None
             self._root.ready.set()
@@ -163,38 +167,38 @@ class Holding:
 
     # ------------------------------------------------------------------ sessions
 
-    def get(self, session: SessionId) -> Hosted | None:
+    def get(self, session: SessionId) -> OpenSession | None:
         """Return a session that is loaded, or is on its way out."""
         return self._held.get(session)
 
-    def sessions(self) -> tuple[Hosted, ...]:
+    def sessions(self) -> tuple[OpenSession, ...]:
         """Return all of them."""
         return tuple(self._held.values())
 
-    def let_go(self, hosted: Hosted) -> None:
+    def unload(self, open_session: OpenSession) -> None:
         """Begin to settle a session; its clients open it again when they need it."""
-        hosted.closing.set()
-        for front in hosted.fronts:
-            front.forget(hosted)
+        open_session.closing.set()
+        for client in open_session.attached_clients:
+            client.forget(open_session)
 
-    async def load(self, which: str, wanted: Wanted) -> Hosted:
+    async def load(self, which: str, spec: SessionSpec) -> OpenSession:
         """Open a session: one by id, the `latest`, or a `new` one.
 
         Raises:
             TillerError: It cannot be opened; the text says why.
         """
-        overlays: list[_Overlay] = []
+        overlays: list[_WorkspaceLayer] = []
 
         def before_disk(disk: Files) -> Files:
-            files = EditorFiles(disk)
-            overlays.append(_Overlay(files=files, barrier=SaveBarrier(files)))
+            files = OverlayFiles(disk)
+            overlays.append(_WorkspaceLayer(files=files, barrier=SaveBarrier(files)))
             return files
 
         request = SessionRequest(
-            workspace=wanted.root,
+            workspace=spec.root,
             session=which,
             watches=self._shared.watches,
-            env=SpeakersEnvironment(wanted.env),
+            env=CallerEnvironment(spec.env),
             paths=self._paths,
             pool=self._shared.pool,
             locks=self._shared.locks,
@@ -202,92 +206,94 @@ class Holding:
             prober=self._shared.prober,
             added=AddedRoots(),
             files=before_disk,
-            custom_tools=(DiagnosticsTool(EditorProblems(lambda: overlays[0].files.opened)),),
-            processes=lambda plain: EditorProcesses(plain, overlays[0].files, overlays[0].barrier),
-            settings={"editor": wanted.settings} if wanted.settings else {},
+            custom_tools=(DiagnosticsTool(EditorDiagnostics(lambda: overlays[0].files.opened)),),
+            processes=lambda plain: SaveBeforeRun(plain, overlays[0].files, overlays[0].barrier),
+            settings={"editor": spec.settings} if spec.settings else {},
         )
         return await self._tasks().start(self._hold, request, overlays)
 
     async def _hold(
         self,
         request: SessionRequest,
-        overlays: list[_Overlay],
+        overlays: list[_WorkspaceLayer],
         *,
-        task_status: TaskStatus[Hosted],
+        task_status: TaskStatus[OpenSession],
     ) -> None:
         """Hold one session for as long as it is loaded."""
-        hosted: Hosted | None = None
+        open_session: OpenSession | None = None
         is_broken = False
         try:
             async with self._opener(request) as session:
-                hosted = await self._hosted(session, request, overlays[0])
-                self._held[session.id] = hosted
+                open_session = await self._set_up(session, request, overlays[0])
+                self._held[session.id] = open_session
                 if self._root.over.is_set():
-                    hosted.closing.set()
-                task_status.started(hosted)
-                await hosted.closing.wait()
+                    open_session.closing.set()
+                task_status.started(open_session)
+                await open_session.closing.wait()
         except Exception:
-            if hosted is None:
+            if open_session is None:
                 raise  # told to whoever opens it
             # One session that breaks is no reason to end the others.
-            _log.exception("session %s broke off", hosted.session.id)
+            _log.exception("session %s broke off", open_session.session.id)
             is_broken = True
         finally:
-            if hosted is not None:
-                await self._let_out(hosted, is_broken=is_broken)
+            if open_session is not None:
+                await self._finish_unload(open_session, is_broken=is_broken)
 
-    async def _let_out(self, hosted: Hosted, *, is_broken: bool) -> None:
+    async def _finish_unload(self, open_session: OpenSession, *, is_broken: bool) -> None:
         """Do what is left when a session is over: closing it tells the last of its events."""
-        hosted.closing.set()
-        hosted.files.edits.landed.close()
+        open_session.closing.set()
+        open_session.files.edits.undo_tracker.close()
         try:
             with anyio.CancelScope(shield=True):
-                await hosted.events.close()
+                await open_session.events.close()
         finally:
-            _ = self._held.pop(hosted.session.id, None)
-            hosted.closed.set()
-            for front in tuple(hosted.fronts):
-                front.forget(hosted)
+            _ = self._held.pop(open_session.session.id, None)
+            open_session.closed.set()
+            for client in tuple(open_session.attached_clients):
+                client.forget(open_session)
                 if is_broken:
-                    show(front, BROKEN)
+                    show_error_message(client, BROKEN)
 
-    async def _hosted(
-        self, session: AgentSession, request: SessionRequest, overlay: _Overlay
-    ) -> Hosted:
+    async def _set_up(
+        self, session: AgentSession, request: SessionRequest, overlay: _WorkspaceLayer
+    ) -> OpenSession:
         group = self._tasks()
         environment = request.env
-        assert isinstance(environment, SpeakersEnvironment)  # noqa: S101 - made above
+        assert isinstance(environment, CallerEnvironment)  # noqa: S101 - made above
         environment.follow(lambda: (one.queue_id for one in session.info.snapshot().queue))
-        events = await keep_events(
+        events = await open_event_log(
             session,
             new_epoch=lambda: uuid7(self._clock.now_ms()),
             redactor=self._shared.redactor,
         )
-        hosted = Hosted(
+        open_session = OpenSession(
             session=session,
             root=request.workspace,
             files=overlay.files,
             environment=environment,
             events=events,
             added=request.added,
-            kept=Kept(opened_ms=self._clock.now_ms(), said=request.settings.get("editor", {})),
+            kept=OpenSessionState(
+                opened_ms=self._clock.now_ms(), said=request.settings.get("editor", {})
+            ),
         )
         files = overlay.files
         files.session = session.id
         files.edits.proposals.keep_in(
             self._paths.data / "proposals" / session.id, root=request.workspace
         )
-        files.edits.proposals.tell = hosted.tell_proposal
-        files.contended = hosted.tell_contention
-        files.edits.landed.tell = hosted.tell_edit
-        request.showing.shows = partial(shows, hosted)
+        files.edits.proposals.on_kept = open_session.report_proposal
+        files.contended = open_session.publish_contention
+        files.edits.undo_tracker.on_outcome = open_session.report_edit
+        request.showing.shows = partial(can_display, open_session)
         overlay.barrier.ask_through(
             session.questions.ask, run=lambda: session.info.snapshot().activity.run
         )
         # Last: what fails before it must leave no task behind that nobody ends.
-        group.start_soon(_fenced, files.edits.landed.run, "the look at edits that landed")
+        group.start_soon(_fenced, files.edits.undo_tracker.run, "the look at edits that landed")
         group.start_soon(_fenced, events.run, "the replay cache of a session")
-        return hosted
+        return open_session
 
     def _tasks(self) -> TaskGroup:
         if self._root.group is None or self._root.over.is_set():

@@ -11,17 +11,17 @@ from agent_core.messages import Text, UserContent
 from agent_core.session import AgentSession, Receipt
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.encode.content import to_content
-from tiller_server.lsp.encode.errors import rpc_error
+from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.events.run_progress import follow
 from tiller_server.lsp.events.subscription import Subscription, of_run
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from tiller_server.lsp.methods import MAX_PROMPT_BYTES
-from tiller_server.lsp.sessions.client import Front
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.transport.progress import ProgressToken, WorkDone
 from tiller_server.lsp.wire import Block
 
 
-class Taken(Value, frozen=True):
+class SubmittedPrompt(Value, frozen=True):
     """Words that are safe, with what the client is told of them."""
 
     receipt: Receipt
@@ -44,49 +44,49 @@ class Taken(Value, frozen=True):
         return out
 
 
-async def say(
-    hosted: Any,
+async def submit_prompt(
+    open_session: Any,
     content: Sequence[Block] | str,
     *,
     delivery: str,
     message_id: str | None = None,
     if_idle: str | None = None,
     expected_run: str | None = None,
-) -> Taken:
+) -> SubmittedPrompt:
     """Send a prompt to a session.
 
     Raises:
         RpcError: The prompt was not accepted; nothing of it is kept.
     """
-    words: Sequence[UserContent] = (
+    parts: Sequence[UserContent] = (
         (Text(text=content),) if isinstance(content, str) else to_content(content)
     )
-    check_size(words)
-    session = hosted.session
+    check_size(parts)
+    session = open_session.session
     # Minted here when the client left it out: the answer and the events name the same words.
-    known = MessageId(message_id or uuid7(SystemClock().now_ms()))
+    prompt_id = MessageId(message_id or uuid7(SystemClock().now_ms()))
     try:
         receipt = await session.prompt(
-            words,
+            parts,
             delivery=delivery,
-            message_id=known,
+            message_id=prompt_id,
             if_idle=if_idle or "start",
             expected_run=RunId(expected_run) if expected_run else None,
         )
     except TillerError as error:
-        raise rpc_error(
+        raise to_rpc_error(
             error, session=session.id, expected=expected_run, actual=running(session)
         ) from error
-    return Taken(receipt, known)
+    return SubmittedPrompt(receipt, prompt_id)
 
 
-def check_size(words: Sequence[UserContent]) -> None:
+def check_size(parts: Sequence[UserContent]) -> None:
     """Check the size of a prompt.
 
     Raises:
         RpcError: It has more than `MAX_PROMPT_BYTES`.
     """
-    size = sum(len(part.text if isinstance(part, Text) else part.data) for part in words)
+    size = sum(len(part.text if isinstance(part, Text) else part.data) for part in parts)
     if size > MAX_PROMPT_BYTES:
         message = (
             f"the prompt has {size} bytes, and {MAX_PROMPT_BYTES} is the most; name a file instead"
@@ -100,21 +100,21 @@ def running(session: AgentSession) -> RunId | None:
 
 
 async def wait_for(
-    front: Front,
-    hosted: Any,
+    client: ConnectedClient,
+    open_session: Any,
     run: RunId,
     *,
     work_done: ProgressToken | None = None,
     partial: ProgressToken | None = None,
 ) -> dict[str, Any]:
     """Wait for a run's end and give its result; a client that cancels the request cancels the run."""
-    with front.waits_for(run):
-        return await _wait_for(front, hosted, run, work_done=work_done, partial=partial)
+    with client.waits_for(run):
+        return await _wait_for(client, open_session, run, work_done=work_done, partial=partial)
 
 
 async def _wait_for(
-    front: Front,
-    hosted: Any,
+    client: ConnectedClient,
+    open_session: Any,
     run: RunId,
     *,
     work_done: ProgressToken | None,
@@ -122,35 +122,35 @@ async def _wait_for(
 ) -> dict[str, Any]:
     async with asyncio.TaskGroup() as tasks:
         if work_done is not None:
-            line = front.connection.protocol.work_done.open(
-                work_done, on_cancel=lambda: cancel_soon(hosted, run, tasks)
+            line = client.connection.protocol.work_done.open(
+                work_done, on_cancel=lambda: cancel_soon(open_session, run, tasks)
             )
-            _ = tasks.create_task(_follow_line(hosted, run, line))
-        ends = _follow_events(front, hosted, run, partial, tasks)
+            _ = tasks.create_task(_follow_line(open_session, run, line))
+        ends = _follow_events(client, open_session, run, partial, tasks)
         try:
-            result = await result_of(front, hosted, run)
+            result = await result_of(client, open_session, run)
         except asyncio.CancelledError:
-            if front.connection.is_closing:
+            if client.connection.is_closing:
                 raise
-            _ = await hosted.session.abort(run=run)
-            result = await result_of(front, hosted, run)
+            _ = await open_session.session.abort(run=run)
+            result = await result_of(client, open_session, run)
         finally:
             for end in ends:
                 await end()
-    await front.flush()
+    await client.flush()
     return result
 
 
 def _follow_events(
-    front: Front,
-    hosted: Any,
+    client: ConnectedClient,
+    open_session: Any,
     run: RunId,
     token: ProgressToken | None,
     tasks: asyncio.TaskGroup,
 ) -> list[Callable[[], Awaitable[None]]]:
     if token is None:
         return []
-    subscription = Subscription(front.connection, hosted, token=token, only=of_run(run))
+    subscription = Subscription(client.connection, open_session, token=token, only=of_run(run))
     _ = tasks.create_task(subscription.run())
 
     async def end() -> None:
@@ -160,23 +160,23 @@ def _follow_events(
     return [end]
 
 
-async def _follow_line(hosted: Any, run: RunId, line: WorkDone) -> None:
-    reader = hosted.session.subscribe()
+async def _follow_line(open_session: Any, run: RunId, line: WorkDone) -> None:
+    reader = open_session.session.subscribe()
     try:
-        await follow(hosted.session, run, line, reader=reader)
+        await follow(open_session.session, run, line, reader=reader)
     finally:
         reader.close()
 
 
-async def result_of(front: Front, hosted: Any, run: RunId) -> dict[str, Any]:
+async def result_of(client: ConnectedClient, open_session: Any, run: RunId) -> dict[str, Any]:
     """Wait for a run and give what it came to."""
-    outcome = await hosted.session.wait(run)
+    outcome = await open_session.session.wait(run)
     if outcome is None:
         message = f"run {run!r} is not known any more; read the session instead"
         raise RpcError(REQUEST_FAILED, message, {"kind": "RunNotActive", "retryable": False})
-    return serializer.result(outcome, await front.review.of_run(hosted, run))
+    return serializer.result(outcome, await client.change_display.of_run(open_session, run))
 
 
-def cancel_soon(hosted: Any, run: RunId, tasks: asyncio.TaskGroup) -> None:
+def cancel_soon(open_session: Any, run: RunId, tasks: asyncio.TaskGroup) -> None:
     """Cancel a run because its user pressed stop on the progress line."""
-    _ = tasks.create_task(hosted.session.abort(run=run))
+    _ = tasks.create_task(open_session.session.abort(run=run))

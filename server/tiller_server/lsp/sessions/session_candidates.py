@@ -8,11 +8,13 @@ from tiller_server.lsp.wire import SessionById
 LATEST: Final = "latest"
 NEW: Final = "new"
 NONE: Final = "none"
-Opening = str | SessionById | None
+SessionOpenOption = str | SessionById | None
 """Value of `session.open` in a client's options at the start; None: absent."""
 
 
-def candidates(asked: str | None, *, bound: str | None, opening: Opening) -> Sequence[str]:
+def session_candidates(
+    asked: str | None, *, bound: str | None, opening: SessionOpenOption
+) -> Sequence[str]:
     """Return ids, `latest` or `new`, in order of preference; the next one applies when a session no longer exists.
 
     Args:

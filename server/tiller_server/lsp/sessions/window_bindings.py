@@ -24,7 +24,7 @@ MOST_ID_CHARACTERS: Final = 256
 
 _log = logging.getLogger(__name__)
 
-Key = tuple[str, str]
+WindowKey = tuple[str, str]
 
 
 class Bindings:
@@ -37,7 +37,7 @@ class Bindings:
             path: The file, of this user alone; its folder need not be there yet.
         """
         self._path = path
-        self._bound: OrderedDict[Key, str] | None = None
+        self._bound: OrderedDict[WindowKey, str] | None = None
         self._turn = anyio.Lock()
         self._changed = 0
         self._written = 0
@@ -70,7 +70,7 @@ class Bindings:
         if gone:
             await self._keep()
 
-    async def _all(self) -> OrderedDict[Key, str]:
+    async def _all(self) -> OrderedDict[WindowKey, str]:
         async with self._turn:
             if self._bound is None:
                 self._bound = await anyio.to_thread.run_sync(_read, self._path)
@@ -88,19 +88,19 @@ class Bindings:
             await anyio.to_thread.run_sync(_write, self._path, text)
 
 
-def _read(path: Path) -> OrderedDict[Key, str]:
-    found: OrderedDict[Key, str] = OrderedDict()
+def _read(path: Path) -> OrderedDict[WindowKey, str]:
+    found: OrderedDict[WindowKey, str] = OrderedDict()
     try:
         if path.stat().st_size > MOST_BYTES:
             _log.warning("%s is too large and is left out: windows open the latest session.", path)
             return found
-        told: object = json.loads(path.read_text("utf-8"))
+        parsed: object = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return found
     except (OSError, ValueError, RecursionError) as error:
         _log.warning("%s cannot be read (%s): windows open the latest session.", path, error)
         return found
-    for one in as_array(told) or ():
+    for one in as_array(parsed) or ():
         match one:
             case [str(client), str(folder), str(session)]:
                 found[client, folder] = session

@@ -2,15 +2,15 @@
 
 from tiller_server.lsp.transport.framing import MAX_FRAME_BYTES, FrameError, FrameReader, frame
 from tiller_server.lsp.transport.outbox import Lane, Outbox, Sink
-from tiller_server.lsp.transport.stdio import Reader, stdio_streams
+from tiller_server.lsp.transport.stdio import InputStream, stdio_streams
 
 __all__ = [
     "MAX_FRAME_BYTES",
     "FrameError",
     "FrameReader",
+    "InputStream",
     "Lane",
     "Outbox",
-    "Reader",
     "Sink",
     "frame",
     "stdio_streams",

@@ -299,8 +299,8 @@ def _whole(clean: str, body: bytes) -> bytes:
     found = _ID.search(body[:_HEAD_BYTES])
     if found is None:
         return b'{"jsonrpc":"2.0","method":"$/withheld"}'
-    told = b'{"code":-32603,"message":"[withheld: the redactor failed]"}'
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (found[1], told)
+    error = b'{"code":-32603,"message":"[withheld: the redactor failed]"}'
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (found[1], error)
 
 
 class _State(enum.Enum):

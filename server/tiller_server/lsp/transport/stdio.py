@@ -21,7 +21,7 @@ _STDERR_FD: Final = 2
 _T = TypeVar("_T")
 
 
-class Reader(Protocol):
+class InputStream(Protocol):
     """Where bytes come from. An `asyncio.StreamReader` is one."""
 
     async def read(self, n: int, /) -> bytes:
@@ -29,7 +29,7 @@ class Reader(Protocol):
         ...
 
 
-async def stdio_streams(*, stdin_fd: int = 0, stdout_fd: int = 1) -> tuple[Reader, Sink]:
+async def stdio_streams(*, stdin_fd: int = 0, stdout_fd: int = 1) -> tuple[InputStream, Sink]:
     """Reserve standard input and output for a protocol; return them as streams.
 
     Afterwards descriptor 0 is empty and descriptor 1 is standard error: neither a stray `print`
@@ -60,7 +60,7 @@ def _detach(stdin_fd: int, stdout_fd: int) -> None:
         os.close(nothing)
 
 
-async def _open_reader(fd: int) -> Reader:
+async def _open_reader(fd: int) -> InputStream:
     if _is_socket(fd):
         return _SocketReader(*await asyncio.open_connection(sock=socket.socket(fileno=fd)))
     if not _is_pollable_pipe(fd):

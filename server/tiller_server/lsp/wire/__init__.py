@@ -9,18 +9,18 @@ from importlib import import_module
 
 _NAMES: Mapping[str, str] = {
     "base": """
-        CLEARABLE Clearable Count Json JsonObject Many Marker Moment Number Seq
-        SessionParams Token Uint Vendor VendorWord WireModel at_most by_word dump
+        CLEARABLE Clearable SafeCount UncheckedJson UncheckedJsonObject FailFastList Marker Timestamp NonNegativeNumber Seq
+        SessionParams Token Uint Vendor VendorWord WireModel at_most tagged_union dump
         wire_name
     """,
     "parsing": """
-        Complaint complaint parse prepare
+        ValidationIssue validation_issue parse prepare
     """,
     "errors": """
         ERROR_KINDS ERROR_MEANINGS ErrorData ErrorKind KilledProcess RunError RunStatus
     """,
     "blocks": """
-        Block Content Diagnostic DiagnosticsBlock DiffBlock ImageBlock Position Range
+        Block ContentBlocks Diagnostic DiagnosticsBlock DiffBlock ImageBlock Position Range
         ResourceBlock SelectionBlock SkillBlock TextBlock VendorBlock
     """,
     "changes": """
@@ -89,7 +89,7 @@ _NAMES: Mapping[str, str] = {
         SessionOptions UriPrefix VersionCaps merge_capabilities
     """,
     "subscription": """
-        AckParams EventsFrame FRAMES Frame GapFrame HeartbeatFrame SnapshotFrame
+        AckParams EventsFrame FRAMES SubscriptionFrame GapFrame HeartbeatFrame SnapshotFrame
         SubscribeParams SubscribeResult
     """,
     "event_base": """
@@ -113,7 +113,7 @@ _NAMES: Mapping[str, str] = {
         EVENTS EventShape check_event
     """,
     "methods": """
-        CheckpointListParams METHODS Method PermissionShown PromptResult
+        CheckpointListParams METHODS Method PermissionDialogResult PromptResult
     """,
 }
 

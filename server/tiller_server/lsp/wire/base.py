@@ -21,33 +21,33 @@ from agent_core.kernel.values import Value
 __all__ = [
     "CLEARABLE",
     "Clearable",
-    "Count",
-    "Json",
-    "JsonObject",
-    "Many",
+    "FailFastList",
     "Marker",
-    "Moment",
-    "Number",
+    "NonNegativeNumber",
+    "SafeCount",
     "Seq",
     "SessionParams",
+    "Timestamp",
     "Token",
     "Uint",
+    "UncheckedJson",
+    "UncheckedJsonObject",
     "Vendor",
     "VendorWord",
     "WireModel",
     "at_most",
-    "by_word",
     "dump",
+    "tagged_union",
     "wire_name",
 ]
 
 # What the transport has parsed is JSON: walking it again would cost seconds for a hostile value.
-Json = Annotated[JsonValue, SkipValidation]
-JsonObject: TypeAlias = dict[str, Json]
+UncheckedJson = Annotated[JsonValue, SkipValidation]
+UncheckedJsonObject: TypeAlias = dict[str, UncheckedJson]
 
 Element = TypeVar("Element")
 # Without it a small message of a million wrong entries costs seconds and a gigabyte of error reports.
-Many = Annotated[list[Element], Field(fail_fast=True)]
+FailFastList = Annotated[list[Element], Field(fail_fast=True)]
 """A list, judged up to its first wrong entry."""
 
 VendorWord = NewType("VendorWord", str)
@@ -59,12 +59,14 @@ MAX_SAFE_INTEGER = 2**53 - 1
 MAX_UINTEGER = 2**31 - 1
 
 Seq = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
-Count = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+SafeCount = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Uint = Annotated[int, Field(ge=0, le=MAX_UINTEGER)]
 """LSP's `uinteger`."""
-Number = Annotated[float, Field(ge=0)]
+NonNegativeNumber = Annotated[float, Field(ge=0)]
 """A quantity that may have a fraction: money, minutes, percent."""
-Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")]
+Timestamp = Annotated[
+    str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")
+]
 """A time as RFC 3339."""
 Token = int | str
 """A progress token, minted by the client."""
@@ -122,28 +124,28 @@ def at_most(limit: int) -> BeforeValidator:
     return BeforeValidator(judge)
 
 
-def by_word(key: str, *words: str, vendor: bool = False) -> Discriminator:
+def tagged_union(key: str, *tags: str, vendor: bool = False) -> Discriminator:
     """Create a discriminator that selects the member of a union by one of its fields.
 
     Args:
         key: The field on the wire.
-        words: Its known values, each the tag of a member.
+        tags: Its known values, each the tag of a member.
         vendor: Whether words that begin with `_` belong to a member tagged `_`.
     """
-    known = frozenset(words)
+    allowed = frozenset(tags)
 
     def tag(value: object) -> str | None:
         given: object = _member(value, key)
         if not isinstance(given, str):
             return None
-        if given in known:
+        if given in allowed:
             return given
         return "_" if vendor and given.startswith("_") else None
 
     return Discriminator(
         tag,
         custom_error_type="unknown_word",
-        custom_error_message=f"{key} must be one of " + ", ".join(f'"{word}"' for word in words),
+        custom_error_message=f"{key} must be one of " + ", ".join(f'"{word}"' for word in tags),
     )
 
 
@@ -153,14 +155,14 @@ def _member(value: object, key: str) -> object:
     return getattr(value, key, None)
 
 
-def dump(model: WireModel) -> JsonObject:
+def dump(model: WireModel) -> UncheckedJsonObject:
     """Write a shape as the JSON object that goes on the wire.
 
     A field that may be left out is left out when it is None, unless it is `CLEARABLE` and was set to None on
     purpose; a field that must be there is written also when it is null. Fields of vendors are kept.
     """
     fields = type(model).model_fields
-    written: JsonObject = {}
+    written: UncheckedJsonObject = {}
     for name, field in fields.items():
         value: object = getattr(model, name)
         if value is None and not field.is_required():

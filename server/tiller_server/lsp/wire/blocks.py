@@ -7,11 +7,19 @@ from pydantic import BeforeValidator, ConfigDict, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from tiller_server.lsp.wire.base import Json, Many, Uint, VendorWord, WireModel, at_most, by_word
+from tiller_server.lsp.wire.base import (
+    FailFastList,
+    Uint,
+    UncheckedJson,
+    VendorWord,
+    WireModel,
+    at_most,
+    tagged_union,
+)
 
 __all__ = [
     "Block",
-    "Content",
+    "ContentBlocks",
     "Diagnostic",
     "DiagnosticsBlock",
     "DiffBlock",
@@ -57,7 +65,7 @@ class Diagnostic(WireModel):
     """1 error, 2 warning, 3 information, 4 hint."""
     code: int | str | None = None
     source: str | None = None
-    data: Json = None
+    data: UncheckedJson = None
 
 
 class TextBlock(WireModel):
@@ -112,7 +120,7 @@ class DiagnosticsBlock(WireModel):
 
     type: Literal["diagnostics"] = "diagnostics"
     uri: str
-    items: Many[Diagnostic]
+    items: FailFastList[Diagnostic]
 
 
 class DiffBlock(WireModel):
@@ -147,7 +155,7 @@ _AnyBlock = Annotated[
     | Annotated[DiffBlock, Tag("diff")]
     | Annotated[SkillBlock, Tag("skill")]
     | Annotated[VendorBlock, Tag("_")],
-    by_word(
+    tagged_union(
         "type",
         "text",
         "image",
@@ -178,8 +186,8 @@ def _as_blocks(given: object) -> object:
             return given
 
 
-_Blocks = Annotated[Many[Block], Field(min_length=1, max_length=MAX_BLOCKS)]
-Content = Annotated[
+_Blocks = Annotated[FailFastList[Block], Field(min_length=1, max_length=MAX_BLOCKS)]
+ContentBlocks = Annotated[
     _Blocks, BeforeValidator(_as_blocks, json_schema_input_type=_Blocks), at_most(MAX_BLOCKS)
 ]
 """Content of a user message. Senders write a list of blocks; a bare string is accepted as well."""

@@ -5,12 +5,12 @@ from typing import Literal
 from typing_extensions import TypeAliasType
 
 from tiller_server.lsp.wire.base import (
-    Count,
-    JsonObject,
-    Many,
+    FailFastList,
     Marker,
-    Number,
+    NonNegativeNumber,
+    SafeCount,
     Uint,
+    UncheckedJsonObject,
     Vendor,
     WireModel,
 )
@@ -55,7 +55,7 @@ class EventCaps(WireModel):
     """Reserved; events are always sent as progress."""
     ack: Marker | None = None
     """Reserved; `ack` of `agent/subscribe` counts."""
-    detail: Many[EventDetail] | None = None
+    detail: FailFastList[EventDetail] | None = None
     """Reserved; `detail` of `agent/subscribe` counts."""
 
 
@@ -78,7 +78,7 @@ class EditCaps(WireModel):
 
     preconditions: Marker | None = None
     """The client checks `pre` before it applies the edit; not read."""
-    review: Many[Literal["inline", "preview"] | Vendor] | None = None
+    review: FailFastList[Literal["inline", "preview"] | Vendor] | None = None
     """Ways in which the client shows an edit for review."""
     per_document_result: Marker | None = None
     """The result has an outcome for each document, so that one edit may change several."""
@@ -177,7 +177,7 @@ class PermissionOptions(WireModel):
     """Permission mode; refused above the mode of the user's settings."""
     fallback: Literal["ask", "deny", "rules"] | Vendor | None = None
     """`ask` asks the user; `deny` and `rules` refuse everything that no rule allows."""
-    timeout_s: Number | None = None
+    timeout_s: NonNegativeNumber | None = None
     """Seconds until an unanswered permission request counts as refused."""
 
 
@@ -218,7 +218,7 @@ class AgentOptions(WireModel):
     """Features for clients without an extension."""
     budgets: Budgets | None = None
     """Budgets of each run; only tighter than those of the settings."""
-    uri_map: Many[UriPrefix] | None = None
+    uri_map: FailFastList[UriPrefix] | None = None
     """Prefixes to exchange in URIs."""
     capabilities: AgentClientCaps | None = None
     """Client capabilities, for clients that cannot set `capabilities.experimental`."""
@@ -236,11 +236,11 @@ class ServerName(WireModel):
 class ServerLimits(WireModel):
     """Limits of the server."""
 
-    max_frame_bytes: Count
+    max_frame_bytes: SafeCount
     """Bytes of a frame."""
-    max_prompt_bytes: Count
+    max_prompt_bytes: SafeCount
     """Bytes of the content of a prompt."""
-    queue: Count
+    queue: SafeCount
     """Prompts in the queue."""
 
 
@@ -255,15 +255,17 @@ class AgentServerCaps(WireModel):
     """Name and version of the server."""
     durable: Marker | None = None
     """A daemon serves: runs outlive the connection."""
-    methods: Many[str]
+    methods: FailFastList[str]
     """Client to server methods that are served."""
-    events: Many[str]
+    events: FailFastList[str]
     """Event types that can be sent."""
     limits: ServerLimits
     """Limits."""
 
 
-def merge_capabilities(experimental: JsonObject | None, options: JsonObject | None) -> JsonObject:
+def merge_capabilities(
+    experimental: UncheckedJsonObject | None, options: UncheckedJsonObject | None
+) -> UncheckedJsonObject:
     """Join what the client declared in both places; where they differ, `experimental` wins.
 
     Args:

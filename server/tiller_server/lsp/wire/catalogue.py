@@ -6,12 +6,12 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from tiller_server.lsp.wire.base import (
-    Count,
-    JsonObject,
-    Many,
-    Moment,
-    Number,
+    FailFastList,
+    NonNegativeNumber,
+    SafeCount,
     SessionParams,
+    Timestamp,
+    UncheckedJsonObject,
     Vendor,
     WireModel,
 )
@@ -67,10 +67,10 @@ class ModelListParams(SessionParams):
 class ModelPrices(WireModel):
     """Prices in US dollars per million tokens."""
 
-    in_: Number
-    out: Number
-    cache_read: Number | None = None
-    cache_write: Number | None = None
+    in_: NonNegativeNumber
+    out: NonNegativeNumber
+    cache_read: NonNegativeNumber | None = None
+    cache_write: NonNegativeNumber | None = None
 
 
 class ModelEntry(WireModel):
@@ -80,13 +80,13 @@ class ModelEntry(WireModel):
     """`provider/id`."""
     name: str
     provider: str
-    context_window: Count
+    context_window: SafeCount
     """Tokens."""
-    max_tokens: Count | None = None
+    max_tokens: SafeCount | None = None
     """Most tokens of an answer."""
     prices: ModelPrices | None = None
     """Left out: unknown."""
-    thinking: Many[Thinking]
+    thinking: FailFastList[Thinking]
     """Thinking levels of the model."""
     images: bool | None = None
     """Whether the model is sent images."""
@@ -97,7 +97,7 @@ class ModelEntry(WireModel):
 class ModelListResult(WireModel):
     """Models, and the model in force."""
 
-    models: Many[ModelEntry]
+    models: FailFastList[ModelEntry]
     """The models."""
     current: str | None
     """Model in force as `provider/id`; null: none."""
@@ -148,7 +148,7 @@ class Command(WireModel):
 class CommandListResult(WireModel):
     """Commands."""
 
-    commands: Many[Command]
+    commands: FailFastList[Command]
     """The commands; of two with one name the first."""
 
 
@@ -174,7 +174,7 @@ class CommandCompletion(WireModel):
 class CommandCompleteResult(WireModel):
     """Completions."""
 
-    completions: Many[CommandCompletion]
+    completions: FailFastList[CommandCompletion]
     """Empty: the command completes nothing, or there is no such command."""
 
 
@@ -195,7 +195,7 @@ class ResourceProblem(WireModel):
     """Resource that could not be read."""
 
     uri: str | None = None
-    line: Count | None = None
+    line: SafeCount | None = None
     """Line, from 1."""
     message: str
     level: Literal["warning", "error"] | Vendor
@@ -204,9 +204,9 @@ class ResourceProblem(WireModel):
 class ResourcesReloadResult(WireModel):
     """Resources that were read, and problems."""
 
-    loaded: Many[LoadedResource]
+    loaded: FailFastList[LoadedResource]
     """Resources that were read."""
-    problems: Many[ResourceProblem]
+    problems: FailFastList[ResourceProblem]
     """Resources that could not be read."""
 
 
@@ -215,22 +215,22 @@ class RegisteredTool(WireModel):
 
     name: Annotated[str, Field(min_length=1)]
     description: str
-    input_schema: JsonObject
+    input_schema: UncheckedJsonObject
     """JSON Schema of the arguments."""
-    annotations: JsonObject | None = None
+    annotations: UncheckedJsonObject | None = None
 
 
 class ToolsRegisterParams(SessionParams):
     """Register tools of the client."""
 
-    tools: Many[RegisteredTool]
+    tools: FailFastList[RegisteredTool]
     """The tools."""
 
 
 class ToolsRegisterResult(WireModel):
     """Names of the registered tools."""
 
-    registered: Many[str]
+    registered: FailFastList[str]
     """Names under which the tools are known."""
 
 
@@ -258,7 +258,7 @@ class AuthAccount(WireModel):
 class AuthStatusResult(WireModel):
     """Providers."""
 
-    providers: Many[AuthAccount]
+    providers: FailFastList[AuthAccount]
     """The providers."""
 
 
@@ -278,7 +278,7 @@ class AuthLoginResult(WireModel):
     """Page to open."""
     user_code: str | None = None
     """Code to enter on the page, if it asks for one."""
-    expires: Moment | None = None
+    expires: Timestamp | None = None
     """When the login is given up."""
 
 
@@ -296,8 +296,8 @@ class StatusParams(WireModel):
 class DaemonStatus(WireModel):
     """Process that serves."""
 
-    pid: Count
-    started_at: Moment
+    pid: SafeCount
+    started_at: Timestamp
     durable: bool
     """Whether it outlives the connection."""
 
@@ -309,7 +309,7 @@ class SessionStatus(WireModel):
     workspace: str
     """Folder, as a URI."""
     state: SessionState
-    clients: Count
+    clients: SafeCount
     """Attached connections."""
 
 
@@ -326,11 +326,11 @@ class StatusResult(WireModel):
 
     daemon: DaemonStatus
     """The process that serves."""
-    sessions: Many[SessionStatus]
+    sessions: FailFastList[SessionStatus]
     """Loaded sessions."""
-    auth: Many[AuthAccount]
+    auth: FailFastList[AuthAccount]
     """Providers."""
     versions: VersionTable
     """Versions of server, protocol and Python."""
-    quirks: Many[str]
+    quirks: FailFastList[str]
     """Quirks of the editor in force, as `name=true` or `name=false`."""

@@ -7,12 +7,12 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from tiller_server.lsp.wire.base import (
-    Count,
-    JsonObject,
-    Many,
-    Moment,
+    FailFastList,
+    SafeCount,
     Seq,
     SessionParams,
+    Timestamp,
+    UncheckedJsonObject,
     Vendor,
     WireModel,
 )
@@ -86,7 +86,7 @@ class FileChange(WireModel):
     sha256: FileHashes
     state: Literal["onDisk", "unsaved"] | Vendor
     """`unsaved`: the change is in an editor and not on disk."""
-    hunks: Many[Hunk]
+    hunks: FailFastList[Hunk]
 
 
 class ChangeSet(WireModel):
@@ -96,7 +96,7 @@ class ChangeSet(WireModel):
     """Id for `agent/changes/resolve`: a run, a checkpoint or the session."""
     base: str
     """Checkpoint before the first of these changes."""
-    files: Many[FileChange]
+    files: FailFastList[FileChange]
     """Files that changed."""
     patch: str | None = None
     """All changes as a git patch, with `format: "gitPatch"`."""
@@ -105,13 +105,13 @@ class ChangeSet(WireModel):
 class ChangeCounts(WireModel):
     """Size of a change set."""
 
-    files: Count
+    files: SafeCount
     """Files that changed."""
-    additions: Count
+    additions: SafeCount
     """Lines added."""
-    deletions: Count
+    deletions: SafeCount
     """Lines removed."""
-    unreviewed: Count
+    unreviewed: SafeCount
     """Hunks without a decision."""
 
 
@@ -147,7 +147,7 @@ class Resolution(WireModel):
 class ChangesResolveParams(SessionParams):
     """Accept or reject changes."""
 
-    items: Many[Resolution]
+    items: FailFastList[Resolution]
     """Decisions, at most 1,000."""
     note: str | None = None
     """Text for the model, at most 16,384 bytes."""
@@ -165,7 +165,7 @@ class Resolved(WireModel):
 class ChangesResolveResult(WireModel):
     """Outcome of each decision."""
 
-    results: Many[Resolved]
+    results: FailFastList[Resolved]
     """Outcomes, in the order of `items`."""
     seq: Seq
     """Last event of the session."""
@@ -210,9 +210,9 @@ class EditRequest(WireModel):
 
     edit: EditLabel
     """Origin and label of the edit."""
-    workspace_edit: JsonObject
+    workspace_edit: UncheckedJsonObject
     """LSP `WorkspaceEdit`."""
-    pre: Many[DocumentPrecondition]
+    pre: FailFastList[DocumentPrecondition]
     """Conditions; an edit whose conditions do not hold is answered with `stale`."""
     save: Literal["never", "ifWasClean"] | Vendor
     """`ifWasClean`: save documents that had no unsaved text before the edit."""
@@ -241,7 +241,7 @@ class EditedDocument(WireModel):
 class EditResult(WireModel):
     """Outcome of an edit."""
 
-    documents: Many[EditedDocument]
+    documents: FailFastList[EditedDocument]
     """Outcome of each document."""
     changed_by_user: bool | None = None
     """Whether the user changed the edit before it was applied."""
@@ -253,15 +253,15 @@ class Checkpoint(WireModel):
     checkpoint: str
     run: str | None = None
     """Run before whose first change it was made; left out: it was made before a restore or a rejection, and undoes it."""
-    at: Moment
-    files: Count
+    at: Timestamp
+    files: SafeCount
     """Files that it holds."""
 
 
 class CheckpointListResult(WireModel):
     """Checkpoints of a session."""
 
-    checkpoints: Many[Checkpoint]
+    checkpoints: FailFastList[Checkpoint]
     """Oldest first."""
 
 
@@ -289,7 +289,7 @@ class PreviewedFile(WireModel):
 class CheckpointPreviewResult(WireModel):
     """Preview of a restore."""
 
-    files: Many[PreviewedFile]
+    files: FailFastList[PreviewedFile]
     """Files that changed since the checkpoint."""
 
 
@@ -300,7 +300,7 @@ class CheckpointRestoreParams(SessionParams):
     """Checkpoint id."""
     scope: CheckpointScope
     """Part that is restored."""
-    files: Many[str] | None = None
+    files: FailFastList[str] | None = None
     """Only these files, as URIs, and files that were moved to or from them; left out: all."""
     on_conflict: Literal["skip", "merge", "overwrite"] | Vendor = "skip"
     """Handling of files that were changed by others too."""
@@ -316,9 +316,9 @@ class SkippedFile(WireModel):
 class CheckpointRestoreResult(WireModel):
     """Outcome of a restore."""
 
-    restored: Many[str]
+    restored: FailFastList[str]
     """Files that were restored, as URIs."""
-    skipped: Many[SkippedFile]
+    skipped: FailFastList[SkippedFile]
     """Files that were left as they are."""
     undo: str
     """Checkpoint that undoes this restore."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tiller_server.lsp.wire.base import Count, Json, Many, WireModel
+from tiller_server.lsp.wire.base import FailFastList, SafeCount, UncheckedJson, WireModel
 from tiller_server.lsp.wire.blocks import Diagnostic
 from tiller_server.lsp.wire.permissions import FolderTrust
 
@@ -33,7 +33,7 @@ class SaveItem(WireModel):
 class DocumentsSaveParams(WireModel):
     """Save documents."""
 
-    items: Many[SaveItem]
+    items: FailFastList[SaveItem]
     """Documents to save."""
     reason: str
     """Why, for people."""
@@ -52,7 +52,7 @@ class SavedDocument(WireModel):
 class DocumentsSaveResult(WireModel):
     """Outcome of each save."""
 
-    results: Many[SavedDocument]
+    results: FailFastList[SavedDocument]
     """Outcomes."""
 
 
@@ -79,11 +79,11 @@ class DocumentsReadResult(WireModel):
 class DiagnosticsParams(WireModel):
     """Return the diagnostics that the editor shows."""
 
-    uris: Many[str] | None = None
+    uris: FailFastList[str] | None = None
     """Only these documents; left out: all that have diagnostics."""
     at_least: dict[str, int] | None = None
     """Document versions, by URI, that the diagnostics must be made for."""
-    timeout_ms: Count
+    timeout_ms: SafeCount
     """How long the client waits for them at most."""
 
 
@@ -94,13 +94,13 @@ class DiagnosticsItem(WireModel):
     version: int | None = None
     fresh: bool
     """Whether they are at least as new as `atLeast` asks."""
-    diagnostics: Many[Diagnostic]
+    diagnostics: FailFastList[Diagnostic]
 
 
 class DiagnosticsResult(WireModel):
     """Diagnostics of the documents."""
 
-    items: Many[DiagnosticsItem]
+    items: FailFastList[DiagnosticsItem]
     """One entry per document."""
 
 
@@ -111,12 +111,12 @@ class LspRequestParams(WireModel):
     """Name of the language server."""
     method: Annotated[str, Field(min_length=1)]
     """Its method."""
-    params: Json
+    params: UncheckedJson
     """Its params."""
 
 
 class TrustParams(WireModel):
     """Report which folders the user trusts."""
 
-    items: Many[FolderTrust]
+    items: FailFastList[FolderTrust]
     """Folders."""

@@ -5,7 +5,14 @@ from typing import Literal, get_args
 
 from typing_extensions import TypeAliasType
 
-from tiller_server.lsp.wire.base import Count, Json, Many, Uint, Vendor, WireModel
+from tiller_server.lsp.wire.base import (
+    FailFastList,
+    SafeCount,
+    Uint,
+    UncheckedJson,
+    Vendor,
+    WireModel,
+)
 
 __all__ = [
     "ERROR_KINDS",
@@ -91,7 +98,7 @@ ERROR_MEANINGS: Mapping[ErrorKind, str] = {
 class KilledProcess(WireModel):
     """Process of a tool."""
 
-    pid: Count
+    pid: SafeCount
     cmd: str
     """Its command line."""
 
@@ -102,15 +109,15 @@ class ErrorData(WireModel):
     kind: ErrorKind
     retryable: bool
     """Whether the same request may succeed later."""
-    retry_after_ms: Count | None = None
+    retry_after_ms: SafeCount | None = None
     """How long to wait before the same request."""
     session: str | None = None
     run: str | None = None
-    expected: Json = None
+    expected: UncheckedJson = None
     """Value that the request expected."""
-    actual: Json = None
+    actual: UncheckedJson = None
     """Value that was found instead."""
-    documents: Many[str] | None = None
+    documents: FailFastList[str] | None = None
     """Documents concerned, as URIs."""
     provider: str | None = None
     http_status: Uint | None = None
@@ -119,7 +126,7 @@ class ErrorData(WireModel):
     """Recommended next step."""
     happened: str | None = None
     """The message without its advice for the model."""
-    survivors: Many[KilledProcess] | None = None
+    survivors: FailFastList[KilledProcess] | None = None
     """Processes that a cancel could not end."""
 
 

@@ -1,6 +1,6 @@
 """Fields common to all events: number, time, and place in a session."""
 
-from tiller_server.lsp.wire.base import Moment, Seq, WireModel
+from tiller_server.lsp.wire.base import Seq, Timestamp, WireModel
 
 __all__ = [
     "EventBase",
@@ -17,7 +17,7 @@ class EventBase(WireModel):
     """An event; no two of a session share a `seq`. Each event adds its `type`."""
 
     seq: Seq
-    at: Moment
+    at: Timestamp
 
 
 class SessionEvent(EventBase):

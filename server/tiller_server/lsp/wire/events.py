@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from agent_core.kernel.values import Value
 from tiller_server.lsp.wire import run_events, session_events
 from tiller_server.lsp.wire.event_base import EventBase
-from tiller_server.lsp.wire.parsing import complaint
+from tiller_server.lsp.wire.parsing import validation_issue
 
 __all__ = ["EVENTS", "EventShape", "check_event"]
 
@@ -36,8 +36,8 @@ def _shapes() -> Iterator[EventShape]:
             if not (isinstance(model, type) and issubclass(model, EventBase)):
                 continue
             kind = model.model_fields.get("type")
-            words: tuple[str, ...] = get_args(kind.annotation) if kind else ()
-            for word in words:
+            names: tuple[str, ...] = get_args(kind.annotation) if kind else ()
+            for word in names:
                 yield EventShape(
                     name=word, model=model, kind="delta" if word in _DELTAS else "state"
                 )
@@ -62,5 +62,5 @@ def check_event(event: Mapping[str, object]) -> None:
     try:
         shape.model.model_validate(dict(event), extra="forbid", by_alias=True, by_name=False)
     except ValidationError as error:
-        message = f"{shape.name}: {complaint(error, event).text}"
+        message = f"{shape.name}: {validation_issue(error, event).text}"
         raise ValueError(message) from error

@@ -2,7 +2,13 @@
 
 from typing import Literal
 
-from tiller_server.lsp.wire.base import JsonObject, Many, SessionParams, Vendor, WireModel
+from tiller_server.lsp.wire.base import (
+    FailFastList,
+    SessionParams,
+    UncheckedJsonObject,
+    Vendor,
+    WireModel,
+)
 
 __all__ = [
     "ExtensionFlag",
@@ -51,11 +57,11 @@ class ExtensionRenderer(WireModel):
 class ExtensionListResult(WireModel):
     """Keys, flags and message views of extensions."""
 
-    keys: Many[ExtensionKey]
+    keys: FailFastList[ExtensionKey]
     """Keys for `agent/extension/press`."""
-    flags: Many[ExtensionFlag]
+    flags: FailFastList[ExtensionFlag]
     """Flags, with the values in force."""
-    renderers: Many[ExtensionRenderer]
+    renderers: FailFastList[ExtensionRenderer]
     """Message types for `agent/extension/render`."""
 
 
@@ -80,7 +86,7 @@ class ExtensionRenderParams(SessionParams):
 class ExtensionRenderResult(WireModel):
     """View of a message."""
 
-    view: JsonObject | None
+    view: UncheckedJsonObject | None
     """The view; null: the message is shown as any other."""
 
 
@@ -89,4 +95,4 @@ class StandingView(WireModel):
 
     type: Literal["ui.status", "ui.widget", "ui.title"]
     extension: str
-    view: JsonObject
+    view: UncheckedJsonObject

@@ -12,9 +12,9 @@ from agent_core.kernel.values import Value
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
 from tiller_server.lsp.wire.base import WireModel
 
-__all__ = ["Complaint", "complaint", "parse", "prepare"]
+__all__ = ["ValidationIssue", "parse", "prepare", "validation_issue"]
 
-Shape = TypeVar("Shape", bound=WireModel)
+ModelT = TypeVar("ModelT", bound=WireModel)
 Path = tuple[str | int, ...]
 
 SHOWN_CHARS = 60
@@ -25,7 +25,7 @@ VENDOR = "_"
 """How fields begin that mean something to a vendor; they are passed over."""
 
 
-class Complaint(Value, frozen=True, kw_only=True):
+class ValidationIssue(Value, frozen=True, kw_only=True):
     """Problem with a value: its field, the expected value, the actual value."""
 
     field: str
@@ -40,8 +40,8 @@ class Complaint(Value, frozen=True, kw_only=True):
 
 
 def parse(
-    model: type[Shape], params: Mapping[str, object] | None, *, method: str | None = None
-) -> Shape:
+    model: type[ModelT], params: Mapping[str, object] | None, *, method: str | None = None
+) -> ModelT:
     """Read the params of a method, or another message.
 
     Args:
@@ -58,7 +58,7 @@ def parse(
     try:
         made = model.model_validate(given, by_alias=True, by_name=False)
     except ValidationError as error:
-        found = complaint(error, given)
+        found = validation_issue(error, given)
         raise RpcError(
             INVALID_PARAMS,
             f"{method or model.__name__}: {found.text}",
@@ -75,11 +75,11 @@ def parse(
 
 
 def _refuse_unknown(made: WireModel, given: Mapping[str, object], *, method: str) -> None:
-    for path, known in unknown_keys(made, given):
+    for path, field_names in unknown_keys(made, given):
         name = str(path[-1])
         if not name.startswith(VENDOR):
             field = _spell(path)
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, field_names)
             message = f"{method}: {field} must be left out, the method has no such field{hint}"
             raise RpcError(INVALID_PARAMS, message, {"retryable": False, "field": field})
 
@@ -90,7 +90,7 @@ def prepare(*models: type[WireModel]) -> None:
         model.model_rebuild()
 
 
-def complaint(error: ValidationError, given: object) -> Complaint:
+def validation_issue(error: ValidationError, given: object) -> ValidationIssue:
     """Choose what to say about a failed validation: the first thing wrong, in words of JSON."""
     details = error.errors(include_url=False, include_context=True)
     placed = [(_path(each, given), each) for each in details]
@@ -107,7 +107,7 @@ def complaint(error: ValidationError, given: object) -> Complaint:
         actual = actual.get(key, NOTHING)  # pyright: ignore[reportUnknownMemberType] - foreign JSON
     elif key is not None:
         expected = "be an object"
-    return Complaint(field=_spell(path), expected=expected, actual=_show(actual))
+    return ValidationIssue(field=_spell(path), expected=expected, actual=_show(actual))
 
 
 def _path(detail: ErrorDetails, given: object) -> Path:
@@ -138,8 +138,8 @@ def _expectation(here: Sequence[ErrorDetails]) -> tuple[str | None, str]:
     wanted: list[str] = []
     for detail in here:
         if detail["type"] == "unknown_word":
-            key, _, words = detail["msg"].partition(" must ")
-            return key, words
+            key, _, expected = detail["msg"].partition(" must ")
+            return key, expected
         wish = _wish(detail)
         # «or a word that begins with _» is true, but of no help to somebody who mistyped.
         if detail["type"] == "string_pattern_mismatch" and wanted:
@@ -182,8 +182,8 @@ PLAIN: Mapping[str, str] = {
 
 
 def _one_of(context: Mapping[str, object]) -> str:
-    words = str(context["expected"]).replace("'", '"').replace(" or ", ", ")
-    return f"be one of {words}" if "," in words else f"be {words}"
+    options = str(context["expected"]).replace("'", '"').replace(" or ", ", ")
+    return f"be one of {options}" if "," in options else f"be {options}"
 
 
 BOUNDED: Mapping[str, Callable[[Mapping[str, object]], str]] = {

@@ -7,14 +7,14 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from tiller_server.lsp.wire.base import (
-    Json,
-    Many,
-    Moment,
+    FailFastList,
+    Timestamp,
+    UncheckedJson,
     Vendor,
     VendorWord,
     WireModel,
     at_most,
-    by_word,
+    tagged_union,
 )
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
 Verdict = TypeAliasType("Verdict", Literal["allow", "ask", "deny"] | Vendor)
 Sandbox = TypeAliasType("Sandbox", Literal["full", "partial", "none"] | Vendor)
 MAX_ANSWERS = 1000
-Answer = bool | str | Many[str]
+Answer = bool | str | FailFastList[str]
 
 
 class Rule(WireModel):
@@ -57,7 +57,7 @@ class Rule(WireModel):
 
     id: str
     tool: str
-    argv_prefix: Many[str] | None = None
+    argv_prefix: FailFastList[str] | None = None
     """First words of the commands that it covers."""
     path: str | None = None
     """Path or glob that it covers."""
@@ -68,9 +68,9 @@ class Rule(WireModel):
     verdict: Verdict
     scope: Literal["run", "session", "project", "user"] | Vendor
     """How long and where it holds."""
-    match: Many[str]
+    match: FailFastList[str]
     """Examples that the rule must cover, checked when it is added."""
-    not_match: Many[str]
+    not_match: FailFastList[str]
     """Examples that the rule must not cover."""
 
 
@@ -80,26 +80,26 @@ class RuleDraft(WireModel):
     id: str | None = None
     """Left out when a rule is added: made from its content."""
     tool: str | None = None
-    argv_prefix: Many[str] | None = None
+    argv_prefix: FailFastList[str] | None = None
     path: str | None = None
     host: str | None = None
     mcp: str | None = None
     verdict: Verdict | None = None
     scope: Literal["run", "session", "project", "user"] | Vendor | None = None
     """Left out: `session`."""
-    match: Many[str] | None = None
-    not_match: Many[str] | None = None
+    match: FailFastList[str] | None = None
+    not_match: FailFastList[str] | None = None
 
 
 class ParsedCommand(WireModel):
     """One command of a shell line, as far as it can be parsed."""
 
-    argv: Many[str]
+    argv: FailFastList[str]
     key: str | None = None
     """Name under which rules know the command."""
-    reads: Many[str] | None = None
+    reads: FailFastList[str] | None = None
     """Files that it reads."""
-    writes: Many[str] | None = None
+    writes: FailFastList[str] | None = None
     """Files that it writes."""
     network: bool | None = None
     """Whether it uses the network."""
@@ -109,7 +109,7 @@ class CommandSubject(WireModel):
     """Command to run."""
 
     type: Literal["command"] = "command"
-    argv: Many[str] | None = None
+    argv: FailFastList[str] | None = None
     """Words of the command, when the line is a single command."""
     command: str
     """The shell line."""
@@ -119,8 +119,8 @@ class CommandSubject(WireModel):
     """Whether the line could be parsed completely."""
     sandbox: Sandbox
     """Containment in force for it."""
-    parsed: Many[ParsedCommand]
-    needs: Many[str] | None = None
+    parsed: FailFastList[ParsedCommand]
+    needs: FailFastList[str] | None = None
     """Access that the command asks for beyond its containment: `network`, `sockets`, `gitConfig`."""
 
 
@@ -134,7 +134,7 @@ class ChangeSubject(WireModel):
     """File."""
     tool: str | None = None
     """Tool that edits."""
-    input: Json = None
+    input: UncheckedJson = None
     """Its arguments."""
     sandbox: Sandbox | None = None
 
@@ -147,7 +147,7 @@ class TargetSubject(WireModel):
     type: Literal["delete", "fetch", "mcp", "outsideRoot", "secret", "tool"]
     uri: str | None = None
     tool: str | None = None
-    input: Json = None
+    input: UncheckedJson = None
     """Arguments of the tool."""
     sandbox: Sandbox | None = None
 
@@ -158,11 +158,11 @@ class TrustSubject(WireModel):
     type: Literal["trust"] = "trust"
     folder: str
     """Folder, as a URI."""
-    added: Many[str]
+    added: FailFastList[str]
     """Paths, relative to the folder, that were added since the folder was trusted; this list, `removed` and `changed` are empty when there was no decision yet."""
-    removed: Many[str]
+    removed: FailFastList[str]
     """Paths that were removed since."""
-    changed: Many[str]
+    changed: FailFastList[str]
     """Paths that were changed since."""
     difference: str
     """Difference to the texts that were trusted, as a unified diff."""
@@ -178,13 +178,13 @@ class ServerSubject(WireModel):
     """How it is reached, and how it is contained."""
     source: str
     """File that names it, as a URI."""
-    added: Many[str]
+    added: FailFastList[str]
     """Tools without an approval."""
-    removed: Many[str]
+    removed: FailFastList[str]
     """Tools that the server no longer has."""
-    changed: Many[str]
+    changed: FailFastList[str]
     """Tools whose description changed."""
-    unasked: Many[str]
+    unasked: FailFastList[str]
     """Tools that would run without a question each time, because the server marks them as read-only."""
     difference: str
     """Full description of new tools, and the difference of changed ones."""
@@ -210,7 +210,7 @@ _AnySubject = Annotated[
     | Annotated[TrustSubject, Tag("trust")]
     | Annotated[ServerSubject, Tag("server")]
     | Annotated[VendorSubject, Tag("_")],
-    by_word(
+    tagged_union(
         "type",
         "command",
         "edit",
@@ -267,13 +267,13 @@ class PermissionRequest(WireModel):
     """Why the user is asked."""
     risk: Literal["low", "medium", "high"] | Vendor
     """Risk of the action."""
-    since: Moment
+    since: Timestamp
     """When it was asked."""
-    expires: Moment | None = None
+    expires: Timestamp | None = None
     """When silence counts as a refusal."""
     subject: PermissionSubject
     """Subject of the decision."""
-    options: Many[PermissionOption]
+    options: FailFastList[PermissionOption]
     """Possible answers."""
     default: str
     """Id of the option that counts when there is no answer."""
@@ -331,7 +331,7 @@ class PermissionRulesParams(WireModel):
 class PermissionRulesResult(WireModel):
     """Rules in force afterwards."""
 
-    rules: Many[Rule]
+    rules: FailFastList[Rule]
     """All rules in force."""
 
 
@@ -350,9 +350,9 @@ class QuestionLine(WireModel):
     text: str
     kind: Literal["choice", "text", "confirm"] | Vendor
     """Decides the type of the answer: an option id or a list of them, a string, a boolean."""
-    options: Many[QuestionOption] | None = None
+    options: FailFastList[QuestionOption] | None = None
     """Options of a `choice`."""
-    default: Json = None
+    default: UncheckedJson = None
     """Answer that counts when the user gives none."""
 
 
@@ -365,13 +365,13 @@ class Question(WireModel):
     """Session id."""
     run: str
     """Run that asks."""
-    questions: Many[QuestionLine]
+    questions: FailFastList[QuestionLine]
     """Lines of the form."""
     blocking: bool
     """Whether the run waits for the answer."""
-    since: Moment | None = None
+    since: Timestamp | None = None
     """When it was asked."""
-    expires: Moment | None = None
+    expires: Timestamp | None = None
     """When the defaults count."""
 
 

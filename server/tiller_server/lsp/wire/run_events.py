@@ -3,13 +3,13 @@
 from typing import Literal
 
 from tiller_server.lsp.wire.base import (
-    Count,
-    Json,
-    JsonObject,
-    Many,
-    Number,
+    FailFastList,
+    NonNegativeNumber,
+    SafeCount,
     Seq,
     Uint,
+    UncheckedJson,
+    UncheckedJsonObject,
     Vendor,
     WireModel,
 )
@@ -137,7 +137,7 @@ class MessageEnded(MessageEvent):
 
     type: Literal["message.ended"] = "message.ended"
     role: MessageRole
-    content: Many[Block]
+    content: FailFastList[Block]
     custom_type: str | None = None
     """Type of a message with the role `custom`."""
     from_: Seq | None = None
@@ -177,7 +177,7 @@ class ToolStarted(ItemEvent):
     call: str
     name: str
     title: str
-    input: JsonObject | None = None
+    input: UncheckedJsonObject | None = None
 
 
 class ToolInputDelta(RangedItemEvent):
@@ -192,7 +192,7 @@ class ToolRunning(ItemEvent):
 
     type: Literal["tool.running"] = "tool.running"
     title: str | None = None
-    input: JsonObject
+    input: UncheckedJsonObject
 
 
 class ToolOutputDelta(RangedItemEvent):
@@ -200,7 +200,7 @@ class ToolOutputDelta(RangedItemEvent):
 
     type: Literal["tool.output.delta"] = "tool.output.delta"
     text: str
-    elided: Count | None = None
+    elided: SafeCount | None = None
     """Characters left out in the middle because the client was slow."""
 
 
@@ -211,9 +211,9 @@ class ToolEnded(RangedItemEvent):
     call: str
     name: str
     status: ToolStatus
-    content: Many[Block]
-    details: Json
-    duration_ms: Number | None = None
+    content: FailFastList[Block]
+    details: UncheckedJson
+    duration_ms: NonNegativeNumber | None = None
     """Left out: it did not run."""
 
 
@@ -222,7 +222,7 @@ class EditEvent(SessionEvent):
 
     edit: str
     call: str | None = None
-    documents: Many[DocumentOutcome]
+    documents: FailFastList[DocumentOutcome]
 
 
 class EditProposed(EditEvent):
@@ -265,10 +265,10 @@ class ChangesUpdated(SessionEvent):
     """Size of all changes of the session that wait for a decision."""
 
     type: Literal["changes.updated"] = "changes.updated"
-    files: Count
-    additions: Count
-    deletions: Count
-    unreviewed: Count
+    files: SafeCount
+    additions: SafeCount
+    deletions: SafeCount
+    unreviewed: SafeCount
 
 
 class PlanStep(WireModel):
@@ -282,7 +282,7 @@ class PlanUpdated(SessionEvent):
     """Complete plan."""
 
     type: Literal["plan.updated"] = "plan.updated"
-    plan: Many[PlanStep]
+    plan: FailFastList[PlanStep]
 
 
 class CompactionStarted(SessionEvent):
@@ -298,8 +298,8 @@ class CompactionEnded(SessionEvent):
     type: Literal["compaction.ended"] = "compaction.ended"
     reason: CompactionReason
     summary: str | None = None
-    tokens_before: Count
-    tokens_after: Count | None = None
+    tokens_before: SafeCount
+    tokens_after: SafeCount | None = None
     aborted: bool
     will_retry: bool
     error: RunError | None = None
@@ -311,7 +311,7 @@ class RetryStarted(RunEvent):
     type: Literal["retry.started"] = "retry.started"
     attempt: Uint
     max_attempts: Uint
-    delay_ms: Count
+    delay_ms: SafeCount
     error: RunError
 
 

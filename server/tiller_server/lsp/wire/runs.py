@@ -7,8 +7,8 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from tiller_server.lsp.wire.base import (
-    Count,
-    Many,
+    FailFastList,
+    SafeCount,
     Seq,
     SessionParams,
     Token,
@@ -16,7 +16,7 @@ from tiller_server.lsp.wire.base import (
     Vendor,
     WireModel,
 )
-from tiller_server.lsp.wire.blocks import Block, Content, Diagnostic, Range
+from tiller_server.lsp.wire.blocks import Block, ContentBlocks, Diagnostic, Range
 from tiller_server.lsp.wire.changes import ChangeSet
 from tiller_server.lsp.wire.errors import KilledProcess, RunError, RunStatus
 from tiller_server.lsp.wire.session import Cost, QueueItem, Usage
@@ -52,9 +52,9 @@ class EditorFocus(WireModel):
 
     uri: str
     version: int
-    selections: Many[Range]
+    selections: FailFastList[Range]
     """Selections, the primary one first."""
-    visible: Many[Range]
+    visible: FailFastList[Range]
     """Visible ranges."""
     mode: Literal["normal", "insert"] | Vendor | None = None
     """`insert`: the user types, and edits of this document wait."""
@@ -65,9 +65,9 @@ class EditorContext(WireModel):
 
     focus: EditorFocus | None = None
     """Focused document."""
-    open: Many[str]
+    open: FailFastList[str]
     """Open documents, as URIs."""
-    dirty: Many[str] | None = None
+    dirty: FailFastList[str] | None = None
     """Documents with unsaved text, as URIs."""
 
 
@@ -76,7 +76,7 @@ class PromptParams(SessionParams):
 
     message_id: Annotated[str, Field(min_length=1)] | None = None
     """Idempotency key of the client; left out: the server makes one."""
-    content: Content
+    content: ContentBlocks
     """Content, 1 to 1,000 blocks. A string is read as one text block."""
     context: EditorContext | None = None
     """State of the editor for this prompt, in place of the last `agent/editorContext`; one that names nothing sends none."""
@@ -99,7 +99,7 @@ class SteerParams(SessionParams):
 
     message_id: Annotated[str, Field(min_length=1)] | None = None
     """Idempotency key of the client; left out: the server makes one."""
-    content: Content
+    content: ContentBlocks
     """Content, 1 to 1,000 blocks. A string is read as one text block."""
     expected_run: str | None = None
     """Refuse the prompt if another run, or none, is going on."""
@@ -112,7 +112,7 @@ class FollowUpParams(SessionParams):
 
     message_id: Annotated[str, Field(min_length=1)] | None = None
     """Idempotency key of the client; left out: the server makes one."""
-    content: Content
+    content: ContentBlocks
     """Content, 1 to 1,000 blocks. A string is read as one text block."""
 
 
@@ -153,7 +153,7 @@ class RunResult(WireModel):
     """Cost of the run, when the price of the model is known; the same as `usage.cost`."""
     changes: ChangeSet
     """Changes of the run."""
-    findings: Many[Finding] | None = None
+    findings: FailFastList[Finding] | None = None
     """Findings, of `agent/review` alone."""
     error: RunError | None = None
     """Error, when the run failed."""
@@ -164,7 +164,7 @@ class QueueOp(WireModel):
 
     op: Literal["remove", "replace", "move", "sendNow", "steer"] | Vendor
     queue_id: str
-    content: Content | None = None
+    content: ContentBlocks | None = None
     """New content, for `replace`."""
     index: Uint | None = None
     """New place, for `move`, from 0, among prompts of the same delivery."""
@@ -181,7 +181,7 @@ class QueueOp(WireModel):
 class QueueUpdateParams(SessionParams):
     """Change waiting prompts: all operations or none."""
 
-    ops: Many[QueueOp]
+    ops: FailFastList[QueueOp]
     """Operations, in order."""
     if_seq: Seq | None = None
     """Refuse when a `queue.changed` has a higher `seq`."""
@@ -190,7 +190,7 @@ class QueueUpdateParams(SessionParams):
 class QueueUpdateResult(WireModel):
     """The queue afterwards."""
 
-    queue: Many[QueueItem]
+    queue: FailFastList[QueueItem]
     """Waiting prompts."""
     seq: Seq | None = None
     """The `queue.changed` event of this change, for the next `ifSeq`."""
@@ -207,7 +207,7 @@ class RunCancelParams(SessionParams):
     """Item of the tool call, required with `scope: "item"`."""
     queue: Literal["keep", "return", "drop"] | Vendor | None = None
     """Waiting prompts: `keep` (default) keeps and pauses them, `return` gives them back in `returned`, `drop` deletes them."""
-    grace_ms: Count | None = None
+    grace_ms: SafeCount | None = None
     """Time between the request to end and the kill of a process."""
 
     @model_validator(mode="after")
@@ -224,11 +224,11 @@ class RunCancelResult(WireModel):
     """`alreadyEnded`: there was nothing to cancel."""
     seq: Seq
     """Last event of what was cancelled."""
-    killed: Many[KilledProcess]
+    killed: FailFastList[KilledProcess]
     """Processes that were ended."""
-    survivors: Many[KilledProcess]
+    survivors: FailFastList[KilledProcess]
     """Processes that could not be ended."""
-    returned: Many[Many[Block]]
+    returned: FailFastList[FailFastList[Block]]
     """Content of each waiting prompt, with `queue: "return"`."""
 
 
@@ -244,7 +244,7 @@ class CompactParams(SessionParams):
 
     instructions: str | None = None
     """Instructions for the summary."""
-    keep_recent_tokens: Count | None = None
+    keep_recent_tokens: SafeCount | None = None
     """How much of the newest part stays as it is; left out: as in the settings."""
 
 
@@ -292,7 +292,7 @@ class ReviewParams(SessionParams):
 
     base: str | None = None
     """Commit; left out: uncommitted changes are reviewed."""
-    paths: Many[str] | None = None
+    paths: FailFastList[str] | None = None
     """Files, folders or globs, relative to the workspace; left out: all."""
     instructions: str | None = None
     """Instructions for the review."""

@@ -13,7 +13,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from tiller_server.lsp.wire.base import CLEARABLE, Json, JsonObject, WireModel, wire_name
+from tiller_server.lsp.wire.base import (
+    CLEARABLE,
+    UncheckedJson,
+    UncheckedJsonObject,
+    WireModel,
+    wire_name,
+)
 from tiller_server.lsp.wire.capabilities import (
     PROTOCOL_VERSION,
     AgentClientCaps,
@@ -38,7 +44,7 @@ _CAPABILITIES: Mapping[str, type[WireModel]] = {
 }
 
 
-def build() -> JsonObject:
+def build() -> UncheckedJsonObject:
     """Describe the whole vocabulary as one JSON Schema document.
 
     An optional member is described without null, because senders leave it out; receivers treat null as
@@ -52,7 +58,7 @@ def build() -> JsonObject:
         [(key, "validation", adapter) for key, adapter in shapes.items()], by_alias=True
     )
     named = {key[0]: _tidy(ref) for key, ref in refs.items()}
-    definitions: dict[str, JsonObject] = extra["$defs"]
+    definitions: dict[str, UncheckedJsonObject] = extra["$defs"]
     models = dict(_models(WireModel))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -98,7 +104,7 @@ def _models(root: type[WireModel]) -> Iterator[tuple[str, type[WireModel]]]:
         yield from _models(model)
 
 
-def _definition(schema: JsonObject, model: type[WireModel] | None) -> JsonObject:
+def _definition(schema: UncheckedJsonObject, model: type[WireModel] | None) -> UncheckedJsonObject:
     """Describe a shape as senders write it: a field is left out instead of null, and the type is always named."""
     tidy = _tidy(schema)
     properties = tidy.get("properties")
@@ -155,7 +161,7 @@ def _docs_in(file: str) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def _without_default(schema: JsonObject, *, nullable: bool) -> JsonObject:
+def _without_default(schema: UncheckedJsonObject, *, nullable: bool) -> UncheckedJsonObject:
     plain = {key: value for key, value in schema.items() if key != "default" or value is not None}
     if "const" in plain:
         plain.pop("default", None)
@@ -169,9 +175,9 @@ def _without_default(schema: JsonObject, *, nullable: bool) -> JsonObject:
     return {**rest, "anyOf": kept}
 
 
-def _tidy(schema: JsonObject) -> JsonObject:
+def _tidy(schema: UncheckedJsonObject) -> UncheckedJsonObject:
     """Drop the titles that only repeat the names."""
-    tidy: JsonObject = {}
+    tidy: UncheckedJsonObject = {}
     for key, value in schema.items():
         if key == "properties" and isinstance(value, dict):
             # Below it the keys are names of fields, and a field may be called title.
@@ -181,7 +187,7 @@ def _tidy(schema: JsonObject) -> JsonObject:
     return tidy
 
 
-def _inside(value: Json) -> Json:
+def _inside(value: UncheckedJson) -> UncheckedJson:
     if isinstance(value, dict):
         return _tidy(value)
     if isinstance(value, list):
@@ -189,7 +195,7 @@ def _inside(value: Json) -> Json:
     return value
 
 
-def text(document: JsonObject) -> str:
+def text(document: UncheckedJsonObject) -> str:
     """Write the document as it is shipped."""
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 

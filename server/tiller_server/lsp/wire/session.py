@@ -7,16 +7,16 @@ from typing_extensions import TypeAliasType
 
 from tiller_server.lsp.wire.base import (
     CLEARABLE,
-    Count,
-    Json,
-    Many,
-    Moment,
-    Number,
+    FailFastList,
+    NonNegativeNumber,
+    SafeCount,
     Seq,
+    Timestamp,
     Uint,
+    UncheckedJson,
     Vendor,
     WireModel,
-    by_word,
+    tagged_union,
 )
 from tiller_server.lsp.wire.blocks import Block
 from tiller_server.lsp.wire.changes import ChangeCounts
@@ -94,13 +94,13 @@ ToolStatus = TypeAliasType(
 class Budgets(WireModel):
     """Budgets of a run; an absent budget is no limit."""
 
-    usd: Number | None = None
+    usd: NonNegativeNumber | None = None
     """US dollars."""
-    tokens: Count | None = None
+    tokens: SafeCount | None = None
     """Tokens."""
-    turns: Count | None = None
+    turns: SafeCount | None = None
     """Answers of the model."""
-    minutes: Number | None = None
+    minutes: NonNegativeNumber | None = None
     """Minutes."""
 
 
@@ -117,7 +117,7 @@ class SessionConfig(WireModel):
     follow_up: QueueMode
     """Whether waiting follow-up prompts are delivered together or one by one."""
     budgets: Budgets | None = None
-    tools: Many[str]
+    tools: FailFastList[str]
     """Names of the active tools."""
     offer_branch_summary: bool
     """Whether a client should ask, before `agent/session/navigate` leaves a branch, if the branch is to be summarised (`branchSummary.skipPrompt`)."""
@@ -135,35 +135,35 @@ class ConfigChange(WireModel):
     follow_up: QueueMode | None = None
     budgets: Annotated[Budgets | None, CLEARABLE] = None
     """Only tighter than those of the settings; null: those of the settings."""
-    tools: str | Many[str] | None = None
+    tools: str | FailFastList[str] | None = None
     """Preset, or names; `+name` and `-name` change the set in force."""
 
 
 class ContextUse(WireModel):
     """Fill of the context window."""
 
-    used: Count | None
+    used: SafeCount | None
     """Tokens; null from a compaction to the next answer."""
-    size: Count
+    size: SafeCount
     """Tokens of the window."""
-    percent: Number | None = None
+    percent: NonNegativeNumber | None = None
 
 
 class TokenUse(WireModel):
     """Tokens by kind."""
 
-    in_: Count
-    out: Count
-    cache_read: Count
-    cache_write: Count
-    reasoning: Count
+    in_: SafeCount
+    out: SafeCount
+    cache_read: SafeCount
+    cache_write: SafeCount
+    reasoning: SafeCount
     """Part of `out`."""
 
 
 class Cost(WireModel):
     """Money spent."""
 
-    amount: Number
+    amount: NonNegativeNumber
     currency: str
     estimated: bool
     """Whether it is computed from the server's own price table."""
@@ -172,8 +172,8 @@ class Cost(WireModel):
 class BudgetUse(WireModel):
     """Used part of a budget."""
 
-    used: Number
-    limit: Number
+    used: NonNegativeNumber
+    limit: NonNegativeNumber
 
 
 class SpentUsage(WireModel):
@@ -205,7 +205,7 @@ class DocumentOutcome(WireModel):
     """Whether the text is on disk; else it is unsaved in the editor."""
     version: int | None = None
     sha256: str | None = None
-    hunks: Many[str] | None = None
+    hunks: FailFastList[str] | None = None
     why: str | None = None
 
 
@@ -216,7 +216,7 @@ class _ItemBase(WireModel):
     """Item id."""
     run: str | None = None
     turn: str | None = None
-    at: Moment | None = None
+    at: Timestamp | None = None
 
 
 class MessageItem(_ItemBase):
@@ -225,7 +225,7 @@ class MessageItem(_ItemBase):
     kind: Literal["message"] = "message"
     role: MessageRole
     """`custom`: a message of an extension."""
-    content: Many[Block]
+    content: FailFastList[Block]
     custom_type: str | None = None
     """Type of a message with the role `custom`."""
     model: str | None = None
@@ -253,11 +253,11 @@ class ToolItem(_ItemBase):
     """Id of the call, as the model gave it."""
     name: str
     title: str | None = None
-    input: Json = None
+    input: UncheckedJson = None
     status: ToolStatus | None = None
-    content: Many[Block] | None = None
-    details: Json = None
-    duration_ms: Number | None = None
+    content: FailFastList[Block] | None = None
+    details: UncheckedJson = None
+    duration_ms: NonNegativeNumber | None = None
 
 
 class EditItem(_ItemBase):
@@ -266,7 +266,7 @@ class EditItem(_ItemBase):
     kind: Literal["edit"] = "edit"
     edit: str
     call: str | None = None
-    documents: Many[DocumentOutcome]
+    documents: FailFastList[DocumentOutcome]
 
 
 class SummaryItem(_ItemBase):
@@ -275,8 +275,8 @@ class SummaryItem(_ItemBase):
     kind: Literal["summary"] = "summary"
     summary: str | None = None
     reason: CompactionReason | None = None
-    tokens_before: Count | None = None
-    tokens_after: Count | None = None
+    tokens_before: SafeCount | None = None
+    tokens_after: SafeCount | None = None
 
 
 class EndItem(_ItemBase):
@@ -295,7 +295,7 @@ _AnyItem = Annotated[
     | Annotated[EditItem, Tag("edit")]
     | Annotated[SummaryItem, Tag("summary")]
     | Annotated[EndItem, Tag("end")],
-    by_word("kind", "message", "thought", "tool", "edit", "summary", "end"),
+    tagged_union("kind", "message", "thought", "tool", "edit", "summary", "end"),
 ]
 
 Item = TypeAliasType("Item", _AnyItem)
@@ -306,8 +306,8 @@ class QueueItem(WireModel):
 
     queue_id: str
     delivery: MessageDelivery
-    content: Many[Block]
-    at: Moment
+    content: FailFastList[Block]
+    at: Timestamp
 
 
 class Root(WireModel):
@@ -330,8 +330,8 @@ class RunView(WireModel):
     """Run that is going on, with its items so far."""
 
     id: str
-    started_at: Moment
-    items: Many[Item]
+    started_at: Timestamp
+    items: FailFastList[Item]
 
 
 class CompactionActivity(WireModel):
@@ -345,7 +345,7 @@ class RetryActivity(WireModel):
 
     attempt: Uint
     max_attempts: Uint
-    delay_ms: Count
+    delay_ms: SafeCount
 
 
 class BashActivity(WireModel):
@@ -367,7 +367,7 @@ class Activity(WireModel):
 class CheckpointCount(WireModel):
     """Number of checkpoints, and the latest id."""
 
-    count: Count
+    count: SafeCount
     latest: str | None = None
 
 
@@ -395,11 +395,11 @@ class Snapshot(WireModel):
     """Title."""
     run: RunView | None = None
     """Run that is going on."""
-    queue: Many[QueueItem]
+    queue: FailFastList[QueueItem]
     """Waiting prompts."""
     paused: bool | None = None
     """The queue waits for the next prompt or `sendNow`; left out: it does not."""
-    pending: Many[PermissionRequest | Question]
+    pending: FailFastList[PermissionRequest | Question]
     """Permission requests and questions without an answer."""
     sandbox: Sandbox | None = None
     """Containment of commands in force."""
@@ -407,17 +407,17 @@ class Snapshot(WireModel):
     """Configuration in force."""
     usage: Usage
     """Usage of the session."""
-    roots: Many[Root]
+    roots: FailFastList[Root]
     """Folders of the workspace."""
-    trust: Many[FolderTrust]
+    trust: FailFastList[FolderTrust]
     """Which folders the user trusts."""
     changes: ChangeCounts
     """Size of all changes of the session."""
-    views: Many[StandingView] | None = None
+    views: FailFastList[StandingView] | None = None
     """Views of extensions in force."""
     checkpoints: CheckpointCount
     """Checkpoints."""
-    clients: Many[Attendant]
+    clients: FailFastList[Attendant]
     """Attached clients."""
     history: History
     """Where to read what was said before the run of the snapshot."""
@@ -432,11 +432,11 @@ class SessionInfo(WireModel):
     """Title."""
     workspace: str
     """Folder, as a URI."""
-    created: Moment
+    created: Timestamp
     """Time of its creation."""
-    modified: Moment
+    modified: Timestamp
     """Time of its last entry."""
-    messages: Count
+    messages: SafeCount
     """Number of messages."""
     model: str | None = None
     """Last model, as `provider/id`."""

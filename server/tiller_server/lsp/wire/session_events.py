@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from tiller_server.lsp.wire.base import JsonObject, Many, Seq, Vendor
+from tiller_server.lsp.wire.base import FailFastList, Seq, UncheckedJsonObject, Vendor
 from tiller_server.lsp.wire.changes import Checkpoint
 from tiller_server.lsp.wire.errors import RunError
 from tiller_server.lsp.wire.event_base import EventBase, SessionEvent
@@ -63,7 +63,7 @@ class SessionRootsChanged(EventBase):
     """Folders of the workspace."""
 
     type: Literal["session.roots"] = "session.roots"
-    roots: Many[Root]
+    roots: FailFastList[Root]
 
 
 class SessionUsageChanged(SessionEvent):
@@ -84,21 +84,21 @@ class SessionClientsChanged(EventBase):
     """Attached clients."""
 
     type: Literal["session.clients"] = "session.clients"
-    clients: Many[Attendant]
+    clients: FailFastList[Attendant]
 
 
 class SessionTrustChanged(EventBase):
     """Which folders the user trusts."""
 
     type: Literal["session.trust"] = "session.trust"
-    items: Many[FolderTrust]
+    items: FailFastList[FolderTrust]
 
 
 class QueueChanged(SessionEvent):
     """Prompts were queued, delivered, returned or dropped. Images that the model is not sent pause the queue, with a `notice`."""
 
     type: Literal["queue.changed"] = "queue.changed"
-    queue: Many[QueueItem]
+    queue: FailFastList[QueueItem]
     paused: bool | None = None
     """The queue waits for the next prompt or `sendNow`."""
 
@@ -137,7 +137,7 @@ class QuestionResolved(SessionEvent):
     option: str | None = None
     by: str
     """Client that answered, or `timeout`, `cancelled`, `unshown`, `restart`."""
-    answers: JsonObject | None = None
+    answers: UncheckedJsonObject | None = None
     """Answers by line id; left out: none."""
 
 
@@ -250,4 +250,4 @@ class UiEvent(SessionEvent):
     request: str | None = None
     """Dialog that `agent/question/respond` answers."""
     extension: str | None = None
-    view: JsonObject
+    view: UncheckedJsonObject

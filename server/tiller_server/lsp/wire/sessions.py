@@ -2,7 +2,15 @@
 
 from typing import Literal
 
-from tiller_server.lsp.wire.base import Count, Many, Moment, SessionParams, Uint, Vendor, WireModel
+from tiller_server.lsp.wire.base import (
+    FailFastList,
+    SafeCount,
+    SessionParams,
+    Timestamp,
+    Uint,
+    Vendor,
+    WireModel,
+)
 from tiller_server.lsp.wire.session import (
     ConfigChange,
     ContextUse,
@@ -51,7 +59,7 @@ class SessionOpenParams(WireModel):
 
     session: str | None = None
     """Session id, `latest` or `new`; left out: see the order of choice."""
-    folders: Many[str] | None = None
+    folders: FailFastList[str] | None = None
     """Folder to work in, as a list of one URI; left out: the first workspace folder."""
     config: ConfigChange | None = None
     """Configuration to apply."""
@@ -75,7 +83,7 @@ class SessionListParams(WireModel):
 class SessionListResult(WireModel):
     """Page of sessions."""
 
-    sessions: Many[SessionInfo]
+    sessions: FailFastList[SessionInfo]
     """Sessions."""
     next: str | None = None
     """Cursor of the next page; left out: this is the last."""
@@ -84,8 +92,8 @@ class SessionListResult(WireModel):
 class OutputRange(WireModel):
     """Range of a text in characters, end exclusive."""
 
-    start: Count
-    end: Count
+    start: SafeCount
+    end: SafeCount
 
 
 class SessionReadParams(SessionParams):
@@ -110,7 +118,7 @@ class SessionReadParams(SessionParams):
 class SessionReadResult(WireModel):
     """Page of items."""
 
-    items: Many[Item]
+    items: FailFastList[Item]
     """Items, oldest first."""
     next: str | None = None
     """Cursor for `after`; left out: there is no newer item."""
@@ -188,13 +196,13 @@ class TreeNode(WireModel):
     """Role of a message, else the type of the entry."""
     preview: str
     label: str | None = None
-    at: Moment
+    at: Timestamp
 
 
 class SessionTreeResult(WireModel):
     """Tree of entries."""
 
-    nodes: Many[TreeNode]
+    nodes: FailFastList[TreeNode]
     """All entries of all branches."""
     leaf: str | None
     """Entry that the next message follows; null: none."""
@@ -252,15 +260,15 @@ class ToolCallCount(WireModel):
     """Calls of one tool."""
 
     name: str
-    calls: Count
+    calls: SafeCount
 
 
 class SessionStatsResult(WireModel):
     """Counts of a session."""
 
-    messages: dict[str, Count]
+    messages: dict[str, SafeCount]
     """Messages by role: `user`, `assistant`, `toolResult`, `other`."""
-    tool_calls: Many[ToolCallCount]
+    tool_calls: FailFastList[ToolCallCount]
     """Calls by tool."""
     tokens: TokenUse
     """Tokens."""

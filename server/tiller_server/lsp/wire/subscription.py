@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from tiller_server.lsp.wire.base import (
-    JsonObject,
-    Many,
+    FailFastList,
     Marker,
     Seq,
     SessionParams,
     Token,
+    UncheckedJsonObject,
     Vendor,
     WireModel,
 )
@@ -22,12 +22,12 @@ __all__ = [
     "FRAMES",
     "AckParams",
     "EventsFrame",
-    "Frame",
     "GapFrame",
     "HeartbeatFrame",
     "SnapshotFrame",
     "SubscribeParams",
     "SubscribeResult",
+    "SubscriptionFrame",
 ]
 
 
@@ -79,7 +79,7 @@ class EventsFrame(WireModel):
     """First event number that the frame covers."""
     to: Seq
     """Last event number that the frame covers."""
-    events: Many[JsonObject]
+    events: FailFastList[UncheckedJsonObject]
     """The events."""
 
 
@@ -126,7 +126,7 @@ class HeartbeatFrame(WireModel):
     """Last event that the client has been sent."""
 
 
-Frame = EventsFrame | SnapshotFrame | GapFrame | HeartbeatFrame
+SubscriptionFrame = EventsFrame | SnapshotFrame | GapFrame | HeartbeatFrame
 
 FRAMES: Mapping[str, type[WireModel]] = {
     "agent/events": EventsFrame,

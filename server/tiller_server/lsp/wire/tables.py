@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tiller_server.lsp.methods import EVENTS as SENT_EVENTS, METHODS as SERVED, SENT, TOLD
-from tiller_server.lsp.wire.base import Json, JsonObject
+from tiller_server.lsp.methods import (
+    CLIENT_REQUESTS,
+    EVENTS as SENT_EVENTS,
+    METHODS as SERVED,
+    NOTIFICATIONS,
+)
+from tiller_server.lsp.wire.base import UncheckedJson, UncheckedJsonObject
 from tiller_server.lsp.wire.errors import ERROR_MEANINGS
 
 __all__ = ["METHOD_BLOCK", "fill"]
 
 METHOD_BLOCK: Final = "method "
 """Begin of the name of a block that describes one method."""
-BUILT: Final = frozenset({*SERVED, *TOLD, *SENT})
+BUILT: Final = frozenset({*SERVED, *NOTIFICATIONS, *CLIENT_REQUESTS})
 """Methods that this release answers or sends; at run time `methods[]` of the server's capability names those it answers."""
 EVENT_GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Session events": ("session.", "model.", "leaf.", "entry.", "queue."),
@@ -38,10 +43,10 @@ NOTHING: Final = "none"
 ANY_JSON: Final = "null | boolean | number | string | JsonValue[] | {[key: string]: JsonValue}"
 FIELD_HEAD = ("| Field | Type | Required | Description |", "| --- | --- | --- | --- |")
 
-Definitions = Mapping[str, JsonObject]
+Definitions = Mapping[str, UncheckedJsonObject]
 
 
-def fill(page: str, document: JsonObject) -> str:
+def fill(page: str, document: UncheckedJsonObject) -> str:
     """Write the generated blocks between their markers; an empty page gets the markers and nothing else.
 
     Raises:
@@ -72,7 +77,7 @@ def _end(name: str) -> str:
     return f"<!-- {name}:end -->"
 
 
-def _blocks(document: JsonObject) -> Mapping[str, str]:
+def _blocks(document: UncheckedJsonObject) -> Mapping[str, str]:
     definitions = _objects(document["$defs"])
     methods = _objects(document["methods"])
     capabilities = _objects(document["capabilities"])
@@ -113,7 +118,7 @@ def _anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower())
 
 
-def _method(name: str, method: JsonObject, definitions: Definitions) -> str:
+def _method(name: str, method: UncheckedJsonObject, definitions: Definitions) -> str:
     to_server = method["direction"] == "client→server"
     direction = "Client → server" if to_server else "Server → client"
     params = _name(method["params"])
@@ -127,7 +132,7 @@ def _method(name: str, method: JsonObject, definitions: Definitions) -> str:
     return "\n".join(lines)
 
 
-def _shape(title: str, schema: Json, definitions: Definitions) -> Iterator[str]:
+def _shape(title: str, schema: UncheckedJson, definitions: Definitions) -> Iterator[str]:
     """Describe params or a result: each object in a table of its own, anything else by its type."""
     names = [name for name in map(_name, _members(schema)) if name]
     tables = [name for name in names if definitions[name].get("properties")]
@@ -148,23 +153,23 @@ def _is_own(name: str) -> bool:
     return name != "RunResult" and re.fullmatch(r"\w+(Params|Result)", name) is not None
 
 
-def _members(schema: Json) -> Sequence[Json]:
+def _members(schema: UncheckedJson) -> Sequence[UncheckedJson]:
     members = schema.get("anyOf") if isinstance(schema, dict) else None
     return members if isinstance(members, list) else [schema]
 
 
-def _field_table(schema: JsonObject) -> Iterator[str]:
+def _field_table(schema: UncheckedJsonObject) -> Iterator[str]:
     yield from FIELD_HEAD
     for name, each, required in _properties(schema):
         needed = "yes" if required else "no"
         yield f"| `{name}` | {_code(_type(each))} | {needed} | {_first_line(each)} |"
 
 
-def _tree(schema: JsonObject, definitions: Definitions) -> str:
+def _tree(schema: UncheckedJsonObject, definitions: Definitions) -> str:
     return "\n".join((*FIELD_HEAD, *_nested(definitions[_name(schema)], definitions, "")))
 
 
-def _nested(schema: JsonObject, definitions: Definitions, above: str) -> Iterator[str]:
+def _nested(schema: UncheckedJsonObject, definitions: Definitions, above: str) -> Iterator[str]:
     """Return the rows of a shape with the fields of the objects in it, by their path."""
     for name, each, required in _properties(schema):
         kind = _name(each)
@@ -177,7 +182,7 @@ def _nested(schema: JsonObject, definitions: Definitions, above: str) -> Iterato
             yield from _nested(inner, definitions, f"{above}{name}.")
 
 
-def _frames(document: JsonObject, definitions: Definitions) -> str:
+def _frames(document: UncheckedJsonObject, definitions: Definitions) -> str:
     lines: list[str] = []
     for name, each in _objects(document["frames"]).items():
         schema = definitions[_name(each)]
@@ -185,7 +190,7 @@ def _frames(document: JsonObject, definitions: Definitions) -> str:
     return "\n".join(lines[1:])
 
 
-def _events(document: JsonObject, definitions: Definitions) -> str:
+def _events(document: UncheckedJsonObject, definitions: Definitions) -> str:
     events = _objects(document["events"])
     left = set(events)
     lines: list[str] = []
@@ -201,7 +206,7 @@ def _events(document: JsonObject, definitions: Definitions) -> str:
     return "\n".join(lines[1:])
 
 
-def _event(name: str, schema: JsonObject) -> str:
+def _event(name: str, schema: UncheckedJsonObject) -> str:
     own = [one for one in _properties(schema) if one[0] not in EVERY_EVENT and not _is_range(one)]
     fields = ", ".join(_field(*one) for one in own)
     notes = [f"`{key}`: {text}" for key, each, _ in own if (text := _first_line(each))]
@@ -209,7 +214,7 @@ def _event(name: str, schema: JsonObject) -> str:
     return f"| `{name}` | {_code(fields)} | {' '.join((_first_line(schema), *notes, *reserved))} |"
 
 
-def _is_range(field: tuple[str, JsonObject, bool]) -> bool:
+def _is_range(field: tuple[str, UncheckedJsonObject, bool]) -> bool:
     """Whether it is the `from` of an event that stands for several."""
     name, schema, _ = field
     return name == "from" and schema.get("type") == "integer"
@@ -220,7 +225,7 @@ def _errors() -> str:
     return "\n".join(("| Kind | Meaning |", "| --- | --- |", *rows))
 
 
-def _types(document: JsonObject, definitions: Definitions) -> str:
+def _types(document: UncheckedJsonObject, definitions: Definitions) -> str:
     """Declare every type that is not an event and not the params or result of one method alone."""
     once = {name for name, count in Counter(_references(document)).items() if count == 1}
     own = {name for name in once if name.endswith(("Params", "Result"))}
@@ -231,7 +236,7 @@ def _types(document: JsonObject, definitions: Definitions) -> str:
     )
 
 
-def _declaration(name: str, schema: JsonObject) -> str:
+def _declaration(name: str, schema: UncheckedJsonObject) -> str:
     comment = _first_line(schema)
     head = f"/** {comment} */\n" if comment else ""
     if "properties" not in schema and schema.get("type") != "object":
@@ -246,11 +251,11 @@ def _declaration(name: str, schema: JsonObject) -> str:
     return f"{head}interface {name} {{\n{inner}}}"
 
 
-def _field(name: str, schema: JsonObject, required: bool) -> str:  # noqa: FBT001 - a row of `_properties`
+def _field(name: str, schema: UncheckedJsonObject, required: bool) -> str:  # noqa: FBT001 - a row of `_properties`
     return f"{name}{'' if required else '?'}: {_type(schema)}"
 
 
-def _properties(schema: JsonObject) -> Iterator[tuple[str, JsonObject, bool]]:
+def _properties(schema: UncheckedJsonObject) -> Iterator[tuple[str, UncheckedJsonObject, bool]]:
     """Return name, schema and whether it is required, of each field."""
     properties = schema.get("properties")
     required = schema.get("required", [])
@@ -261,11 +266,11 @@ def _properties(schema: JsonObject) -> Iterator[tuple[str, JsonObject, bool]]:
             yield name, each, name in required
 
 
-def _type(schema: JsonObject) -> str:
+def _type(schema: UncheckedJsonObject) -> str:
     return _notation(schema) or "string"
 
 
-def _notation(schema: Json) -> str:
+def _notation(schema: UncheckedJson) -> str:
     """Write a schema the way TypeScript would."""
     if not isinstance(schema, dict):
         return "unknown"
@@ -277,13 +282,13 @@ def _notation(schema: Json) -> str:
         members = schema.get(key)
         if isinstance(members, list):
             return " | ".join(dict.fromkeys(each for each in map(_notation, members) if each))
-    words = schema.get("enum")
-    if isinstance(words, list):
-        return " | ".join(json.dumps(word) for word in words)
+    constants = schema.get("enum")
+    if isinstance(constants, list):
+        return " | ".join(json.dumps(word) for word in constants)
     return _plain(schema)
 
 
-def _plain(schema: JsonObject) -> str:
+def _plain(schema: UncheckedJsonObject) -> str:
     match schema.get("type"):
         case "array":
             inner = _notation(schema.get("items"))
@@ -302,12 +307,12 @@ def _plain(schema: JsonObject) -> str:
             return ANY_JSON
 
 
-def _name(schema: Json) -> str:
+def _name(schema: UncheckedJson) -> str:
     ref = schema.get("$ref") if isinstance(schema, dict) else None
     return ref.removeprefix("#/$defs/") if isinstance(ref, str) else ""
 
 
-def _references(value: Json) -> Iterator[str]:
+def _references(value: UncheckedJson) -> Iterator[str]:
     if isinstance(value, dict):
         yield from filter(None, (_name(value),))
         for each in value.values():
@@ -317,14 +322,14 @@ def _references(value: Json) -> Iterator[str]:
             yield from _references(each)
 
 
-def _objects(value: Json) -> Definitions:
+def _objects(value: UncheckedJson) -> Definitions:
     if not isinstance(value, dict):
         message = f"the schema must hold an object here, got {value!r}"
         raise TypeError(message)
     return {key: each for key, each in value.items() if isinstance(each, dict)}
 
 
-def _first_line(schema: JsonObject) -> str:
+def _first_line(schema: UncheckedJsonObject) -> str:
     return str(schema.get("description", "")).partition("\n")[0].replace("|", "\\|")
 
 

@@ -16,7 +16,7 @@ NONE: Final = frozenset[str]()
 ABOUT: Final = "Findings of tiller review that are accepted: they are not shown again while their lines stay as they are."
 
 
-class Naming(Protocol):
+class FingerprintFunction(Protocol):
     """A way to name findings."""
 
     def __call__(self, lines: Sequence[str], /, *, line: int, category: Category) -> str:
@@ -24,7 +24,7 @@ class Naming(Protocol):
         ...
 
 
-class Accepted(BaseModel):
+class AcceptedFinding(BaseModel):
     """One accepted finding; only the fingerprint counts, the rest is for people."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -42,7 +42,7 @@ class BaselineFile(BaseModel):
 
     about: str = ABOUT
     version: int = Field(default=1, ge=1, le=1)
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[AcceptedFinding, ...] = ()
 
 
 def read_baseline(content: bytes, *, name: str) -> frozenset[str]:
@@ -86,7 +86,7 @@ def not_accepted(
 
 
 def _named(
-    findings: Sequence[Finding], texts: Mapping[str, Sequence[str]], name: Naming
+    findings: Sequence[Finding], texts: Mapping[str, Sequence[str]], name: FingerprintFunction
 ) -> list[str]:
     renamed = (
         replace(one, fingerprint=name(texts[one.path], line=one.line, category=one.category))
@@ -100,9 +100,9 @@ def _named(
 def written_baseline(findings: Sequence[Finding], *, kept: frozenset[str] = NONE) -> str:
     """Write a file that accepts findings, and the fingerprints that were accepted before."""
     there = {one.fingerprint for one in findings}
-    old = [Accepted(fingerprint=each) for each in sorted(kept - there)]
+    old = [AcceptedFinding(fingerprint=each) for each in sorted(kept - there)]
     new = [
-        Accepted(fingerprint=one.fingerprint, path=one.path, title=one.title)
+        AcceptedFinding(fingerprint=one.fingerprint, path=one.path, title=one.title)
         for one in sorted(findings, key=lambda one: (one.path, one.line))
     ]
     whole = BaselineFile(accepted=tuple(new + old)).model_dump(exclude_defaults=False)

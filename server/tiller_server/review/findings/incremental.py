@@ -6,17 +6,17 @@ from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
 from tiller_server.review.errors import GitFailed
-from tiller_server.review.findings.quote_location import Place
+from tiller_server.review.findings.quote_location import QuoteLocation
 from tiller_server.review.findings.relocation import moved
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.findings.verification import NewSide, in_one_hunk
-from tiller_server.review.git.change_set import Change, read_diff
-from tiller_server.review.git.diff import ChangedFile, Hunk
+from tiller_server.review.git.change_set import ReviewChangeSet, read_diff
+from tiller_server.review.git.diff import ChangedFile, GitDiffHunk
 from tiller_server.review.git.head_files import HeadFiles
 from tiller_server.review.git.revisions import Revisions
 
 
-class Since(Value, frozen=True, kw_only=True):
+class ChangesSince(Value, frozen=True, kw_only=True):
     """Changes since an earlier review."""
 
     commit: str
@@ -30,7 +30,7 @@ class Since(Value, frozen=True, kw_only=True):
     """Files that the earlier review has read, by their present names."""
 
 
-async def find_since(revisions: Revisions, earlier: Review) -> Since | None:
+async def find_since(revisions: Revisions, earlier: Review) -> ChangesSince | None:
     """Compare the head with the one that was reviewed; None when that is not there any more."""
     commit = earlier.header.head.sha
     try:
@@ -38,7 +38,7 @@ async def find_since(revisions: Revisions, earlier: Review) -> Since | None:
     except GitFailed:
         return None
     renamed = {file.old_path: file.path for file in files if file.old_path is not None}
-    return Since(
+    return ChangesSince(
         commit=commit,
         changed={file.path: file for file in files if file.status != "deleted"},
         deleted=frozenset(file.path for file in files if file.status == "deleted"),
@@ -47,9 +47,11 @@ async def find_since(revisions: Revisions, earlier: Review) -> Since | None:
     )
 
 
-def hunks_to_read(change: Change, since: Since) -> dict[str, tuple[Hunk, ...]]:
+def hunks_to_read(
+    change: ReviewChangeSet, since: ChangesSince
+) -> dict[str, tuple[GitDiffHunk, ...]]:
     """Return by path the hunks to look at: all of what was never read, of the rest those with a line that is newer."""
-    found: dict[str, tuple[Hunk, ...]] = {}
+    found: dict[str, tuple[GitDiffHunk, ...]] = {}
     for file in change.files:
         hunks = file.hunks()
         if file.path in since.read and file.path not in since.deleted:
@@ -75,8 +77,8 @@ def _touched(file: ChangedFile) -> frozenset[int]:
     return frozenset(lines)
 
 
-async def still_standing(
-    findings: Sequence[Finding], *, since: Since | None, files: HeadFiles
+async def persisting_findings(
+    findings: Sequence[Finding], *, since: ChangesSince | None, files: HeadFiles
 ) -> tuple[Finding, ...]:
     """Return the findings of an earlier review whose evidence stands in the change as it is now, where it stands now."""
     renamed: Mapping[str, str] = {} if since is None else since.moved
@@ -95,7 +97,7 @@ def placed(finding: Finding, there: NewSide) -> Finding | None:
     now = moved(finding, there.lines)
     if now is None:
         return None
-    place = Place(line=now.line, end_line=now.end_line)
+    place = QuoteLocation(line=now.line, end_line=now.end_line)
     return replace(
         now,
         path=there.path,

@@ -11,7 +11,7 @@ NEAR_LINES: Final = 60
 LEAST_CHARS: Final = 3
 
 
-class Place(Value, frozen=True, kw_only=True):
+class QuoteLocation(Value, frozen=True, kw_only=True):
     """Lines of a file."""
 
     line: int
@@ -19,7 +19,7 @@ class Place(Value, frozen=True, kw_only=True):
     end_line: int
 
 
-def find_quote(lines: Sequence[str], quote: str, *, near: int) -> Place | None:
+def find_quote(lines: Sequence[str], quote: str, *, near: int) -> QuoteLocation | None:
     """Find a quoted text, blanks and line numbers aside; None when it is absent or its place is ambiguous.
 
     Args:
@@ -41,7 +41,7 @@ def find_quote(lines: Sequence[str], quote: str, *, near: int) -> Place | None:
     best = min(found, key=lambda number: abs(number - near))
     if len(found) > 1 and abs(best - near) > NEAR_LINES:
         return None
-    return Place(line=best, end_line=best + len(wanted) - 1)
+    return QuoteLocation(line=best, end_line=best + len(wanted) - 1)
 
 
 def quoted_lines(quote: str) -> list[str]:

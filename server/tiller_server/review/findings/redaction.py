@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from agent_core.kernel.redaction.redactor import Cleaner
+from agent_core.kernel.redaction.redactor import TextRedactor
 from tiller_server.review.findings.result import Dropped, Finding, Review
 
 
-def redacted(review: Review, cleaner: Cleaner) -> Review:
+def redacted(review: Review, cleaner: TextRedactor) -> Review:
     """Return a review without secrets. Identifiers of commits, models and findings stay. Pure."""
     text = cleaner.text
     header = review.header
@@ -36,7 +36,7 @@ def redacted(review: Review, cleaner: Cleaner) -> Review:
     )
 
 
-def _finding(finding: Finding, cleaner: Cleaner) -> Finding:
+def _finding(finding: Finding, cleaner: TextRedactor) -> Finding:
     suggestion = finding.suggestion
     if suggestion is not None and cleaner.text(suggestion.replacement) != suggestion.replacement:
         # What is left of it would not be the code that was meant.
@@ -51,7 +51,7 @@ def _finding(finding: Finding, cleaner: Cleaner) -> Finding:
     )
 
 
-def _dropped(dropped: Dropped, cleaner: Cleaner) -> Dropped:
+def _dropped(dropped: Dropped, cleaner: TextRedactor) -> Dropped:
     return replace(
         dropped,
         path=cleaner.text(dropped.path),

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tiller_server.review.findings.quote_location import Place, find_quote
+from tiller_server.review.findings.quote_location import QuoteLocation, find_quote
 from tiller_server.review.findings.result import Finding
 
 MARK: Final = re.compile(r"\[redacted:[^\]\n]*\]")
@@ -34,7 +34,7 @@ def moved(finding: Finding, lines: Sequence[str]) -> Finding | None:
     return replace(finding, line=place.line, end_line=place.end_line, suggestion=suggestion)
 
 
-def _around_marks(finding: Finding, lines: Sequence[str]) -> Place | None:
+def _around_marks(finding: Finding, lines: Sequence[str]) -> QuoteLocation | None:
     """Find evidence that held a secret; a placeholder in it matches any text."""
     wanted = [_pattern(quoted) for quoted in finding.evidence.split("\n")]
     nearest = sorted(
@@ -43,7 +43,7 @@ def _around_marks(finding: Finding, lines: Sequence[str]) -> Place | None:
     for start in nearest:
         there = lines[start : start + len(wanted)]
         if all(one.fullmatch(line.strip()) for one, line in zip(wanted, there, strict=True)):
-            return Place(line=start + 1, end_line=start + len(wanted))
+            return QuoteLocation(line=start + 1, end_line=start + len(wanted))
     return None
 
 

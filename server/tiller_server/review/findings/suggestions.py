@@ -6,17 +6,19 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from tiller_server.review.findings.quote_location import Place
+from tiller_server.review.findings.quote_location import QuoteLocation
 from tiller_server.review.findings.result import Suggestion
 
 MOST_LINES: Final = 100
 
 
-class Unusable(Exception):
+class SuggestionInvalid(Exception):
     """A suggestion that cannot be applied; the text says why."""
 
 
-def checked_suggestion(text: str, lines: Sequence[str], place: Place, *, path: str) -> Suggestion:
+def checked_suggestion(
+    text: str, lines: Sequence[str], place: QuoteLocation, *, path: str
+) -> Suggestion:
     """Create a suggestion from the text that a model wrote for the lines of a place.
 
     Args:
@@ -34,16 +36,16 @@ def checked_suggestion(text: str, lines: Sequence[str], place: Place, *, path: s
     new = replaced_by(suggestion)
     if old == new:
         message = "it changes nothing"
-        raise Unusable(message)
+        raise SuggestionInvalid(message)
     if max(len(old), len(new)) > MOST_LINES:
         message = f"it is longer than {MOST_LINES} lines"
-        raise Unusable(message)
+        raise SuggestionInvalid(message)
     sound = SOUND.get(path.rpartition(".")[2].lower())
     if sound is not None and sound("\n".join(lines)):
         whole = "\n".join(applied(lines, (suggestion,)))
         if not sound(whole):
             message = f"with it {path} would not be valid any more"
-            raise Unusable(message)
+            raise SuggestionInvalid(message)
     return suggestion
 
 

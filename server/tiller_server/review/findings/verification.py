@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent_core.kernel.values import Value
 from tiller_server.review.findings.fingerprints import fingerprint
-from tiller_server.review.findings.quote_location import Place, find_quote, quoted_lines
+from tiller_server.review.findings.quote_location import QuoteLocation, find_quote, quoted_lines
 from tiller_server.review.findings.raw_finding import RawFinding
 from tiller_server.review.findings.result import Finding, Suggestion
 from tiller_server.review.findings.sanitizer import (
@@ -13,13 +13,13 @@ from tiller_server.review.findings.sanitizer import (
     markdown_of,
     title_of,
 )
-from tiller_server.review.findings.suggestions import Unusable, checked_suggestion
-from tiller_server.review.git.diff import Hunk
+from tiller_server.review.findings.suggestions import SuggestionInvalid, checked_suggestion
+from tiller_server.review.git.diff import GitDiffHunk
 
 WIDEST_LINES = 200
 
 
-class NotSo(Exception):
+class FindingRejected(Exception):
     """A finding that cannot be shown; the text is for the model, `why` alone for people too."""
 
     def __init__(self, why: str, *, advice: str = "") -> None:
@@ -33,13 +33,13 @@ class NewSide(Value, frozen=True, kw_only=True):
 
     path: str
     lines: tuple[str, ...]
-    hunks: tuple[Hunk, ...] = ()
+    hunks: tuple[GitDiffHunk, ...] = ()
     """Hunks of the file in the diff."""
     is_text: bool = True
     """Whether all of it is UTF-8."""
 
 
-class Checked(Value, frozen=True, kw_only=True):
+class VerifiedFinding(Value, frozen=True, kw_only=True):
     """A finding that stands, and what had to be put right about it."""
 
     finding: Finding
@@ -65,7 +65,7 @@ def is_utf8(content: bytes) -> bool:
     return b"\0" not in content
 
 
-def check(raw: RawFinding, there: NewSide) -> Checked:
+def check(raw: RawFinding, there: NewSide) -> VerifiedFinding:
     """Check a finding, and move it to the lines of its evidence.
 
     Raises:
@@ -95,22 +95,24 @@ def check(raw: RawFinding, there: NewSide) -> Checked:
         fingerprint=fingerprint(there.lines, line=shown.line, category=raw.category),
         in_diff=in_one_hunk(there.hunks, shown),
     )
-    return Checked(finding=finding, notes=tuple(notes))
+    return VerifiedFinding(finding=finding, notes=tuple(notes))
 
 
-def in_one_hunk(hunks: Sequence[Hunk], place: Place) -> bool:
+def in_one_hunk(hunks: Sequence[GitDiffHunk], place: QuoteLocation) -> bool:
     """Return whether the diff shows all lines of a place in one stretch."""
     return any(hunk.shows(place.line) and hunk.shows(place.end_line) for hunk in hunks)
 
 
-def _said_place(raw: RawFinding, there: NewSide) -> Place:
+def _said_place(raw: RawFinding, there: NewSide) -> QuoteLocation:
     last = len(there.lines)
     line = min(max(raw.line, 1), max(last, 1))
     end_line = min(max(raw.end_line, line), max(last, 1))
-    return Place(line=line, end_line=min(end_line, line + WIDEST_LINES - 1))
+    return QuoteLocation(line=line, end_line=min(end_line, line + WIDEST_LINES - 1))
 
 
-def _place(raw: RawFinding, there: NewSide, *, said: Place, found: Place) -> Place:
+def _place(
+    raw: RawFinding, there: NewSide, *, said: QuoteLocation, found: QuoteLocation
+) -> QuoteLocation:
     """Return the lines that were said, when the evidence is among them; else those of the evidence."""
     within = said.line <= found.line and found.end_line <= said.end_line
     if not within or not 1 <= raw.line <= raw.end_line <= len(there.lines):
@@ -120,31 +122,33 @@ def _place(raw: RawFinding, there: NewSide, *, said: Place, found: Place) -> Pla
     return said if sum(map(len, text)) + len(text) <= EVIDENCE_CHARS else found
 
 
-def _trimmed(lines: Sequence[str], place: Place) -> Place:
+def _trimmed(lines: Sequence[str], place: QuoteLocation) -> QuoteLocation:
     """Leave out blank lines at the ends."""
     numbers = [n for n in range(place.line, place.end_line + 1) if lines[n - 1].strip()]
-    return Place(line=numbers[0], end_line=numbers[-1])
+    return QuoteLocation(line=numbers[0], end_line=numbers[-1])
 
 
-def _found(raw: RawFinding, there: NewSide, said: Place) -> Place:
+def _found(raw: RawFinding, there: NewSide, said: QuoteLocation) -> QuoteLocation:
     if not there.lines:
         message = f"{there.path} is empty"
-        raise NotSo(message)
+        raise FindingRejected(message)
     if not quoted_lines(raw.evidence):
         advice = "quote the lines that are wrong, just as they stand in the file"
-        raise NotSo("there is no evidence", advice=advice)
+        raise FindingRejected("there is no evidence", advice=advice)
     found = find_quote(there.lines, raw.evidence, near=said.line)
     if found is None:
         message = (
             f"the evidence does not stand in {there.path} at or near line {raw.line} (the file has "
             f"{len(there.lines)} lines)"
         )
-        raise NotSo(message, advice="read the file and quote the lines just as they stand there")
+        raise FindingRejected(
+            message, advice="read the file and quote the lines just as they stand there"
+        )
     return found
 
 
 def _suggestion(
-    raw: RawFinding, there: NewSide, *, said: Place, place: Place, notes: list[str]
+    raw: RawFinding, there: NewSide, *, said: QuoteLocation, place: QuoteLocation, notes: list[str]
 ) -> Suggestion | None:
     if not there.is_text:
         notes.append("the suggestion was left out: the file is not all UTF-8")
@@ -155,6 +159,6 @@ def _suggestion(
         return None
     try:
         return checked_suggestion(raw.suggestion or "", there.lines, place, path=there.path)
-    except Unusable as why:
+    except SuggestionInvalid as why:
         notes.append(f"the suggestion was left out: {why}")
         return None

@@ -36,10 +36,10 @@ async def read_attributes(git: Git, paths: Sequence[str]) -> Mapping[str, Mappin
         return {}
     asked = "\0".join(paths).encode("utf-8", "surrogateescape") + b"\0"
     said = await git.output("check-attr", "--cached", "-z", "--stdin", *ASKED, stdin=asked)
-    words = [word.decode("utf-8", "surrogateescape") for word in said.split(b"\0")]
+    fields = [word.decode("utf-8", "surrogateescape") for word in said.split(b"\0")]
     found: dict[str, dict[str, str]] = {}
-    for place in range(0, len(words) - 2, 3):
-        path, name, value = words[place : place + 3]
+    for place in range(0, len(fields) - 2, 3):
+        path, name, value = fields[place : place + 3]
         if value != "unspecified":
             found.setdefault(path, {})[name] = value
     return found

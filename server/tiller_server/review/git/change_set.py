@@ -11,11 +11,11 @@ from tiller_server.review.findings.result import LeftOut
 from tiller_server.review.git.attributes import load_attributes, read_attributes
 from tiller_server.review.git.client import Git
 from tiller_server.review.git.diff import DIFF, ChangedFile, parse_diff
-from tiller_server.review.git.file_filter import Scope, sort_out
+from tiller_server.review.git.file_filter import ReviewFileFilter, sort_out
 from tiller_server.review.git.revisions import Revisions
 
 
-class Change(Value, frozen=True, kw_only=True):
+class ReviewChangeSet(Value, frozen=True, kw_only=True):
     """Files to review, and files that are left out."""
 
     files: tuple[ChangedFile, ...]
@@ -26,7 +26,9 @@ class Change(Value, frozen=True, kw_only=True):
         return next((file for file in self.files if file.path == path), None)
 
 
-async def prepare_change(revisions: Revisions, *, scope: Scope, scratch: Path) -> Change:
+async def prepare_change(
+    revisions: Revisions, *, scope: ReviewFileFilter, scratch: Path
+) -> ReviewChangeSet:
     """Compare the head with the merge base.
 
     Args:
@@ -62,7 +64,7 @@ async def prepare_change(revisions: Revisions, *, scope: Scope, scratch: Path) -
     wanted, left_out = await anyio.to_thread.run_sync(
         lambda: sort_out(files, attributes=attributes, scope=scope)
     )
-    return Change(files=wanted, left_out=left_out)
+    return ReviewChangeSet(files=wanted, left_out=left_out)
 
 
 async def read_diff(git: Git, old: str, new: str) -> tuple[ChangedFile, ...]:

@@ -22,8 +22,8 @@ from agent_core.workspace.git.command import (
     git_environment,
     user_settings_command,
 )
-from agent_core.workspace.git.repository import Repository, RepositoryUnusable, find_repository
-from agent_core.workspace.git.shadow import Shadow, write_shadow
+from agent_core.workspace.git.repository import GitRepository, RepositoryUnusable, find_repository
+from agent_core.workspace.git.shadow import ShadowRepository, write_shadow
 from tiller_server.review.errors import GitFailed, NotARepository
 from tiller_server.review.scratch import private_folder
 
@@ -45,7 +45,7 @@ class Git(Value, frozen=True, kw_only=True):
     """Git with the shadow of a repository; see `agent_core.workspace.git.shadow`."""
 
     program: str
-    shadow: Shadow
+    shadow: ShadowRepository
     environment: Mapping[str, str]
     """As `git_environment` made it."""
     folder: Path
@@ -54,7 +54,7 @@ class Git(Value, frozen=True, kw_only=True):
     """Variables for Git itself, as `GIT_INDEX_FILE`."""
 
     @property
-    def repository(self) -> Repository:
+    def repository(self) -> GitRepository:
         """The repository that is looked at."""
         return self.shadow.repository
 
@@ -153,7 +153,7 @@ async def opened_git(folder: Path, *, env: Mapping[str, str]) -> AsyncGenerator[
         yield await open_git(folder, env=env, scratch=scratch)
 
 
-async def _find(folder: Path, env: Mapping[str, str]) -> Repository:
+async def _find(folder: Path, env: Mapping[str, str]) -> GitRepository:
     try:
         return await anyio.to_thread.run_sync(find_repository, folder, env)
     except RepositoryUnusable as error:

@@ -16,7 +16,7 @@ MOST_BYTES_IN_ALL: Final = 65_536
 NO_END: Final = b"\\ No newline at end of file\n"
 
 
-class Deleted(Value, frozen=True, kw_only=True):
+class DeletedFileExcerpt(Value, frozen=True, kw_only=True):
     """The beginning of a deleted file."""
 
     lines: tuple[str, ...]
@@ -27,7 +27,7 @@ class Deleted(Value, frozen=True, kw_only=True):
     """How many bytes these have."""
 
 
-def beginning_of(file: ChangedFile) -> Deleted:
+def beginning_of(file: ChangedFile) -> DeletedFileExcerpt:
     """Return what is shown of a deleted file: whole lines, at least one when there is any."""
     _, _, body = file.patch.removesuffix(NO_END).partition(b"\n")
     taken: list[bytes] = []
@@ -41,7 +41,7 @@ def beginning_of(file: ChangedFile) -> Deleted:
         size += len(line) + 1
         at += len(line) + 2
     rest = max(file.deletions - len(taken), 0)
-    return Deleted(
+    return DeletedFileExcerpt(
         lines=tuple(line.decode("utf-8", "replace") for line in taken),
         more_lines=rest,
         # Each of them has its sign, which is no part of it.

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from agent_core.kernel.values import Value
 
-Status = Literal["added", "modified", "deleted", "renamed", "copied", "retyped"]
+GitFileStatus = Literal["added", "modified", "deleted", "renamed", "copied", "retyped"]
 FileKind = Literal["text", "binary", "submodule", "symlink"]
 
 DIFF: Final = (
@@ -30,7 +30,7 @@ DIFF: Final = (
 """One run of Git gives the list and the text; counting lines as well would have it compare everything twice."""
 HUNK: Final = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 BINARY: Final = b"\nBinary files "
-STATUSES: Final[Mapping[str, Status]] = {
+STATUSES: Final[Mapping[str, GitFileStatus]] = {
     "A": "added",
     "M": "modified",
     "D": "deleted",
@@ -43,7 +43,7 @@ SYMLINK_MODE: Final = "120000"
 NO_MODE: Final = "000000"
 
 
-class Hunk(Value, frozen=True, kw_only=True):
+class GitDiffHunk(Value, frozen=True, kw_only=True):
     """A stretch of changed lines with three around it."""
 
     old_line: int
@@ -65,7 +65,7 @@ class ChangedFile(Value, frozen=True, kw_only=True):
     """The name on the new side; of a deleted file, that on the old one. Bytes that are no UTF-8 are surrogates."""
     old_path: str | None
     """The name on the old side, when it was another."""
-    status: Status
+    status: GitFileStatus
     kind: FileKind
     old_mode: str
     new_mode: str
@@ -81,7 +81,7 @@ class ChangedFile(Value, frozen=True, kw_only=True):
         """How many lines changed."""
         return self.additions + self.deletions
 
-    def hunks(self) -> tuple[Hunk, ...]:
+    def hunks(self) -> tuple[GitDiffHunk, ...]:
         """Read the text of the change. Bytes that are no UTF-8 become U+FFFD."""
         return tuple(read_hunks(self.patch))
 
@@ -152,7 +152,7 @@ def _kind(mode: str, *, is_binary: bool) -> FileKind:
     return "binary" if is_binary else "text"
 
 
-def read_hunks(patch: bytes) -> Iterator[Hunk]:
+def read_hunks(patch: bytes) -> Iterator[GitDiffHunk]:
     """Read the hunks of one file's patch. Bytes that are no UTF-8 become U+FFFD."""
     heads = list(HUNK.finditer(patch))
     for number, head in enumerate(heads):
@@ -161,7 +161,7 @@ def read_hunks(patch: bytes) -> Iterator[Hunk]:
         lines = body.decode("utf-8", "replace").split("\n")
         if lines and not lines[-1]:
             del lines[-1]
-        yield Hunk(
+        yield GitDiffHunk(
             old_line=int(head[1]),
             new_line=int(head[3]),
             new_count=1 if head[4] is None else int(head[4]),

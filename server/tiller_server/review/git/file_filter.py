@@ -9,7 +9,7 @@ from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.protected_names import is_secret
 from tiller_server.review.findings.result import LeftOut
 from tiller_server.review.git.deleted_files import within_bounds
-from tiller_server.review.git.diff import ChangedFile, Status
+from tiller_server.review.git.diff import ChangedFile, GitFileStatus
 
 LOCK_FILES: Final = frozenset(
     [
@@ -54,7 +54,7 @@ MARK_LINES: Final = 5
 """Of a new file so many lines are looked at for words that say it was generated."""
 MOST_LINES: Final = 4_000
 """A file with more changed lines is no work of a person, or nothing that can be judged at once."""
-UNWRITTEN: Final[Mapping[Status, str]] = {
+UNWRITTEN: Final[Mapping[GitFileStatus, str]] = {
     "renamed": "renamed only",
     "deleted": "deleted, was empty",
 }
@@ -64,7 +64,7 @@ YES: Final = frozenset({"set", "true"})
 NO: Final = frozenset({"unset", "false"})
 
 
-class Scope(Value, frozen=True, kw_only=True):
+class ReviewFileFilter(Value, frozen=True, kw_only=True):
     """Which files the caller wants; globs as in `src/**`, a folder means all below it."""
 
     paths: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def sort_out(
     files: Sequence[ChangedFile],
     *,
     attributes: Mapping[str, Mapping[str, str]],
-    scope: Scope,
+    scope: ReviewFileFilter,
 ) -> tuple[tuple[ChangedFile, ...], tuple[LeftOut, ...]]:
     """Divide the files into those to review and those to leave out, each of the latter with its reason.
 
@@ -103,7 +103,9 @@ def printable(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _reason(file: ChangedFile, attributes: Mapping[str, str], scope: Scope) -> str | None:
+def _reason(
+    file: ChangedFile, attributes: Mapping[str, str], scope: ReviewFileFilter
+) -> str | None:
     for why in (
         _unreadable(file),
         _unwanted(file, scope),
@@ -128,7 +130,7 @@ def _unreadable(file: ChangedFile) -> str | None:
     return None
 
 
-def _unwanted(file: ChangedFile, scope: Scope) -> str | None:
+def _unwanted(file: ChangedFile, scope: ReviewFileFilter) -> str | None:
     if scope.paths and not any(_matches(file.path, glob) for glob in scope.paths):
         return "not asked for"
     if any(_matches(file.path, glob) for glob in scope.excluded):

@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 
 from tiller_server.review.findings.verification import NewSide, is_utf8, lines_of
-from tiller_server.review.git.change_set import Change
+from tiller_server.review.git.change_set import ReviewChangeSet
 from tiller_server.review.git.client import Git
 from tiller_server.review.git.revisions import Revisions
 from tiller_server.review.rules import read_blob
@@ -21,7 +21,7 @@ MOST_BYTES: Final = 4 << 20
 class HeadFiles:
     """The texts of the head, each read once."""
 
-    def __init__(self, revisions: Revisions, change: Change) -> None:
+    def __init__(self, revisions: Revisions, change: ReviewChangeSet) -> None:
         self._git = revisions.git
         self._head = revisions.head.sha
         self._change = change

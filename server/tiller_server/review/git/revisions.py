@@ -102,9 +102,9 @@ async def _commit(git: Git, ref: str) -> Commit:
     sha = await _sha(git, ref)
     if sha is not None:
         return Commit(ref=ref, sha=sha)
-    known = await _sha(git, f"origin/{ref}")
-    if known is not None and not ref.startswith("origin/"):
-        return Commit(ref=f"origin/{ref}", sha=known)
+    remote_sha = await _sha(git, f"origin/{ref}")
+    if remote_sha is not None and not ref.startswith("origin/"):
+        return Commit(ref=f"origin/{ref}", sha=remote_sha)
     advice = DEEPEN if await is_shallow(git) else "check its name, or fetch it first"
     message = f"{ref!r} is no commit of this repository; {advice}"
     raise RevisionUnknown(message)

@@ -7,7 +7,7 @@ from agent_core.events import Budgets
 from agent_core.messages import Usage
 
 
-class Spending(Struct, kw_only=True):
+class ReviewBudgetTracker(Struct, kw_only=True):
     """A sum that grows run by run."""
 
     budgets: Budgets

@@ -9,7 +9,7 @@ from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import for_model
 from tiller_server.review.findings.result import ReviewedFile
 from tiller_server.review.git.deleted_files import beginning_of
-from tiller_server.review.git.diff import ChangedFile, Hunk
+from tiller_server.review.git.diff import ChangedFile, GitDiffHunk
 
 PART_CHARS: Final = 60_000
 """Some 15,000 tokens: room for the files around it, and short enough to be read with care."""
@@ -19,23 +19,23 @@ LINE_CHARS: Final = 2_000
 """Longest line in characters; a longer line is cut, since people seldom write such lines."""
 
 
-class Piece(Value, frozen=True, kw_only=True):
+class ReviewFileSlice(Value, frozen=True, kw_only=True):
     """A file of the change, or some of its hunks."""
 
     file: ChangedFile
-    some: tuple[Hunk, ...] | None = None
+    some: tuple[GitDiffHunk, ...] | None = None
     """None: all of it."""
 
     @property
-    def hunks(self) -> tuple[Hunk, ...]:
+    def hunks(self) -> tuple[GitDiffHunk, ...]:
         """Hunks to review; read anew at each use."""
         return self.file.hunks() if self.some is None else self.some
 
 
-class Part(Value, frozen=True, kw_only=True):
+class ReviewChunk(Value, frozen=True, kw_only=True):
     """Pieces of the change that one run of the model reviews."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ReviewFileSlice, ...]
 
     def text(self) -> str:
         """Write it out for the model; made when it is needed, for a change may be large."""
@@ -64,9 +64,9 @@ def reviewed(file: ChangedFile) -> ReviewedFile:
 def divide(
     files: Sequence[ChangedFile],
     *,
-    hunks: Mapping[str, tuple[Hunk, ...]] | None = None,
+    hunks: Mapping[str, tuple[GitDiffHunk, ...]] | None = None,
     part_chars: int = PART_CHARS,
-) -> tuple[Part, ...]:
+) -> tuple[ReviewChunk, ...]:
     """Group files into parts as long as there is room; a file that alone is too long is cut between hunks.
 
     Args:
@@ -74,59 +74,59 @@ def divide(
         hunks: By path, the hunks to review of each file; None: all hunks of all files.
         part_chars: Approximate limit of the text of a part; one line alone may be longer.
     """
-    parts: list[Part] = []
-    open_pieces: list[Piece] = []
+    parts: list[ReviewChunk] = []
+    open_pieces: list[ReviewFileSlice] = []
     size = 0
     for piece, length in _pieces(files, hunks, part_chars):
         if open_pieces and size + length > part_chars:
-            parts.append(Part(pieces=tuple(open_pieces)))
+            parts.append(ReviewChunk(pieces=tuple(open_pieces)))
             open_pieces, size = [], 0
         open_pieces.append(piece)
         size += length
     if open_pieces:
-        parts.append(Part(pieces=tuple(open_pieces)))
+        parts.append(ReviewChunk(pieces=tuple(open_pieces)))
     return tuple(parts)
 
 
 def _pieces(
     files: Sequence[ChangedFile],
-    hunks: Mapping[str, tuple[Hunk, ...]] | None,
+    hunks: Mapping[str, tuple[GitDiffHunk, ...]] | None,
     part_chars: int,
-) -> Iterator[tuple[Piece, int]]:
+) -> Iterator[tuple[ReviewFileSlice, int]]:
     for file in files:
         if file.status == "deleted":
             if hunks is None or file.path in hunks:
-                yield Piece(file=file), len(written(Piece(file=file)))
+                yield ReviewFileSlice(file=file), len(written(ReviewFileSlice(file=file)))
             continue
         length = len(file.patch) + NUMBER_CHARS * file.patch.count(b"\n") + len(file.path)
         if hunks is None and length <= part_chars:
-            yield Piece(file=file), length
+            yield ReviewFileSlice(file=file), length
         else:
             wanted = file.hunks() if hunks is None else hunks.get(file.path, ())
             yield from _stretches(file, wanted, part_chars)
 
 
 def _stretches(
-    file: ChangedFile, hunks: Sequence[Hunk], part_chars: int
-) -> Iterator[tuple[Piece, int]]:
-    taken: list[Hunk] = []
+    file: ChangedFile, hunks: Sequence[GitDiffHunk], part_chars: int
+) -> Iterator[tuple[ReviewFileSlice, int]]:
+    taken: list[GitDiffHunk] = []
     size = 0
     for hunk in (one for whole in hunks for one in _cut(whole, part_chars)):
         length = sum(_length(line) for line in hunk.lines)
         if taken and size + length > part_chars:
-            yield Piece(file=file, some=tuple(taken)), size
+            yield ReviewFileSlice(file=file, some=tuple(taken)), size
             taken, size = [], 0
         taken.append(hunk)
         size += length
     if taken:
-        yield Piece(file=file, some=tuple(taken)), size
+        yield ReviewFileSlice(file=file, some=tuple(taken)), size
 
 
 def _length(line: str) -> int:
     return min(len(line), LINE_CHARS) + NUMBER_CHARS
 
 
-def _cut(hunk: Hunk, part_chars: int) -> Iterator[Hunk]:
+def _cut(hunk: GitDiffHunk, part_chars: int) -> Iterator[GitDiffHunk]:
     """Cut a hunk that is longer than a part, a new file for one."""
     lines: list[str] = []
     size = 0
@@ -143,12 +143,12 @@ def _cut(hunk: Hunk, part_chars: int) -> Iterator[Hunk]:
     yield _stretch(hunk, lines, old_line, new_line)
 
 
-def _stretch(hunk: Hunk, lines: Sequence[str], old_line: int, new_line: int) -> Hunk:
+def _stretch(hunk: GitDiffHunk, lines: Sequence[str], old_line: int, new_line: int) -> GitDiffHunk:
     count = sum(line[:1] in {" ", "+"} for line in lines)
     return replace(hunk, old_line=old_line, new_line=new_line, new_count=count, lines=tuple(lines))
 
 
-def written(piece: Piece) -> str:
+def written(piece: ReviewFileSlice) -> str:
     """Write a piece with the number of each line of the new side before it, and signs nobody sees written out."""
     file = piece.file
     if file.status == "deleted":
@@ -174,7 +174,7 @@ def _deleted(file: ChangedFile) -> Iterator[str]:
         )
 
 
-def _numbered(hunk: Hunk) -> Iterator[str]:
+def _numbered(hunk: GitDiffHunk) -> Iterator[str]:
     number = hunk.new_line
     for line in hunk.lines:
         sign, text = line[:1], _shown(line[1:])

@@ -8,7 +8,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from agent_core.events import MessageEnded, Reader, RunEnded, RunResult
+from agent_core.events import EventSubscription, MessageEnded, RunEnded, RunResult
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ModelUnknown
 from agent_core.kernel.values import Value
@@ -16,14 +16,14 @@ from agent_core.messages import UserMessage
 from agent_core.session import AgentSession
 from agent_core.transcript.entries import MessageEntry
 from tiller_server.review.findings.result import Finding, LeftOut, ReviewedFile
-from tiller_server.review.model.budget import Spending
-from tiller_server.review.model.chunks import Part
+from tiller_server.review.model.budget import ReviewBudgetTracker
+from tiller_server.review.model.chunks import ReviewChunk
 from tiller_server.review.model.prompts import closing_prompt, part_prompt
-from tiller_server.review.options import Stop, Watcher
+from tiller_server.review.options import ReviewCancellation, ReviewWatcher
 from tiller_server.review.rules import ProjectRules
 
-Stopped = Literal["budget", "outage", "refused", "cancelled", "failed"]
-STOPS: Final[Mapping[str, Stopped]] = {
+ReviewStopReason = Literal["budget", "outage", "refused", "cancelled", "failed"]
+STOPS: Final[Mapping[str, ReviewStopReason]] = {
     "budget": "budget",
     "refused": "refused",
     "cancelled": "cancelled",
@@ -33,37 +33,37 @@ ASKED_FOR_KEY: Final = "AuthRequired"
 OUTAGES: Final = frozenset({"ModelError", "RateLimited"})
 
 
-class Look(Struct, kw_only=True):
+class ModelReviewResult(Struct, kw_only=True):
     """Result of the model's runs over the parts."""
 
     read: list[ReviewedFile] = msgspec.field(default_factory=list[ReviewedFile])
-    closing_words: list[str] = msgspec.field(default_factory=list[str])
+    part_summaries: list[str] = msgspec.field(default_factory=list[str])
     """The last words of each part."""
     summary: str = ""
-    stopped: Stopped | None = None
+    stopped: ReviewStopReason | None = None
     why: str | None = None
     """Reason for an early end, in one sentence; None when the runs completed."""
 
 
-class Looking(Value, frozen=True, kw_only=True):
+class ModelReviewer(Value, frozen=True, kw_only=True):
     """One review's way through its parts."""
 
     session: AgentSession
     clock: Clock
-    spending: Spending
-    watcher: Watcher
+    spending: ReviewBudgetTracker
+    watcher: ReviewWatcher
     rules: ProjectRules
     wishes: str
-    stop: Stop
+    stop: ReviewCancellation
     left_out: Sequence[LeftOut] = ()
 
-    async def over(self, parts: Sequence[Part]) -> Look:
+    async def review_parts(self, parts: Sequence[ReviewChunk]) -> ModelReviewResult:
         """Look at all parts; ends early, with what there is, when a run does not complete.
 
         Raises:
             UsageError: The model cannot be asked at all.
         """
-        look = Look()
+        look = ModelReviewResult()
         names = [[one.path for one in part.files()] for part in parts]
         for number, part in enumerate(parts, start=1):
             self.watcher.part(number, len(parts))
@@ -83,24 +83,26 @@ class Looking(Value, frozen=True, kw_only=True):
                 wishes=self.wishes,
                 others=others,
             )
-            words = await anyio.to_thread.run_sync(write)
-            result = await self._run(words, look)
+            prompt = await anyio.to_thread.run_sync(write)
+            result = await self._run(prompt, look)
             if result is None or result.status != "completed":
                 break
             look.read.extend(one for one in part.files() if one not in look.read)
-            look.closing_words.append(result.text.strip())
-        if len(parts) == 1 and look.closing_words:
-            look.summary = look.closing_words[0]
+            look.part_summaries.append(result.text.strip())
+        if len(parts) == 1 and look.part_summaries:
+            look.summary = look.part_summaries[0]
         return look
 
-    async def sum_up(self, look: Look, findings: Sequence[Finding]) -> None:
+    async def summarise(self, look: ModelReviewResult, findings: Sequence[Finding]) -> None:
         """Have the summary of several parts written; without it the review is whole all the same."""
-        self.watcher.part(len(look.closing_words) + 1, len(look.closing_words))
-        result = await self._run(closing_prompt(findings, closing_words=look.closing_words), Look())
+        self.watcher.part(len(look.part_summaries) + 1, len(look.part_summaries))
+        result = await self._run(
+            closing_prompt(findings, part_summaries=look.part_summaries), ModelReviewResult()
+        )
         if result is not None and result.status == "completed":
             look.summary = result.text.strip()
 
-    async def _run(self, words: str, look: Look) -> RunResult | None:
+    async def _run(self, prompt: str, look: ModelReviewResult) -> RunResult | None:
         now_s = self.clock.monotonic_s()
         if name := self.spending.used_up(now_s):
             look.stopped = "budget"
@@ -113,7 +115,7 @@ class Looking(Value, frozen=True, kw_only=True):
             return None
         reader = self.session.subscribe()
         try:
-            receipt = await self.session.prompt(words)
+            receipt = await self.session.prompt(prompt)
             if self.stop.asked:  # there was nothing to abort yet
                 _ = await self.session.abort()
             turns = await self._follow(reader, receipt.run)
@@ -140,7 +142,7 @@ class Looking(Value, frozen=True, kw_only=True):
         if first is not None:
             _ = await self.session.tree.navigate(first)
 
-    async def _follow(self, reader: Reader, run: object) -> int:
+    async def _follow(self, reader: EventSubscription, run: object) -> int:
         turns = 0
         while events := await reader.take():
             for stamped in events:
@@ -152,7 +154,7 @@ class Looking(Value, frozen=True, kw_only=True):
         return turns
 
 
-def _judge(result: RunResult, look: Look) -> None:
+def _judge(result: RunResult, look: ModelReviewResult) -> None:
     if result.status == "completed":
         return
     error = result.error

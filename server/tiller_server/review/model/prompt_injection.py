@@ -31,7 +31,7 @@ MESSAGE: Final = (
 )
 
 
-def steering_words(files: Sequence[NewSide]) -> tuple[RawFinding, ...]:
+def injection_findings(files: Sequence[NewSide]) -> tuple[RawFinding, ...]:
     """Return a finding for each added line that tries to steer, the first ones of all."""
     found = (one for file in files for one in _in_file(file))
     return tuple(finding for finding, _ in zip(found, range(MOST_FINDINGS), strict=False))

@@ -7,10 +7,10 @@ from typing import Final
 
 from agent_core.kernel.visible_text import for_model
 from tiller_server.review.findings.result import CATEGORIES, Finding, Severity
-from tiller_server.review.model.chunks import Part
+from tiller_server.review.model.chunks import ReviewChunk
 from tiller_server.review.rules import REVIEW_RULES, ProjectRules
 
-SEVERITY_WORDS: Final[Mapping[Severity, str]] = {
+SEVERITY_DESCRIPTIONS: Final[Mapping[Severity, str]] = {
     "error": "wrong results, crashes, lost data, a hole that can be used: it must not be merged like this",
     "warning": "wrong in a case that will come, or a trap for whoever changes it next",
     "note": "small, and worth a change all the same",
@@ -62,19 +62,21 @@ OUR_TAG: Final = re.compile(r"<(?=\s*/?\s*(?:change|project_rules|found|parts)\b
 
 def instructions() -> str:
     """Return what holds for every review."""
-    severities = "; ".join(f"{name}: {words}" for name, words in SEVERITY_WORDS.items())
-    categories = "; ".join(f"{name}: {words}" for name, words in CATEGORIES.items())
+    severities = "; ".join(
+        f"{name}: {description}" for name, description in SEVERITY_DESCRIPTIONS.items()
+    )
+    categories = "; ".join(f"{name}: {description}" for name, description in CATEGORIES.items())
     return INSTRUCTIONS.format(severities=severities, categories=categories)
 
 
 def prompt_hash(rules: ProjectRules, wishes: str) -> str:
     """Name what the model is told besides the change: 16 hex digits."""
-    told = "\0".join((instructions(), DELETIONS, CLOSING, rules.guide, rules.review, wishes))
-    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
+    prompt_text = "\0".join((instructions(), DELETIONS, CLOSING, rules.guide, rules.review, wishes))
+    return hashlib.sha256(prompt_text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def part_prompt(
-    part: Part,
+    part: ReviewChunk,
     *,
     number: int,
     count: int,
@@ -112,10 +114,10 @@ def part_prompt(
     return "\n\n".join(sections)
 
 
-def closing_prompt(findings: Sequence[Finding], *, closing_words: Sequence[str]) -> str:
+def closing_prompt(findings: Sequence[Finding], *, part_summaries: Sequence[str]) -> str:
     """Write what the model is told when all parts have been looked at."""
     found = "\n".join(f"{one.severity} {one.path}:{one.line} {one.title}" for one in findings)
-    parts = "\n\n".join(words for words in closing_words if words)
+    parts = "\n\n".join(summary for summary in part_summaries if summary)
     return "\n\n".join(
         (CLOSING, _tagged("found", found or "nothing"), _tagged("parts", parts or "nothing"))
     )

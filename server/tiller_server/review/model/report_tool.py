@@ -11,14 +11,19 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.redaction.redactor import Cleaner
+from agent_core.kernel.redaction.redactor import TextRedactor
 from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
-from agent_core.tools.arguments import Count, ModelTool, ToolArguments, schema_of
+from agent_core.tools.arguments import ArgumentCount, ModelTool, ToolArguments, schema_of
 from agent_core.tools.port import error_result, text_result
 from tiller_server.review.findings.raw_finding import RawFinding
 from tiller_server.review.findings.result import Category, Dropped, Finding, Severity
 from tiller_server.review.findings.sanitizer import evidence_of, title_of
-from tiller_server.review.findings.verification import Checked, NewSide, NotSo, check
+from tiller_server.review.findings.verification import (
+    FindingRejected,
+    NewSide,
+    VerifiedFinding,
+    check,
+)
 from tiller_server.review.git.head_files import HeadFiles
 
 TOOL: Final = "report_finding"
@@ -43,8 +48,10 @@ class ReportArguments(ToolArguments):
     }
 
     path: str = Field(description="The file's name after the change, from the repository's root")
-    line: Count = Field(description="The first wrong line, after the change")
-    end_line: Count | None = Field(default=None, description="The last wrong line (default: line)")
+    line: ArgumentCount = Field(description="The first wrong line, after the change")
+    end_line: ArgumentCount | None = Field(
+        default=None, description="The last wrong line (default: line)"
+    )
     severity: Severity = Field(description="How grave it is")
     category: Category = Field(description="What kind of problem it is")
     title: str = Field(description="The problem in one line")
@@ -65,7 +72,7 @@ class Reports(Struct, kw_only=True):
     """Findings reported so far."""
 
     files: HeadFiles
-    cleaner: Cleaner
+    cleaner: TextRedactor
     """Removes secrets from the report."""
     found: list[Finding] = msgspec.field(default_factory=list["Finding"])
     _refused: dict[tuple[str, str], Dropped] = msgspec.field(
@@ -93,7 +100,7 @@ class Reports(Struct, kw_only=True):
             execute=self._report,
         )
 
-    async def take(self, raw: RawFinding) -> Checked:
+    async def take(self, raw: RawFinding) -> VerifiedFinding:
         """Check a finding and keep it.
 
         Raises:
@@ -101,7 +108,7 @@ class Reports(Struct, kw_only=True):
         """
         if len(self.found) >= MOST_REPORTS:
             message = f"{MOST_REPORTS} findings are enough"
-            raise NotSo(message, advice="sum up and end")
+            raise FindingRejected(message, advice="sum up and end")
         there = await self._side(raw.path)
         # Before anything is cut to its length: a part of a secret would not be known for one.
         plain = replace(
@@ -119,7 +126,7 @@ class Reports(Struct, kw_only=True):
         raw = _raw(arguments)
         try:
             checked = await self.take(raw)
-        except NotSo as refusal:
+        except FindingRejected as refusal:
             self._refuse(raw, refusal.why)
             return error_result(f"Not noted: {refusal}.")
         finding = checked.finding
@@ -150,11 +157,11 @@ class Reports(Struct, kw_only=True):
             advice = (
                 "name and quote the line that still needs it, or the one beside which it is missing"
             )
-            raise NotSo(message, advice=advice)
+            raise FindingRejected(message, advice=advice)
         close = get_close_matches(plain, self.files.paths, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}?" if close else ""
         message = f"there is no text file {said!r} after the change"
-        raise NotSo(message, advice=hint)
+        raise FindingRejected(message, advice=hint)
 
 
 def _raw(arguments: ReportArguments) -> RawFinding:

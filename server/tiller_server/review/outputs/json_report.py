@@ -31,13 +31,13 @@ def read_json(content: bytes, *, name: str) -> Review:
     except (ValueError, RecursionError) as error:
         message = f"{name} is no report of a review ({error}); make one with --format json"
         raise ReviewFileInvalid(message) from error
-    known = dict(as_object(body))
-    said = known.pop("format", None)
+    fields = dict(as_object(body))
+    said = fields.pop("format", None)
     if said != FORMAT:
         message = f"{name} is no report of a review: its format is {said!r}, not {FORMAT!r}; make one with --format json"
         raise ReviewFileInvalid(message)
     try:
-        return msgspec.convert(known, Review)
+        return msgspec.convert(fields, Review)
     except msgspec.ValidationError as error:
         message = f"{name} cannot be read as a review: {error}; make it anew with --format json"
         raise ReviewFileInvalid(message) from error

@@ -28,7 +28,7 @@ RED: Final = "31"
 GREEN: Final = "32"
 
 
-class Paper(Value, frozen=True, kw_only=True):
+class TerminalLayout(Value, frozen=True, kw_only=True):
     """Format of the output: width, colour, and the lines of the files."""
 
     width: int = 100
@@ -54,17 +54,17 @@ class Paper(Value, frozen=True, kw_only=True):
                 yield from (f"{indent}{part}" for part in broken(line, room))
 
 
-def render_terminal(review: Review, paper: Paper) -> str:
+def render_terminal(review: Review, paper: TerminalLayout) -> str:
     """Write a report for people at a terminal."""
     return encodable("\n".join(_lines(review, paper))) + "\n"
 
 
 def render_text(review: Review) -> str:
     """Write the same without colours, for a file."""
-    return render_terminal(review, Paper())
+    return render_terminal(review, TerminalLayout())
 
 
-def _lines(review: Review, paper: Paper) -> Iterator[str]:
+def _lines(review: Review, paper: TerminalLayout) -> Iterator[str]:
     yield paper.styled(f"Review: {headline(review)}", BOLD)
     if review.partial is not None:
         yield from _partial(review.partial, paper)
@@ -80,12 +80,12 @@ def _lines(review: Review, paper: Paper) -> Iterator[str]:
         yield from (paper.styled(one, DIM) for one in paper.wrapped(f"- {line}"))
 
 
-def _partial(why: str, paper: Paper) -> Iterator[str]:
+def _partial(why: str, paper: TerminalLayout) -> Iterator[str]:
     for line in paper.wrapped(f"PARTIAL: {why}"):
         yield paper.styled(line, COLOURS["warning"])
 
 
-def _finding(finding: Finding, paper: Paper) -> Iterator[str]:
+def _finding(finding: Finding, paper: TerminalLayout) -> Iterator[str]:
     head = paper.styled(finding.severity, COLOURS[finding.severity])
     yield f"{head} {paper.styled(plain(finding.title), BOLD)}"
     sure = f"{finding.confidence * 100:.0f} % sure"
@@ -96,7 +96,7 @@ def _finding(finding: Finding, paper: Paper) -> Iterator[str]:
         yield from _suggested(finding, paper)
 
 
-def _frame(finding: Finding, paper: Paper) -> Iterator[str]:
+def _frame(finding: Finding, paper: TerminalLayout) -> Iterator[str]:
     lines = paper.texts.get(finding.path)
     if lines is None:
         shown = list(enumerate(finding.evidence.split("\n"), start=finding.line))
@@ -114,7 +114,7 @@ def _frame(finding: Finding, paper: Paper) -> Iterator[str]:
         yield paper.styled(f"    {'':>{digits}} | … {len(shown) - MOST_LINES} more lines", DIM)
 
 
-def _suggested(finding: Finding, paper: Paper) -> Iterator[str]:
+def _suggested(finding: Finding, paper: TerminalLayout) -> Iterator[str]:
     suggestion = finding.suggestion
     if suggestion is None:
         return

@@ -2,14 +2,14 @@
 
 from tiller_server.review.posting.ci_environment import GitHubPull, GitLabMerge, Target, target_from
 from tiller_server.review.posting.errors import HostRefused, PostingFailed, TargetMissing
-from tiller_server.review.posting.post import Posted, plan_review, post_review
+from tiller_server.review.posting.post import PostingResult, plan_review, post_review
 
 __all__ = [
     "GitHubPull",
     "GitLabMerge",
     "HostRefused",
-    "Posted",
     "PostingFailed",
+    "PostingResult",
     "Target",
     "TargetMissing",
     "plan_review",

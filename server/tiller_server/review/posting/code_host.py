@@ -32,7 +32,7 @@ class Summary(Value, frozen=True, kw_only=True):
     body: str
 
 
-class There(Value, frozen=True, kw_only=True):
+class CodeHostState(Value, frozen=True, kw_only=True):
     """State of a change on its host: its head, and our own threads and summary."""
 
     head: str
@@ -41,7 +41,7 @@ class There(Value, frozen=True, kw_only=True):
     summary: Summary | None = None
 
 
-class Draft(Value, frozen=True, kw_only=True):
+class CommentDraft(Value, frozen=True, kw_only=True):
     """A comment to be posted."""
 
     finding: Finding
@@ -58,7 +58,7 @@ class Draft(Value, frozen=True, kw_only=True):
         return not any("\ud800" <= sign <= "\udfff" for sign in self.finding.path)
 
 
-class Host(Protocol):
+class CodeHost(Protocol):
     """A pull request or merge request. Every method may raise a `PostingFailed`."""
 
     comment_chars: int
@@ -68,11 +68,11 @@ class Host(Protocol):
         """Return the word behind a fence that makes it a suggestion; None when the host cannot take this one."""
         ...
 
-    async def read(self) -> There:
+    async def read(self) -> CodeHostState:
         """Look at what is there; changes nothing."""
         ...
 
-    async def comment(self, drafts: Sequence[Draft], *, head: str) -> tuple[Finding, ...]:
+    async def comment(self, drafts: Sequence[CommentDraft], *, head: str) -> tuple[Finding, ...]:
         """Post comments on lines, on their files where the host takes no such line.
 
         Gives the findings that the host took neither way.

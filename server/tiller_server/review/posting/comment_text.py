@@ -21,7 +21,7 @@ from tiller_server.review.outputs.summary import (
     left_out_lines,
     place,
 )
-from tiller_server.review.posting.code_host import Draft
+from tiller_server.review.posting.code_host import CommentDraft
 from tiller_server.review.posting.comment_markers import write_finding_mark, write_fixed_mark
 
 SIGNS: Final[Mapping[Severity, str]] = {"error": "🔴", "warning": "🟠", "note": "🔵"}
@@ -35,7 +35,7 @@ def draft(
     *,
     offer: Callable[[Suggestion], str | None],
     limit_chars: int,
-) -> Draft:
+) -> CommentDraft:
     """Return the comment on a finding; a suggestion is placed on its own lines, which are what it replaces.
 
     `offer` gives the word behind the fence by which the host knows a suggestion; None when it cannot take this one.
@@ -50,14 +50,14 @@ def draft(
         block = fenced(suggestion.replacement, language=word)
         body = _comment(finding, review, f"\n\n{block}")
     if suggestion is None or word is None or len(body) > limit_chars:
-        return Draft(
+        return CommentDraft(
             finding=finding,
             body=plain,
             plain_body=plain,
             line=finding.line,
             end_line=finding.end_line,
         )
-    return Draft(
+    return CommentDraft(
         finding=finding,
         body=body,
         plain_body=plain,

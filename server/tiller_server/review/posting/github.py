@@ -12,10 +12,21 @@ from agent_core.kernel.json import JsonObject, JsonValue
 from agent_core.kernel.values import Value
 from tiller_server.review.findings.result import Finding, Suggestion
 from tiller_server.review.posting.ci_environment import GitHubPull
-from tiller_server.review.posting.code_host import Draft, Host, Summary, There, Thread
+from tiller_server.review.posting.code_host import (
+    CodeHost,
+    CodeHostState,
+    CommentDraft,
+    Summary,
+    Thread,
+)
 from tiller_server.review.posting.comment_markers import read_finding_mark, read_summary_mark
 from tiller_server.review.posting.errors import HostLimited, HostRefused, PlaceRefused
-from tiller_server.review.posting.http_client import Answer, Api, refuse, unreadable
+from tiller_server.review.posting.http_client import (
+    CodeHostClient,
+    CodeHostResponse,
+    refuse,
+    unreadable,
+)
 from tiller_server.review.posting.json_fields import each, inside, text
 
 MOST_PAGES: Final = 50
@@ -59,7 +70,7 @@ ADVICE: Final[Mapping[int, str]] = {
 }
 
 
-class GitHubHost(Host):
+class GitHubHost(CodeHost):
     """A pull request."""
 
     def __init__(self, target: GitHubPull, *, clock: Clock) -> None:
@@ -73,36 +84,40 @@ class GitHubHost(Host):
             "User-Agent": "tiller",
             "X-GitHub-Api-Version": "2022-11-28",
         }
-        self._api = Api("GitHub", headers=headers, clock=clock)
+        self._api = CodeHostClient("GitHub", headers=headers, clock=clock)
 
     @override
     def offer(self, suggestion: Suggestion) -> str | None:
         return "suggestion"
 
     @override
-    async def read(self) -> There:
+    async def read(self) -> CodeHostState:
         owner, _, name = self._target.repository.partition("/")
-        known: dict[str, JsonValue] = {"owner": owner, "name": name, "number": self._target.number}
+        variables: dict[str, JsonValue] = {
+            "owner": owner,
+            "name": name,
+            "number": self._target.number,
+        }
         head = ""
         threads: list[Thread] = []
         summary: Summary | None = None
         for page in count(1):
-            pull = await self._ask(THREADS, known)
+            pull = await self._ask(THREADS, variables)
             if page > MOST_PAGES or not _is_whole(pull):
                 raise unreadable("GitHub", str(self._target))
             head = head or text(pull.get("headRefOid"))
             threads += _threads(inside(pull, "reviewThreads").get("nodes"))
             summary = summary or _summary(inside(pull, "comments").get("nodes"))
             more = [
-                _turn(pull, known, field="reviewThreads", cursor="threads"),
-                _turn(pull, known, field="comments", cursor="comments"),
+                _turn(pull, variables, field="reviewThreads", cursor="threads"),
+                _turn(pull, variables, field="comments", cursor="comments"),
             ]
             if not any(more):
                 break
-        return There(head=head, threads=tuple(threads), summary=summary)
+        return CodeHostState(head=head, threads=tuple(threads), summary=summary)
 
     @override
-    async def comment(self, drafts: Sequence[Draft], *, head: str) -> tuple[Finding, ...]:
+    async def comment(self, drafts: Sequence[CommentDraft], *, head: str) -> tuple[Finding, ...]:
         on_lines = [draft for draft in drafts if draft.finding.in_diff and draft.is_sayable]
         beside = [draft for draft in drafts if draft not in on_lines]
         if on_lines:
@@ -140,7 +155,7 @@ class GitHubHost(Host):
     async def aclose(self) -> None:
         await self._api.aclose()
 
-    async def _review(self, drafts: Sequence[Draft], *, head: str) -> None:
+    async def _review(self, drafts: Sequence[CommentDraft], *, head: str) -> None:
         """Post all at once: then a run that is killed has posted all of them or none."""
         number = len(drafts)
         body: JsonObject = {
@@ -154,16 +169,16 @@ class GitHubHost(Host):
         }
         await self._send("POST", f"{self._pull_url}/reviews", body, what=f"review {self._target}")
 
-    async def _place(self, draft: Draft, *, head: str) -> bool:
+    async def _place(self, draft: CommentDraft, *, head: str) -> bool:
         """Post one comment as near to its lines as GitHub lets us; tells whether it took one."""
         if not draft.is_sayable:
             return False
         finding = draft.finding
-        for words, place in _places(draft):
+        for comment_text, place in _places(draft):
             body: JsonObject = {
                 "path": finding.path,
                 "commit_id": head,
-                "body": words,
+                "body": comment_text,
                 **place,
             }
             try:
@@ -204,7 +219,7 @@ class GitHubHost(Host):
         raise self._refused(answer, what=what)
 
     def _refused(
-        self, answer: Answer, *, what: str, kinds: frozenset[str] = NO_KINDS
+        self, answer: CodeHostResponse, *, what: str, kinds: frozenset[str] = NO_KINDS
     ) -> HostRefused:
         if not answer.is_done:
             return refuse("GitHub", answer, what=what, advice=ADVICE)
@@ -257,19 +272,19 @@ def _ours(nodes: JsonValue) -> Iterator[_Comment]:
             yield _Comment(comment=text(node.get("fullDatabaseId")), body=text(node.get("body")))
 
 
-def _turn(pull: JsonObject, known: dict[str, JsonValue], *, field: str, cursor: str) -> bool:
+def _turn(pull: JsonObject, variables: dict[str, JsonValue], *, field: str, cursor: str) -> bool:
     """Go on to the next page; tells whether there is one. At the end the last page stays, which is empty then."""
     page = inside(pull, field, "pageInfo")
-    known[cursor] = page.get("endCursor") or known.get(cursor)
+    variables[cursor] = page.get("endCursor") or variables.get(cursor)
     return page.get("hasNextPage") is True
 
 
-def _error_kinds(answer: Answer) -> frozenset[str]:
+def _error_kinds(answer: CodeHostResponse) -> frozenset[str]:
     errors = inside(answer.body).get("errors")
     return frozenset(text(error.get("type")) or "UNKNOWN" for error in each(errors))
 
 
-def _lines(draft: Draft) -> JsonObject:
+def _lines(draft: CommentDraft) -> JsonObject:
     if draft.line == draft.end_line:
         return {"line": draft.end_line, "side": "RIGHT"}
     return {
@@ -280,7 +295,7 @@ def _lines(draft: Draft) -> JsonObject:
     }
 
 
-def _places(draft: Draft) -> Iterator[tuple[str, JsonObject]]:
+def _places(draft: CommentDraft) -> Iterator[tuple[str, JsonObject]]:
     finding = draft.finding
     if finding.in_diff:
         yield draft.body, _lines(draft)

@@ -13,10 +13,21 @@ from agent_core.kernel.json import JsonObject, JsonValue
 from tiller_server.review.findings.result import Finding, Suggestion
 from tiller_server.review.git.diff import read_hunks
 from tiller_server.review.posting.ci_environment import GitLabMerge
-from tiller_server.review.posting.code_host import Draft, Host, Summary, There, Thread
+from tiller_server.review.posting.code_host import (
+    CodeHost,
+    CodeHostState,
+    CommentDraft,
+    Summary,
+    Thread,
+)
 from tiller_server.review.posting.comment_markers import read_finding_mark, read_summary_mark
 from tiller_server.review.posting.errors import HostRefused, PlaceRefused
-from tiller_server.review.posting.http_client import Answer, Api, refuse, unreadable
+from tiller_server.review.posting.http_client import (
+    CodeHostClient,
+    CodeHostResponse,
+    refuse,
+    unreadable,
+)
 from tiller_server.review.posting.json_fields import each, inside, text
 
 MOST_PAGES: Final = 100
@@ -30,7 +41,7 @@ ADVICE: Final[Mapping[int, str]] = {
 }
 
 
-class GitLabHost(Host):
+class GitLabHost(CodeHost):
     """A merge request."""
 
     def __init__(self, target: GitLabMerge, *, clock: Clock) -> None:
@@ -39,7 +50,7 @@ class GitLabHost(Host):
         project = quote(target.project, safe="")
         self._merge_url = f"{target.api_url}/projects/{project}/merge_requests/{target.iid}"
         headers = {"PRIVATE-TOKEN": target.token, "User-Agent": "tiller"}
-        self._api = Api("GitLab", headers=headers, clock=clock)
+        self._api = CodeHostClient("GitLab", headers=headers, clock=clock)
         self._commits: JsonObject = {}
 
     @override
@@ -48,7 +59,7 @@ class GitLabHost(Host):
         return f"suggestion:-{above}+0" if above <= MOST_OFFERED_LINES else None
 
     @override
-    async def read(self) -> There:
+    async def read(self) -> CodeHostState:
         me = text(inside(await self._get(f"{self._target.api_url}/user")).get("id"))
         self._commits = inside(await self._get(self._merge_url), "diff_refs")
         head = text(self._commits.get("head_sha"))
@@ -62,10 +73,10 @@ class GitLabHost(Host):
                 continue  # a mark in somebody else's note is a forgery
             threads += _thread(discussion, note)
             summary = summary or _summary(note)
-        return There(head=head, threads=tuple(threads), summary=summary)
+        return CodeHostState(head=head, threads=tuple(threads), summary=summary)
 
     @override
-    async def comment(self, drafts: Sequence[Draft], *, head: str) -> tuple[Finding, ...]:
+    async def comment(self, drafts: Sequence[CommentDraft], *, head: str) -> tuple[Finding, ...]:
         files = {
             text(file.get("new_path")): file
             async for file in self._pages(f"{self._merge_url}/diffs")
@@ -102,11 +113,11 @@ class GitLabHost(Host):
     async def aclose(self) -> None:
         await self._api.aclose()
 
-    async def _place(self, draft: Draft, file: JsonObject | None) -> bool:
+    async def _place(self, draft: CommentDraft, file: JsonObject | None) -> bool:
         """Post one discussion as near to its lines as GitLab lets us; tells whether it took one."""
         if file is None or not draft.is_sayable:
             return False
-        for words, place in _places(draft, file):
+        for comment_text, place in _places(draft, file):
             position: JsonObject = {
                 "base_sha": self._commits.get("base_sha"),
                 "start_sha": self._commits.get("start_sha"),
@@ -115,7 +126,7 @@ class GitLabHost(Host):
                 "new_path": file.get("new_path"),
                 **place,
             }
-            body: JsonObject = {"body": words, "position": position}
+            body: JsonObject = {"body": comment_text, "position": position}
             try:
                 await self._send(
                     "POST", f"{self._merge_url}/discussions", body, what="open a discussion"
@@ -164,7 +175,7 @@ class GitLabHost(Host):
             raise PlaceRefused(message)
         raise self._refused(answer, what=what)
 
-    def _refused(self, answer: Answer, *, what: str) -> HostRefused:
+    def _refused(self, answer: CodeHostResponse, *, what: str) -> HostRefused:
         return refuse("GitLab", answer, what=what, advice=ADVICE)
 
 
@@ -207,7 +218,7 @@ def _summary(note: JsonObject) -> Summary | None:
     return None if mark is None else Summary(comment=text(note.get("id")), mark=mark, body=body)
 
 
-def _places(draft: Draft, file: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+def _places(draft: CommentDraft, file: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     shown = old_lines(text(file.get("diff")))
     last = draft.finding.end_line
     if draft.end_line in shown:

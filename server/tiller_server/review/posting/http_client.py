@@ -26,7 +26,7 @@ REQUEST_S: Final = 60.0
 ANSWER_BYTES: Final = 32 * 1024 * 1024
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class CodeHostResponse(Value, frozen=True, kw_only=True):
     """Answer of a host."""
 
     status: int
@@ -46,10 +46,10 @@ class Answer(Value, frozen=True, kw_only=True):
         if not isinstance(body, Mapping):
             return "" if body is None else str(body)[:300]
         parts = [body.get("message") or body.get("error"), body.get("errors")]
-        return " ".join(_words(part) for part in parts if part)[:300]
+        return " ".join(_text_of(part) for part in parts if part)[:300]
 
 
-class Api:
+class CodeHostClient:
     """A host's API; the caller closes it."""
 
     def __init__(self, host: str, *, headers: Mapping[str, str], clock: Clock) -> None:
@@ -59,7 +59,7 @@ class Api:
         self._clock = clock
         self._client: httpx.AsyncClient | None = None
 
-    async def read(self, method: str, url: str, *, body: JsonValue = None) -> Answer:
+    async def read(self, method: str, url: str, *, body: JsonValue = None) -> CodeHostResponse:
         """Ask something that changes nothing, again when the host fails.
 
         Raises:
@@ -75,7 +75,7 @@ class Api:
             await self._clock.sleep(FIRST_WAIT_S * 2**attempt)
         raise AssertionError  # the last attempt returns or raises
 
-    async def write(self, method: str, url: str, *, body: JsonValue = None) -> Answer:
+    async def write(self, method: str, url: str, *, body: JsonValue = None) -> CodeHostResponse:
         """Send a change once; a host that is over its limit did nothing, so then it is sent when the limit is over.
 
         Raises:
@@ -106,7 +106,7 @@ class Api:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _send(self, method: str, url: str, body: JsonValue) -> Answer:
+    async def _send(self, method: str, url: str, body: JsonValue) -> CodeHostResponse:
         import httpx  # noqa: PLC0415 - see above
 
         if self._client is None:
@@ -123,13 +123,13 @@ class Api:
                 f"({type(error).__name__}: {error}); run the job again later"
             )
             raise HostUnsure(message) from error
-        return Answer(
+        return CodeHostResponse(
             status=response.status_code,
             headers={name.lower(): value for name, value in response.headers.items()},
             body=await _decoded(response.content),
         )
 
-    def _limited_for_s(self, answer: Answer) -> float | None:
+    def _limited_for_s(self, answer: CodeHostResponse) -> float | None:
         """Return how long the host wants us to wait; None when it does not."""
         if answer.status not in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN}:
             return None
@@ -147,7 +147,9 @@ class Api:
         return LIMIT_WAIT_S if is_limited else None
 
 
-def refuse(host: str, answer: Answer, *, what: str, advice: Mapping[int, str]) -> HostRefused:
+def refuse(
+    host: str, answer: CodeHostResponse, *, what: str, advice: Mapping[int, str]
+) -> HostRefused:
     """Return the error for a refusal of `what`, as `read pull request 3 of o/r`, with the advice for its status."""
     said = f", {answer.message!r}" if answer.message else ""
     todo = advice.get(answer.status, "run it again with --dry-run to see what would be sent")
@@ -185,5 +187,5 @@ def _number(text: str | None) -> float | None:
         return None  # a date: hosts of ours give seconds
 
 
-def _words(value: JsonValue) -> str:
+def _text_of(value: JsonValue) -> str:
     return value if isinstance(value, str) else encode(value).decode()

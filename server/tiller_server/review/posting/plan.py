@@ -8,7 +8,7 @@ from agent_core.kernel.values import Value
 from agent_core.kernel.visible_text import readable
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.outputs.summary import SHA_CHARS, headline, place
-from tiller_server.review.posting.code_host import There, Thread
+from tiller_server.review.posting.code_host import CodeHostState, Thread
 
 
 class Plan(Value, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Plan(Value, frozen=True, kw_only=True):
     """Fingerprints that have, or once had, a comment; those of `new` are not among them."""
 
 
-def plan(review: Review, there: There) -> Plan:
+def plan(review: Review, there: CodeHostState) -> Plan:
     """Return what follows from a review for the comments that are there.
 
     A finding with a comment gets no second one, wherever it has moved to. A comment that a person deleted or
@@ -34,13 +34,13 @@ def plan(review: Review, there: There) -> Plan:
     threads = {thread.fingerprint: thread for thread in there.threads}
     before = () if there.summary is None else there.summary.mark.posted
     posted = dict.fromkeys([*before, *threads])
-    standing = {finding.fingerprint: finding for finding in review.findings}
-    gone = (thread for fingerprint, thread in threads.items() if fingerprint not in standing)
+    current = {finding.fingerprint: finding for finding in review.findings}
+    gone = (thread for fingerprint, thread in threads.items() if fingerprint not in current)
     return Plan(
-        new=tuple(finding for finding in standing.values() if finding.fingerprint not in posted),
+        new=tuple(finding for finding in current.values() if finding.fingerprint not in posted),
         back=tuple(
             (threads[fingerprint], finding)
-            for fingerprint, finding in standing.items()
+            for fingerprint, finding in current.items()
             if fingerprint in threads and threads[fingerprint].is_fixed
         ),
         fixed=tuple(_fixed(review, gone)),
@@ -64,7 +64,7 @@ def digest(review: Review, *, unplaced: Sequence[Finding], fixed: int) -> str:
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def describe(review: Review, there: There) -> Iterator[str]:
+def describe(review: Review, there: CodeHostState) -> Iterator[str]:
     """Yield the steps of a plan, as sentences for the terminal."""
     steps = plan(review, there)
     for finding in steps.new:

@@ -12,7 +12,7 @@ from agent_core.kernel.values import Value
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.outputs.summary import counted
 from tiller_server.review.posting.ci_environment import GitHubPull, GitLabMerge, Target
-from tiller_server.review.posting.code_host import Draft, Host, There
+from tiller_server.review.posting.code_host import CodeHost, CodeHostState, CommentDraft
 from tiller_server.review.posting.comment_markers import SummaryMark, write_summary_mark
 from tiller_server.review.posting.comment_text import cut, draft, fixed_comment, summary_text
 from tiller_server.review.posting.errors import HostUnsure
@@ -29,7 +29,7 @@ CANNOT_CLOSE: Final = (
 )
 
 
-class Posted(Value, frozen=True, kw_only=True):
+class PostingResult(Value, frozen=True, kw_only=True):
     """Result of posting a review."""
 
     new: int = 0
@@ -44,7 +44,7 @@ class Posted(Value, frozen=True, kw_only=True):
     """Report of the result, one sentence each."""
 
 
-async def post_review(review: Review, target: Target, *, clock: Clock) -> Posted:
+async def post_review(review: Review, target: Target, *, clock: Clock) -> PostingResult:
     """Post a review as comments and one summary.
 
     The state on the host is read first, and again after every failure, so that neither a second run nor a run after a
@@ -53,7 +53,7 @@ async def post_review(review: Review, target: Target, *, clock: Clock) -> Posted
     Raises:
         PostingFailed: The host refused, or failed too often; comments posted by then stay.
     """
-    before: There | None = None
+    before: CodeHostState | None = None
     async with _opened(target, clock) as host:
         for attempt in range(TRIES):
             try:
@@ -81,7 +81,7 @@ async def plan_review(review: Review, target: Target, *, clock: Clock) -> str:
 
 
 @asynccontextmanager
-async def _opened(target: Target, clock: Clock) -> AsyncGenerator[Host]:
+async def _opened(target: Target, clock: Clock) -> AsyncGenerator[CodeHost]:
     host = _host(target, clock)
     try:
         yield host
@@ -90,7 +90,7 @@ async def _opened(target: Target, clock: Clock) -> AsyncGenerator[Host]:
             await host.aclose()
 
 
-def _host(target: Target, clock: Clock) -> Host:
+def _host(target: Target, clock: Clock) -> CodeHost:
     match target:
         case GitHubPull():
             return GitHubHost(target, clock=clock)
@@ -101,11 +101,11 @@ def _host(target: Target, clock: Clock) -> Host:
 
 
 async def _post(
-    review: Review, target: Target, host: Host, *, there: There, before: There
-) -> Posted:
+    review: Review, target: Target, host: CodeHost, *, there: CodeHostState, before: CodeHostState
+) -> PostingResult:
     head = review.header.head.sha
     if there.head != head:
-        return Posted(is_outdated=True, lines=(_outdated(review, target, there),))
+        return PostingResult(is_outdated=True, lines=(_outdated(review, target, there),))
     steps = plan(review, there)
     drafts = [_draft(finding, review, host) for finding in steps.new]
     unplaced = await host.comment(drafts, head=head) if drafts else ()
@@ -121,19 +121,19 @@ async def _post(
     )
     text = summary_text(review, unplaced=unplaced, fixed=fixed)
     await _summarise(host, there, mark, text)
-    posted = Posted(
+    posted = PostingResult(
         new=len(placed) + len(there.threads) - len(before.threads),
         fixed=fixed - sum(thread.is_fixed for thread in before.threads) + len(steps.back),
         unplaced=len(unplaced),
     )
-    return _told(posted, target, is_closed=may_close and may_open)
+    return _with_report(posted, target, is_closed=may_close and may_open)
 
 
-def _draft(finding: Finding, review: Review, host: Host) -> Draft:
+def _draft(finding: Finding, review: Review, host: CodeHost) -> CommentDraft:
     return draft(finding, review, offer=host.offer, limit_chars=host.comment_chars)
 
 
-async def _close(steps: Plan, host: Host, *, head: str) -> bool:
+async def _close(steps: Plan, host: CodeHost, *, head: str) -> bool:
     may = True
     for thread in steps.fixed:
         # Closed before it is marked: a run that is killed in between is made good by the next one.
@@ -144,7 +144,7 @@ async def _close(steps: Plan, host: Host, *, head: str) -> bool:
     return may
 
 
-async def _open_again(steps: Plan, review: Review, host: Host) -> bool:
+async def _open_again(steps: Plan, review: Review, host: CodeHost) -> bool:
     may = True
     for thread, finding in steps.back:
         if thread.is_resolved:
@@ -153,7 +153,7 @@ async def _open_again(steps: Plan, review: Review, host: Host) -> bool:
     return may
 
 
-async def _summarise(host: Host, there: There, mark: SummaryMark, text: str) -> None:
+async def _summarise(host: CodeHost, there: CodeHostState, mark: SummaryMark, text: str) -> None:
     body = cut(f"{write_summary_mark(mark)}\n{text}", limit_chars=host.comment_chars)
     summary = there.summary
     if summary is None:
@@ -162,7 +162,7 @@ async def _summarise(host: Host, there: There, mark: SummaryMark, text: str) -> 
         await host.edit_summary(summary, body)
 
 
-def _told(posted: Posted, target: Target, *, is_closed: bool) -> Posted:
+def _with_report(posted: PostingResult, target: Target, *, is_closed: bool) -> PostingResult:
     lines = [
         f"posted on {target}: {counted(posted.new, 'new comment')}, {posted.fixed} closed as fixed"
     ]
@@ -176,7 +176,7 @@ def _told(posted: Posted, target: Target, *, is_closed: bool) -> Posted:
     return replace(posted, lines=tuple(lines))
 
 
-def _outdated(review: Review, target: Target, there: There) -> str:
+def _outdated(review: Review, target: Target, there: CodeHostState) -> str:
     return (
         f"{target} has moved on to {there.head[:12]} since {review.header.head.sha[:12]} was reviewed, "
         "so nothing was posted; the newer commit gets a review of its own"

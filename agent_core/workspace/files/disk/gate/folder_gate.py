@@ -14,7 +14,7 @@ from agent_core.workspace.files.disk.gate.walk import WalkGate
 from agent_core.workspace.files.paths import refusal, shown
 
 
-class Gate(Protocol):
+class FolderGate(Protocol):
     """Opens folders. The folder that was checked is the one that is opened, however the names change meanwhile."""
 
     def enter(self, folder: int | None, names: Sequence[str]) -> int:
@@ -31,7 +31,7 @@ class Gate(Protocol):
 
 
 @cache
-def best_gate() -> Gate:
+def best_gate() -> FolderGate:
     """Return the gate for this machine: one step of the system where it has that, else name by name."""
     if sys.platform == "linux" and has_openat2():
         return OpenAt2Gate()
@@ -63,14 +63,14 @@ def check_names(names: Sequence[str], path: Path) -> None:
             raise PathRefused(message)
 
 
-def enter_root(gate: Gate, root: Path) -> int:
+def enter_root(gate: FolderGate, root: Path) -> int:
     """Open a root; raises as `Gate.enter` does, also when a folder above has become a link."""
     names = root.parts[1:]
     check_names(names, root)
     return gate.enter(None, names)
 
 
-def is_still(folder: int, path: Path, *, gate: Gate) -> bool:
+def is_still(folder: int, path: Path, *, gate: FolderGate) -> bool:
     """Return whether an open folder is the one that a real path names now."""
     try:
         now = enter_root(gate, path)

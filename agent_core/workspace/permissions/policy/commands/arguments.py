@@ -96,19 +96,19 @@ SETTERS: Final = frozenset({"gmake", "just", "make"})
 
 
 def misleading(
-    program: str, words: Sequence[str], *, cwd: Path, roots: Sequence[Path]
+    program: str, arguments: Sequence[str], *, cwd: Path, roots: Sequence[Path]
 ) -> str | None:
     """Return the first argument that no rule covers by its beginning alone; None when there is none.
 
     Args:
         program: The command's first word.
-        words: Its arguments behind those that the rule names.
+        arguments: Its arguments behind those that the rule names.
         cwd: Where it would run.
         roots: The folders of the workspace.
     """
     name = PurePosixPath(program).name
     starting = STARTING.get(SAME_OPTIONS.get(name, name), frozenset())
-    for word in words:
+    for word in arguments:
         if name in SETTERS and "=" in word:
             return word
         if _starts_something(word, starting) or _leads_outside(word, cwd, roots):
@@ -132,9 +132,9 @@ def _starts_something(word: str, options: frozenset[str]) -> bool:
     if not word.startswith("-"):
         return False
     # `-ofile` and `-xo file` say `-o` too, but not where a single dash begins whole words.
-    words = any(len(one) > SHORT_CHARS and one[1] != "-" for one in options)
+    has_single_dash_names = any(len(one) > SHORT_CHARS and one[1] != "-" for one in options)
     letters = {one[1] for one in options if len(one) == SHORT_CHARS}
-    return name in options or (not words and bool(letters & set(name[1:])))
+    return name in options or (not has_single_dash_names and bool(letters & set(name[1:])))
 
 
 def _leads_outside(word: str, cwd: Path, roots: Sequence[Path]) -> bool:

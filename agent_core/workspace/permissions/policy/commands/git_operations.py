@@ -13,12 +13,12 @@ from agent_core.workspace.permissions.policy.commands.git_inspection import (
 )
 from agent_core.workspace.permissions.policy.commands.programs import find_program
 from agent_core.workspace.permissions.protected_names import folded
-from agent_core.workspace.permissions.shell import Plain, read_command
+from agent_core.workspace.permissions.shell import PlainCommandLine, read_command
 
 GitUse = Literal["none", "reads", "adds", "loses"]
 """`none`: not only commands of git, or an unknown one; `adds`: everything reachable stays so, also by the reflog."""
 
-Argv = tuple[str, ...]
+GitArgv = tuple[str, ...]
 BUILTINS: Final = frozenset({"cd", "echo", "true", "false", "pwd"})
 READING: Final = frozenset(
     {"annotate", "blame", "cat-file", "check-ignore", "describe", "diff", "diff-tree", "for-each-ref", "log", "ls-files",
@@ -76,7 +76,7 @@ def git_use(command: str) -> GitUse:
     if "git" not in command:
         return "none"
     read = read_command(HARMLESS_REDIRECTION.sub("", command))
-    if not isinstance(read, Plain):
+    if not isinstance(read, PlainCommandLine):
         return "none"
     if any(_names_git_folder(word) for argv in read.commands for word in argv):
         return "none"
@@ -94,7 +94,11 @@ def writes_data(command: str, *, env_path: str, roots: Sequence[Path]) -> bool:
     if git_use(command) not in {"adds", "loses"}:
         return False
     read = read_command(HARMLESS_REDIRECTION.sub("", command))
-    names = {argv[0] for argv in read.commands if argv} if isinstance(read, Plain) else set[str]()
+    names = (
+        {argv[0] for argv in read.commands if argv}
+        if isinstance(read, PlainCommandLine)
+        else set[str]()
+    )
     return all(
         find_program(name, env_path=env_path, roots=roots) is not None for name in names - BUILTINS
     )
@@ -106,7 +110,7 @@ def line_starts_programs(command: str, *, cwd: Path, roots: Sequence[Path]) -> b
     Reads the disk, follows `cd` and `-C`.
     """
     read = read_command(HARMLESS_REDIRECTION.sub("", command))
-    if not isinstance(read, Plain):
+    if not isinstance(read, PlainCommandLine):
         return True
     at, used = {cwd}, set[Path]()
     for argv in read.commands:
@@ -124,12 +128,12 @@ def line_starts_programs(command: str, *, cwd: Path, roots: Sequence[Path]) -> b
     return any(_starts_programs_in(folder, roots) for folder in used)
 
 
-def _worked_in(words: Argv, at: set[Path]) -> set[Path]:
+def _worked_in(tokens: GitArgv, at: set[Path]) -> set[Path]:
     """Return where git works, given where it is started: each `-C` leads on."""
-    while words and words[0].startswith("-"):
-        if words[0] == "-C":
-            at = _moved(at, words[1])
-        words = words[2 if words[0] == "-C" else 1 :]
+    while tokens and tokens[0].startswith("-"):
+        if tokens[0] == "-C":
+            at = _moved(at, tokens[1])
+        tokens = tokens[2 if tokens[0] == "-C" else 1 :]
     return at
 
 
@@ -163,7 +167,7 @@ def _names_git_folder(word: str) -> bool:
     return any(GIT_PART.search(spelt) for spelt in (same, word.casefold()))
 
 
-def _use(argv: Argv) -> GitUse:
+def _use(argv: GitArgv) -> GitUse:
     if argv[0] != "git":
         return "reads" if argv[0] in BUILTINS | READ_ONLY_COMMANDS else "none"
     own = _without_own_options(argv[1:])
@@ -182,16 +186,16 @@ def _use(argv: Argv) -> GitUse:
     return use if verb in ADDING else "none"
 
 
-def _without_own_options(words: Sequence[str]) -> Sequence[str]:
+def _without_own_options(tokens: Sequence[str]) -> Sequence[str]:
     """Return what follows the options of git itself; nothing when one of them is not known to change nothing."""
-    while words and words[0].startswith("-"):
-        if words[0] in BEFORE:
-            words = words[1:]
-        elif words[0] == "-C" and len(words) > 1:
-            words = words[2:]
+    while tokens and tokens[0].startswith("-"):
+        if tokens[0] in BEFORE:
+            tokens = tokens[1:]
+        elif tokens[0] == "-C" and len(tokens) > 1:
+            tokens = tokens[2:]
         else:
             return ()
-    return words
+    return tokens
 
 
 def _loses(verb: str, rest: Sequence[str], options: Sequence[str]) -> bool:
@@ -219,19 +223,19 @@ def _forces(option: str) -> int:
     return option.startswith("--f") if option.startswith("--") else option.count("f")
 
 
-def _is_dry(words: Sequence[str]) -> bool:
+def _is_dry(arguments: Sequence[str]) -> bool:
     """Return whether `clean` is only to say what it would do; no, when an option might be the value of another."""
-    plain = [word for word in words if re.fullmatch("-[ndxXqf]+|--dry-run", word)]
-    return len(plain) == sum(word.startswith("-") for word in words) and _has(
+    plain = [word for word in arguments if re.fullmatch("-[ndxXqf]+|--dry-run", word)]
+    return len(plain) == sum(word.startswith("-") for word in arguments) and _has(
         plain, "n", ("--dry-run",)
     )
 
 
-def _has(options: Sequence[str], letters: str, words: Sequence[str]) -> bool:
+def _has(options: Sequence[str], letters: str, long_options: Sequence[str]) -> bool:
     """Return whether one of some options is given: in a bundle of letters, or shortened, as git takes both."""
     for option in options:
         if option.startswith("--"):
-            if any(word.startswith(option) for word in words):
+            if any(word.startswith(option) for word in long_options):
                 return True
         elif not set(letters).isdisjoint(option[1:]):
             return True

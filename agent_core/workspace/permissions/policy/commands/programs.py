@@ -99,14 +99,14 @@ def _starts_firm(path: str, env_path: str, roots: Sequence[Path], scripts: int) 
         return True  # a program that may be run but not read is no script: its shell could not read it either
     if not line.startswith(b"#!"):
         return True
-    words = os.fsdecode(line[2:]).split()
-    if not words or scripts == 0:
+    tokens = os.fsdecode(line[2:]).split()
+    if not tokens or scripts == 0:
         return False
-    if os.path.basename(words[0]) == ENV:  # noqa: PTH119 - a word, no path
-        started = next((word for word in words[1:] if not word.startswith("-")), "")
+    if os.path.basename(tokens[0]) == ENV:  # noqa: PTH119 - a word, no path
+        started = next((word for word in tokens[1:] if not word.startswith("-")), "")
         if "=" in started or _find(started, env_path, roots, scripts - 1) is None:
             return False
-    return words[0].startswith("/") and _is_firm(words[0], roots)
+    return tokens[0].startswith("/") and _is_firm(tokens[0], roots)
 
 
 def _is_program(path: str) -> bool:

@@ -6,9 +6,14 @@ from typing import Final, TypeGuard
 
 from agent_core.kernel.json import JsonObject, JsonValue, as_object, is_object
 from agent_core.kernel.unknown_keys import NOTES as FOR_PEOPLE, nearest
-from agent_core.workspace.permissions.policy.rules.rule import Rule, RuleVerdict, Scope, named
+from agent_core.workspace.permissions.policy.rules.rule import (
+    PolicyRuleScope,
+    Rule,
+    RuleVerdict,
+    named,
+)
 
-MOST_WORDS: Final = 100
+MOST_TEXTS: Final = 100
 MOST_CHARS: Final = 4096
 KEYS: Final = frozenset(
     {"id", "tool", "verdict", "argvPrefix", "path", "host", "mcp", "match", "notMatch", "program"}
@@ -22,13 +27,13 @@ class RuleProblem(ValueError):
 
     def __init__(self, message: str, entry: JsonValue) -> None:
         super().__init__(message)
-        known = as_object(entry)
-        self.rule_id = _word_or_none(known.get("id"))
-        self.tool = _word_or_none(known.get("tool"))
-        self.verdict = _word_or_none(known.get("verdict"))
+        fields = as_object(entry)
+        self.rule_id = _word_or_none(fields.get("id"))
+        self.tool = _word_or_none(fields.get("tool"))
+        self.verdict = _word_or_none(fields.get("verdict"))
 
 
-def read_entry(entry: JsonValue, *, scope: Scope, home: Path | None) -> Rule:
+def read_entry(entry: JsonValue, *, scope: PolicyRuleScope, home: Path | None) -> Rule:
     """Make a rule of an entry.
 
     Raises:
@@ -52,12 +57,12 @@ def read_entry(entry: JsonValue, *, scope: Scope, home: Path | None) -> Rule:
         tool=tool,
         verdict=verdict,
         scope=scope,
-        argv_prefix=_words(entry, "argvPrefix"),
+        argv_prefix=_texts(entry, "argvPrefix"),
         path=_at_home(_word(entry, "path"), home),
         host=_word(entry, "host"),
         mcp=_word(entry, "mcp"),
-        match=_words(entry, "match"),
-        not_match=_words(entry, "notMatch"),
+        match=_texts(entry, "match"),
+        not_match=_texts(entry, "notMatch"),
         program=_word(entry, "program"),
     )
     return rule if rule.id else named(rule)
@@ -77,7 +82,7 @@ def entry_of(rule: Rule) -> JsonObject:
     return {"id": rule.id, "tool": rule.tool, "verdict": rule.verdict, **given, **examples}
 
 
-def odd_key(entry: JsonObject, scope: Scope) -> str | None:
+def odd_key(entry: JsonObject, scope: PolicyRuleScope) -> str | None:
     """Return the first key of an entry that no rule has and that is no note; None: there is none."""
     for key, value in entry.items():
         if key in KEYS or key in NOTES or key.startswith(FOR_PEOPLE):
@@ -104,18 +109,18 @@ def _word(entry: JsonObject, key: str) -> str | None:
     return value
 
 
-def _words(entry: JsonObject, key: str) -> tuple[str, ...]:
+def _texts(entry: JsonObject, key: str) -> tuple[str, ...]:
     value = entry.get(key)
     if value is None:
         return ()
-    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > MOST_WORDS:
-        message = f"must have a list of at most {MOST_WORDS} texts under {key!r}"
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > MOST_TEXTS:
+        message = f"must have a list of at most {MOST_TEXTS} texts under {key!r}"
         raise RuleProblem(message, entry)
-    words = tuple(word for word in value if isinstance(word, str) and len(word) <= MOST_CHARS)
-    if len(words) != len(value) or (key == "argvPrefix" and not (words and words[0])):
+    texts = tuple(word for word in value if isinstance(word, str) and len(word) <= MOST_CHARS)
+    if len(texts) != len(value) or (key == "argvPrefix" and not (texts and texts[0])):
         message = f"must have texts under {key!r}, the first of a command not empty"
         raise RuleProblem(message, entry)
-    return words
+    return texts
 
 
 def _is_verdict(value: JsonValue) -> TypeGuard[RuleVerdict]:

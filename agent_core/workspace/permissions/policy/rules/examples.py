@@ -16,8 +16,8 @@ from agent_core.workspace.permissions.policy.rules.globs import covers_path, may
 from agent_core.workspace.permissions.policy.rules.hosts import covers_host, may_mean_host
 from agent_core.workspace.permissions.policy.rules.matching import is_mcp
 from agent_core.workspace.permissions.policy.rules.rule import Rule
-from agent_core.workspace.permissions.policy.subjects import CommandAsked
-from agent_core.workspace.permissions.shell import Plain
+from agent_core.workspace.permissions.policy.subjects import CommandAccess
+from agent_core.workspace.permissions.shell import PlainCommandLine
 
 ROOT: Final = Path("/workspace")
 """Where relative examples are taken to lie when a rule is about no workspace in particular."""
@@ -49,11 +49,11 @@ def is_about(rule: Rule, example: str, *, roots: Sequence[Path]) -> bool:
 
 
 def _command(rule: Rule, example: str, roots: Sequence[Path]) -> bool:
-    asked = CommandAsked(command=example, cwd=roots[0], env_path="", git_starts_programs=False)
+    asked = CommandAccess(command=example, cwd=roots[0], env_path="", git_starts_programs=False)
     command = read_line(asked)
     if rule.verdict != "allow":
         return hits(replace(rule, host=None), command)
-    if not isinstance(command.plain, Plain):
+    if not isinstance(command.plain, PlainCommandLine):
         return False
     return bool(command.plain.commands) and all(
         says(rule, argv, asked, roots=roots) for argv in command.plain.commands

@@ -21,11 +21,11 @@ from agent_core.workspace.permissions.policy.rules.rule import (
     RuleVerdict,
 )
 from agent_core.workspace.permissions.policy.subjects import (
-    CommandAsked,
-    FileAsked,
-    OtherAsked,
-    Situation,
+    CommandAccess,
+    FileAccess,
+    PolicyContext,
     Subject,
+    ToolAccess,
 )
 
 CHANGING: Final = frozenset({"edit", "write", "delete"})
@@ -33,35 +33,35 @@ READING: Final = frozenset({"read", "grep", "find", "ls"})
 EVERY_MCP_TOOL: Final = "/*"
 
 
-class Known(Value, frozen=True, kw_only=True):
+class ParsedSubject(Value, frozen=True, kw_only=True):
     """A subject with what was made out of it once, for all that look at it."""
 
     subject: Subject
     command: ReadCommand | None
 
 
-def known(subject: Subject) -> Known:
+def parse_subject(subject: Subject) -> ParsedSubject:
     """Read what there is to read in a subject."""
-    command = read_line(subject) if isinstance(subject, CommandAsked) else None
-    return Known(subject=subject, command=command)
+    command = read_line(subject) if isinstance(subject, CommandAccess) else None
+    return ParsedSubject(subject=subject, command=command)
 
 
-def strict_rule(verdict: RuleVerdict, about: Known, situation: Situation) -> Rule | None:
+def strict_rule(verdict: RuleVerdict, about: ParsedSubject, context: PolicyContext) -> Rule | None:
     """Return a rule that asks or denies and may be about a subject."""
-    found = (rule for rule in situation.rules.of(verdict) if _may_mean(rule, about, situation))
+    found = (rule for rule in context.rules.of(verdict) if _may_mean(rule, about, context))
     return next(found, None)
 
 
-def allowing(about: Known, situation: Situation) -> tuple[Rule, ...] | None:
+def allowing(about: ParsedSubject, context: PolicyContext) -> tuple[Rule, ...] | None:
     """Return the rules that together allow a subject whole; None when they do not."""
-    rules = tuple(situation.rules.of("allow"))
+    rules = tuple(context.rules.of("allow"))
     match about.subject:
-        case CommandAsked() as asked:
+        case CommandAccess() as asked:
             command = about.command or read_line(asked)
-            return _allowing_command(command, asked, rules, situation)
-        case FileAsked() as asked:
-            return _first(rule for rule in rules if _allows_file(rule, asked, situation))
-        case OtherAsked() as asked:
+            return _allowing_command(command, asked, rules, context)
+        case FileAccess() as asked:
+            return _first(rule for rule in rules if _allows_file(rule, asked, context))
+        case ToolAccess() as asked:
             return _first(rule for rule in rules if _allows_other(rule, asked))
 
 
@@ -72,13 +72,13 @@ def is_mcp(pattern: str, tool: str) -> bool:
     return tool == pattern
 
 
-def _may_mean(rule: Rule, about: Known, situation: Situation) -> bool:
+def _may_mean(rule: Rule, about: ParsedSubject, context: PolicyContext) -> bool:
     match about.subject:
-        case CommandAsked():
+        case CommandAccess():
             return _hits_command(rule, about.command)
-        case FileAsked() as asked:
-            return _hits_file(rule, asked, situation)
-        case OtherAsked() as asked:
+        case FileAccess() as asked:
+            return _hits_file(rule, asked, context)
+        case ToolAccess() as asked:
             return _hits_other(rule, asked)
 
 
@@ -88,16 +88,16 @@ def _hits_command(rule: Rule, command: ReadCommand | None) -> bool:
     return command is None or hits(rule, command)
 
 
-def _hits_file(rule: Rule, asked: FileAsked, situation: Situation) -> bool:
+def _hits_file(rule: Rule, asked: FileAccess, context: PolicyContext) -> bool:
     tools = READING if asked.operation == "read" else CHANGING
     if rule.tool != EVERY_TOOL and rule.tool not in tools:
         return False
     if rule.argv_prefix or rule.host or rule.mcp:
         return False
-    return rule.path is None or may_mean_path(rule.path, asked.path, roots=situation.roots)
+    return rule.path is None or may_mean_path(rule.path, asked.path, roots=context.roots)
 
 
-def _hits_other(rule: Rule, asked: OtherAsked) -> bool:
+def _hits_other(rule: Rule, asked: ToolAccess) -> bool:
     if rule.tool not in {EVERY_TOOL, asked.tool} or rule.argv_prefix or rule.path:
         return False
     if rule.host is not None and (asked.host is None or not may_mean_host(rule.host, asked.host)):
@@ -108,7 +108,7 @@ def _hits_other(rule: Rule, asked: OtherAsked) -> bool:
 
 
 def _allowing_command(
-    command: ReadCommand, asked: CommandAsked, rules: tuple[Rule, ...], situation: Situation
+    command: ReadCommand, asked: CommandAccess, rules: tuple[Rule, ...], context: PolicyContext
 ) -> tuple[Rule, ...] | None:
     """Find what gives the command its run, and what gives it the network."""
     # In another folder the same words are another command: no rule was made for that.
@@ -116,10 +116,10 @@ def _allowing_command(
         rule for rule in rules if rule.tool == COMMAND_TOOL and not (rule.path or rule.mcp)
     )
     run: tuple[Rule, ...] = ()
-    if column_of(asked, situation) == "outside the roots":
+    if column_of(asked, context) == "outside the roots":
         return None
-    if situation.containment != "full":
-        covered = covering(command, mine, situation)
+    if context.containment != "full":
+        covered = covering(command, mine, context)
         if covered is None:
             return None
         run = covered
@@ -127,18 +127,18 @@ def _allowing_command(
         return run
     reaching = tuple(rule for rule in mine if rule.host == EVERY_HOST)
     whole = _first(rule for rule in reaching if not rule.argv_prefix)
-    network = whole or covering(command, reaching, situation)
+    network = whole or covering(command, reaching, context)
     return None if network is None else (*run, *network)
 
 
-def _allows_file(rule: Rule, asked: FileAsked, situation: Situation) -> bool:
+def _allows_file(rule: Rule, asked: FileAccess, context: PolicyContext) -> bool:
     wanted = {"edit": {"edit", "write"}, "read": {"read"}, "delete": {"delete"}}[asked.operation]
     if rule.tool not in wanted or rule.argv_prefix or rule.host or rule.mcp or rule.path is None:
         return False
-    return covers_path(rule.path, asked.path, roots=situation.roots)
+    return covers_path(rule.path, asked.path, roots=context.roots)
 
 
-def _allows_other(rule: Rule, asked: OtherAsked) -> bool:
+def _allows_other(rule: Rule, asked: ToolAccess) -> bool:
     """An allow rule must name whatever the call names: a host, a tool of another server."""
     if rule.tool != asked.tool or rule.argv_prefix or rule.path:
         return False

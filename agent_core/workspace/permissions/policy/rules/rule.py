@@ -10,7 +10,7 @@ from agent_core.kernel.json import encode
 from agent_core.kernel.values import Value
 
 RuleVerdict = Literal["allow", "ask", "deny"]
-Scope = Literal["run", "session", "project", "user"]
+PolicyRuleScope = Literal["run", "session", "project", "user"]
 EVERY_TOOL: Final = "*"
 EVERY_HOST: Final = "*"
 ID_DIGITS: Final = 12
@@ -23,7 +23,7 @@ class Rule(Value, frozen=True, kw_only=True):
     tool: str
     """`bash`, `read`, `edit`, `delete`, the name of another tool, or `*` for all (not with `allow`)."""
     verdict: RuleVerdict
-    scope: Scope
+    scope: PolicyRuleScope
     argv_prefix: tuple[str, ...] = ()
     """How a command begins; empty when the rule is not about commands."""
     path: str | None = None
@@ -40,7 +40,7 @@ class Rule(Value, frozen=True, kw_only=True):
 
 def named(rule: Rule) -> Rule:
     """Return a rule with the id that follows from what it says: the same answer twice is one rule."""
-    told = encode(
+    content = encode(
         {
             "tool": rule.tool,
             "verdict": rule.verdict,
@@ -51,7 +51,7 @@ def named(rule: Rule) -> Rule:
             "program": rule.program,
         }
     )
-    return replace(rule, id=f"{rule.verdict}-{hashlib.sha256(told).hexdigest()[:ID_DIGITS]}")
+    return replace(rule, id=f"{rule.verdict}-{hashlib.sha256(content).hexdigest()[:ID_DIGITS]}")
 
 
 class RuleSet(Value, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class RuleSet(Value, frozen=True, kw_only=True):
         """Return the set without the rules that have an id; an unknown id changes nothing."""
         return RuleSet(rules=tuple(one for one in self.rules if one.id != rule_id))
 
-    def without_scope(self, scope: Scope) -> "RuleSet":
+    def without_scope(self, scope: PolicyRuleScope) -> "RuleSet":
         """Return the set without the rules of a scope, as at the end of a run."""
         return RuleSet(rules=tuple(one for one in self.rules if one.scope != scope))
 

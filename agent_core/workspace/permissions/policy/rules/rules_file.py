@@ -23,26 +23,30 @@ from agent_core.workspace.permissions.policy.rules.entries import (
     read_entry,
 )
 from agent_core.workspace.permissions.policy.rules.examples import wrong_examples
-from agent_core.workspace.permissions.policy.rules.rule import EVERY_TOOL, Rule, Scope
-from agent_core.workspace.permissions.policy.rules.validation import Ground, pinned, why_unsound
+from agent_core.workspace.permissions.policy.rules.rule import EVERY_TOOL, PolicyRuleScope, Rule
+from agent_core.workspace.permissions.policy.rules.validation import (
+    RulesFileContext,
+    pinned,
+    why_unsound,
+)
 
 log = logging.getLogger(__name__)
 
-Origin = Literal["user", "project", "repository"]
+RulesOrigin = Literal["user", "project", "repository"]
 """`project`: answers of a person, kept in their own folder. `repository`: comes with the code, so it only tightens."""
 VERSION: Final = 1
 MOST_BYTES: Final = 1 << 20
 MOST_RULES: Final = 1000
 NAME: Final = "policy.json"
 OUTERMOST: Final = ("rules", "version", "note", "comment")
-SCOPES: Final[Mapping[Origin, Scope]] = {
+SCOPES: Final[Mapping[RulesOrigin, PolicyRuleScope]] = {
     "user": "user",
     "project": "project",
     "repository": "project",
 }
 
 
-class Problem(Value, frozen=True, kw_only=True):
+class RulesFileProblem(Value, frozen=True, kw_only=True):
     """Something in a file that is not as its writer meant it."""
 
     path: Path
@@ -57,17 +61,22 @@ class Problem(Value, frozen=True, kw_only=True):
         return f"{self.path}:{about} {self.text}"
 
 
-class Loaded(Value, frozen=True, kw_only=True):
+class LoadedRulesFile(Value, frozen=True, kw_only=True):
     """Rules and problems of a file."""
 
     rules: tuple[Rule, ...]
     """Those in force. Where one could not be read there stands one that asks instead."""
-    problems: tuple[Problem, ...]
+    problems: tuple[RulesFileProblem, ...]
 
 
 def load_rules(
-    path: Path, *, origin: Origin, roots: Sequence[Path], env_path: str, home: Path | None = None
-) -> Loaded:
+    path: Path,
+    *,
+    origin: RulesOrigin,
+    roots: Sequence[Path],
+    env_path: str,
+    home: Path | None = None,
+) -> LoadedRulesFile:
     """Read the rules of a file. Never raises for its content; a missing file has no rules.
 
     A file that cannot be read yields one rule, which asks about everything: the rules that deny are not known any more.
@@ -79,7 +88,7 @@ def load_rules(
         env_path: The PATH of commands: allowed programs that the file does not pin are pinned now.
         home: Folder that a leading `~/` in a path stands for.
     """
-    ground = Ground(origin=origin, roots=tuple(roots), env_path=env_path, home=home)
+    ground = RulesFileContext(origin=origin, roots=tuple(roots), env_path=env_path, home=home)
     scope = SCOPES[origin]
     try:
         return _load(path, ground, scope)
@@ -164,25 +173,25 @@ def rule_list(document: JsonObject) -> Sequence[JsonValue]:
     return rules
 
 
-def _load(path: Path, ground: Ground, scope: Scope) -> Loaded:
+def _load(path: Path, ground: RulesFileContext, scope: PolicyRuleScope) -> LoadedRulesFile:
     rules: list[Rule] = []
-    problems: list[Problem] = []
+    problems: list[RulesFileProblem] = []
     document = read_document(read_bytes(path))
     for unknown in document:
         if unknown not in OUTERMOST and not unknown.startswith(FOR_PEOPLE):
             text = f'"{unknown}" is no key of {NAME}, so it has no effect{did_you_mean(unknown, OUTERMOST)}'
-            problems.append(Problem(path=path, rule=None, text=text))
+            problems.append(RulesFileProblem(path=path, rule=None, text=text))
     for number, entry in enumerate(rule_list(document), 1):
         rule, found = _load_entry(entry, number=number, scope=scope, ground=ground)
         rules += [rule] if rule is not None else []
-        problems += [Problem(path=path, rule=name, text=text) for name, text in found]
-    return Loaded(rules=tuple(rules), problems=tuple(problems))
+        problems += [RulesFileProblem(path=path, rule=name, text=text) for name, text in found]
+    return LoadedRulesFile(rules=tuple(rules), problems=tuple(problems))
 
 
-def _unreadable(path: Path, scope: Scope, why: str) -> Loaded:
+def _unreadable(path: Path, scope: PolicyRuleScope, why: str) -> LoadedRulesFile:
     text = f"{why}. Until it is repaired everything is asked about"
-    problem = Problem(path=path, rule=None, text=text)
-    return Loaded(rules=(_asking(EVERY_TOOL, scope),), problems=(problem,))
+    problem = RulesFileProblem(path=path, rule=None, text=text)
+    return LoadedRulesFile(rules=(_asking(EVERY_TOOL, scope),), problems=(problem,))
 
 
 def _read_regular(fd: int) -> bytes:
@@ -197,7 +206,7 @@ def _read_regular(fd: int) -> bytes:
 
 
 def _load_entry(
-    entry: JsonValue, *, number: int, scope: Scope, ground: Ground
+    entry: JsonValue, *, number: int, scope: PolicyRuleScope, ground: RulesFileContext
 ) -> tuple[Rule | None, list[tuple[str, str]]]:
     """Return the rule in force for an entry, and what is wrong with it, with its name."""
     name = f"number {number}"
@@ -222,14 +231,14 @@ def _load_entry(
     return pinned(rule, ground), []
 
 
-def _wrong(rule: Rule, ground: Ground) -> Iterator[str]:
+def _wrong(rule: Rule, ground: RulesFileContext) -> Iterator[str]:
     if unsound := why_unsound(rule, ground):
         yield unsound
         return
     yield from wrong_examples(rule, roots=ground.roots)
 
 
-def _asking(tool: str, scope: Scope) -> Rule:
+def _asking(tool: str, scope: PolicyRuleScope) -> Rule:
     return Rule(id="unreadable", tool=tool, verdict="ask", scope=scope)
 
 

@@ -16,7 +16,7 @@ from agent_core.workspace.permissions.policy.rules.rules_file import (
     rule_list,
 )
 
-Change = Callable[[Sequence[JsonValue]], Sequence[JsonValue]]
+RulesUpdate = Callable[[Sequence[JsonValue]], Sequence[JsonValue]]
 
 
 def save_rule(path: Path, rule: Rule) -> None:
@@ -57,7 +57,7 @@ def remove_rule(path: Path, rule_id: str) -> bool:
     return found
 
 
-def _change(path: Path, change: Change) -> None:
+def _change(path: Path, change: RulesUpdate) -> None:
     # A link to where someone keeps their settings stays a link.
     real = Path(os.path.realpath(path))
     try:

@@ -15,7 +15,7 @@ from agent_core.workspace.permissions.shell import is_wrapper
 FILE_TOOLS: Final = CHANGING | READING
 
 
-class Ground(Value, frozen=True, kw_only=True):
+class RulesFileContext(Value, frozen=True, kw_only=True):
     """Where a file of rules counts."""
 
     origin: Literal["user", "project", "repository"]
@@ -24,21 +24,21 @@ class Ground(Value, frozen=True, kw_only=True):
     home: Path | None = None
 
 
-def why_unsound(rule: Rule, ground: Ground) -> str | None:
+def why_unsound(rule: Rule, ground: RulesFileContext) -> str | None:
     """Describe in a sentence why a rule cannot be held to; None when it can."""
     if not _fits_tool(rule):
         return "it names what its tool does not have, so it is about nothing"
     return _why_unsound_allowance(rule, ground) if rule.verdict == "allow" else None
 
 
-def pinned(rule: Rule, ground: Ground) -> Rule:
+def pinned(rule: Rule, ground: RulesFileContext) -> Rule:
     """Hold a rule that allows a command to the program that its first word means now."""
     if not rule.argv_prefix or rule.program:
         return rule
     return replace(rule, program=_program(rule, ground))
 
 
-def _why_unsound_allowance(rule: Rule, ground: Ground) -> str | None:
+def _why_unsound_allowance(rule: Rule, ground: RulesFileContext) -> str | None:
     if ground.origin == "repository":
         return "a file that comes with the project can only ask and deny; allow it in your own policy.json"
     if rule.tool == EVERY_TOOL:
@@ -50,7 +50,7 @@ def _why_unsound_allowance(rule: Rule, ground: Ground) -> str | None:
     return None
 
 
-def _why_unsound_command(rule: Rule, ground: Ground) -> str | None:
+def _why_unsound_command(rule: Rule, ground: RulesFileContext) -> str | None:
     if rule.host not in {None, EVERY_HOST}:
         return f'a command cannot be held to one host; write "host": "{EVERY_HOST}" for any'
     if not rule.argv_prefix:
@@ -86,5 +86,5 @@ def _fits_tool(rule: Rule) -> bool:
     return kinds <= {"other", "host"}
 
 
-def _program(rule: Rule, ground: Ground) -> str | None:
+def _program(rule: Rule, ground: RulesFileContext) -> str | None:
     return find_program(rule.argv_prefix[0], env_path=ground.env_path, roots=ground.roots)

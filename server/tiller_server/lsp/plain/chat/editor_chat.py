@@ -14,15 +14,19 @@ from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.operations.transcript import whole_entries
+from tiller_server.lsp.operations.transcript import full_branch
 from tiller_server.lsp.plain.chat.chat_file import ChatFile
-from tiller_server.lsp.plain.chat.format import Piece, draft_of, plain
+from tiller_server.lsp.plain.chat.format import ChatPiece, draft_of, plain
 from tiller_server.lsp.plain.chat.pieces import line
 from tiller_server.lsp.plain.chat.question_actions import actions, lenses
-from tiller_server.lsp.plain.chat.scratch_file import spare_place, usual_path, usual_place
-from tiller_server.lsp.sessions.caller_environment import say_as
-from tiller_server.lsp.sessions.client import Front
-from tiller_server.lsp.sessions.open_session import Hosted, show
+from tiller_server.lsp.plain.chat.scratch_file import (
+    fallback_scratch_file,
+    scratch_path,
+    workspace_scratch_file,
+)
+from tiller_server.lsp.sessions.caller_environment import submit_as_client
+from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.sessions.open_session import OpenSession, show_error_message
 
 SHOW: Final = "window/showDocument"
 SHOW_S: Final = 2.0
@@ -35,12 +39,12 @@ FOUND: Final = (
 _log = logging.getLogger(__name__)
 
 
-class Chat:
+class EditorChat:
     """Use of a session's chat file by one editor."""
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, client: ConnectedClient) -> None:
         """Begin without a file: it is made when it is first used."""
-        self._front = front
+        self._client = client
         self._file: ChatFile | None = None
         self._turn = anyio.Lock()
         self._found: dict[str, str] = {}
@@ -50,18 +54,21 @@ class Chat:
     def close(self) -> None:
         """The editor has left."""
         if self._file is not None:
-            self._file.leave(self._front)
+            self._file.leave(self._client)
 
     def is_chat(self, uri: str) -> bool:
         """Return whether a document is the chat file."""
         path = path_of(uri)
-        first = self._front.folders.first
+        first = self._client.folders.first
         if path is None or first is None:
             return False
-        known = {usual_path(first, self._chosen)}
+        paths = {scratch_path(first, self._chosen)}
         if self._file is not None:
-            known |= {self._file.place.path, usual_path(self._file.hosted.root, self._chosen)}
-        return path in known
+            paths |= {
+                self._file.place.path,
+                scratch_path(self._file.open_session.root, self._chosen),
+            }
+        return path in paths
 
     async def open(self, *, focus: bool) -> Path:
         """Make the file if it is missing, and show it where the editor can be asked to; give where it is.
@@ -77,18 +84,18 @@ class Chat:
         await self._show(file.place.path, focus=focus)
         return file.place.path
 
-    async def say(self, words: str, *, note: str | None = None) -> dict[str, Any]:
+    async def submit(self, text: str, *, note: str | None = None) -> dict[str, Any]:
         """Send a prompt, and write it into the chat file as the user's; the answer appears there.
 
         Args:
-            words: The prompt.
+            text: The prompt.
             note: The text for the file in place of a long prompt.
 
         Raises:
             RpcError: The prompt was not accepted.
         """
-        shown = plain(self._front.host.redactor.text(note or words)).strip()
-        return await self._say(words, Piece(kind="you", text=shown))
+        shown = plain(self._client.host.redactor.text(note or text)).strip()
+        return await self._submit_text(text, ChatPiece(kind="you", text=shown))
 
     async def send(self) -> dict[str, Any] | None:
         """Send what stands below the last `## You`, saved or not; None: nothing does that was not sent.
@@ -97,10 +104,10 @@ class Chat:
             RpcError: It was not taken.
         """
         async with self._turn:
-            words = await self._waiting()
-            if not words:
+            text = await self._waiting()
+            if not text:
                 return None
-            return await self._say(words, Piece(kind="you", text=words, from_file=True))
+            return await self._submit_text(text, ChatPiece(kind="you", text=text, from_file=True))
 
     async def answer(self, give: Callable[[str], bool]) -> bool:
         """Return what stands below the last `## You` as an answer, to whom it is not said otherwise.
@@ -109,10 +116,10 @@ class Chat:
             give: Takes the words, and tells whether they were taken; not called when there are none.
         """
         async with self._turn:
-            words = await self._waiting()
-            if not words or not give(words):
+            text = await self._waiting()
+            if not text or not give(text):
                 return False
-            (await self._joined()).note(Piece(kind="you", text=words, from_file=True))
+            (await self._joined()).note(ChatPiece(kind="you", text=text, from_file=True))
             return True
 
     async def opened(self, document: Document) -> None:
@@ -142,36 +149,36 @@ class Chat:
             try:
                 await self._sent(document)
             except RpcError as error:
-                show(self._front, f"Tiller: not sent: {error.message}")
+                show_error_message(self._client, f"Tiller: not sent: {error.message}")
                 if self._file is not None:
                     self._file.note(line(f"Not sent: {error.message}"))
 
     async def _sent(self, saved: Document) -> None:
         file = await self._joined()
         file.ring()
-        now = self._front.editor.mirror.get(saved.uri) or saved
-        words = _to_send(
+        now = self._client.editor.mirror.get(saved.uri) or saved
+        text = _to_send(
             file.unsent(await to_thread.run_sync(_draft, saved.text)),
             file.unsent(await to_thread.run_sync(_draft, now.text)),
         )
-        if not words:
+        if not text:
             return
-        if self._found.get(saved.uri) == words:
-            show(self._front, FOUND)
+        if self._found.get(saved.uri) == text:
+            show_error_message(self._client, FOUND)
             return
         _ = self._found.pop(saved.uri, None)
-        _ = await self._say(words, Piece(kind="you", text=words, from_file=True))
+        _ = await self._submit_text(text, ChatPiece(kind="you", text=text, from_file=True))
 
     def actions(self, first_line0: int, last_line0: int) -> list[dict[str, JsonValue]]:
         """Return the code actions for some lines of the file: answers to what is asked, and a stop."""
-        document, bound = self._document(), self._front.bound
+        document, bound = self._document(), self._client.bound
         if document is None or bound is None:
             return []
         return actions(bound.session, document.text, (first_line0, last_line0))
 
     def lenses(self) -> list[dict[str, JsonValue]]:
         """Return the code lenses of the file."""
-        document, bound = self._document(), self._front.bound
+        document, bound = self._document(), self._client.bound
         if document is None or bound is None:
             return []
         return lenses(bound.session, document.text)
@@ -183,7 +190,7 @@ class Chat:
         file = await self._joined()
         document = self._document()
         if document is None:
-            base = (await file.place.look()).base
+            base = (await file.place.read()).base
             text = "" if base is None else base.text
         else:
             text = document.text
@@ -192,69 +199,71 @@ class Chat:
 
     def _saved_as(self, document: Document) -> None:
         """Remember that the disk had a text: when it has another, this one is old and not unsaved."""
-        self._front.editor.notes_of(document).on_disk = document.sha256
+        self._client.editor.notes_of(document).on_disk = document.sha256
 
     @property
     def _chosen(self) -> str | None:
-        options = self._front.options.plain
+        options = self._client.options.plain
         return None if options is None else options.chat_file
 
     def _document(self) -> Document | None:
-        documents = self._front.editor.mirror.documents()
+        documents = self._client.editor.mirror.documents()
         return next((one for one in documents if self.is_chat(one.uri)), None)
 
-    async def _say(self, words: str, turn: Piece) -> dict[str, Any]:
+    async def _submit_text(self, text: str, turn: ChatPiece) -> dict[str, Any]:
         file = await self._joined()
-        known = MessageId(uuid7(SystemClock().now_ms()))
-        async with file.sending(known, turn):
-            taken = await say_as(self._front, file.hosted, words, delivery="auto", message_id=known)
+        message_id = MessageId(uuid7(SystemClock().now_ms()))
+        async with file.sending(message_id, turn):
+            taken = await submit_as_client(
+                self._client, file.open_session, text, delivery="auto", message_id=message_id
+            )
         return taken.answer()
 
     async def _joined(self) -> ChatFile:
         """Return the file of the session that this editor has now."""
-        front = self._front
-        hosted: Hosted = await front.hosted()
-        if self._file is not None and self._file.hosted is hosted:
+        client = self._client
+        open_session: OpenSession = await client.resolve_session()
+        if self._file is not None and self._file.open_session is open_session:
             return self._file
-        file = hosted.kept.chat
+        file = open_session.kept.chat
         if file is None:
-            entries = await whole_entries(front, None)
-            file = hosted.kept.chat or self._made(hosted, entries)
+            entries = await full_branch(client, None)
+            file = open_session.kept.chat or self._made(open_session, entries)
         if self._file is not None:
-            self._file.leave(front)
-            file.note(line(f"Here goes on: {hosted.session.tree.title or 'another session'}"))
+            self._file.leave(client)
+            file.note(line(f"Here goes on: {open_session.session.tree.title or 'another session'}"))
         self._file = file
-        file.join(front)
+        file.join(client)
         return file
 
-    def _made(self, hosted: Hosted, entries: Any) -> ChatFile:
+    def _made(self, open_session: OpenSession, entries: Any) -> ChatFile:
         """Create the file of a session. It has no await, so that the file follows the session without a gap."""
         stored = {entry.id for entry in entries}
-        latest = [entry for entry in hosted.session.info.entries if entry.id not in stored]
-        file = hosted.kept.chat = ChatFile(
-            hosted,
+        latest = [entry for entry in open_session.session.info.entries if entry.id not in stored]
+        file = open_session.kept.chat = ChatFile(
+            open_session,
             [*entries, *latest],
-            place=usual_place(hosted.root, self._chosen),
-            spare=spare_place(hosted.root, app_paths(self._front.origin.env).data),
+            place=workspace_scratch_file(open_session.root, self._chosen),
+            spare=fallback_scratch_file(open_session.root, app_paths(self._client.origin.env).data),
         )
-        self._front.host.start(file.run, what="the chat file of a session")
+        self._client.host.start(file.run, what="the chat file of a session")
         return file
 
     async def _show(self, path: Path, *, focus: bool) -> None:
-        capabilities = as_object(self._front.connection.client_params.get("capabilities")) or {}
+        capabilities = as_object(self._client.connection.client_params.get("capabilities")) or {}
         window = as_object(capabilities.get("window")) or {}
         if (as_object(window.get("showDocument")) or {}).get("support") is not True:
             return
         params = {"uri": path.as_uri(), "external": False, "takeFocus": focus}
         try:
-            _ = await self._front.connection.request(SHOW, params, timeout_s=SHOW_S)
+            _ = await self._client.connection.request(SHOW, params, timeout_s=SHOW_S)
         except (RpcError, TimeoutError, ConnectionError) as error:
             _log.info("The editor does not show the chat file: %s", error)
 
 
 def _draft(text: str) -> str:
     draft = draft_of(text)
-    return "" if draft is None else draft.words
+    return "" if draft is None else draft.text
 
 
 def _to_send(saved: str, now: str) -> str:

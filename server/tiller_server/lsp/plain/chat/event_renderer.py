@@ -31,17 +31,17 @@ from agent_core.events import (
 from agent_core.kernel import ItemId, JsonObject, MessageId
 from agent_core.messages import Text
 from tiller_server.lsp.events.run_progress import outcome
-from tiller_server.lsp.plain.chat.extension_output import Views
-from tiller_server.lsp.plain.chat.format import Piece, escaped
+from tiller_server.lsp.plain.chat.extension_output import ExtensionOutputRenderer
+from tiller_server.lsp.plain.chat.format import ChatPiece, escaped
 from tiller_server.lsp.plain.chat.pieces import (
     SUMMED_UP,
-    Streamed,
+    StreamedText,
     call_line,
     line,
     permission_pieces,
     question_pieces,
     short,
-    words_of,
+    text_of,
 )
 
 URGENT: Final = (RunEnded, PermissionRequested, QuestionRequested, MessageEnded)
@@ -49,32 +49,32 @@ URGENT: Final = (RunEnded, PermissionRequested, QuestionRequested, MessageEnded)
 KILO: Final = 1000
 
 
-class Told:
+class ChatEventRenderer:
     """Follows the events of one session."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
+    def __init__(self, shown_entries: Iterable[str] = ()) -> None:
         """Begin to follow.
 
         Args:
-            known: Entries of the log that are shown already.
+            shown_entries: Entries of the log that are shown already.
         """
-        self._known = frozenset(known)
-        self._streams: dict[ItemId, Streamed] = {}
+        self._shown_entries = frozenset(shown_entries)
+        self._streams: dict[ItemId, StreamedText] = {}
         self._inputs: dict[ItemId, JsonObject] = {}
         self._asked: dict[str, PermissionRequest | Question] = {}
         self._own: set[MessageId] = set()
         self._command = ""
-        self._views = Views()
+        self._views = ExtensionOutputRenderer()
 
     def expect(self, message: MessageId) -> None:
         """Pass over a turn of the user's that is in the file already."""
         self._own.add(message)
 
-    def see(self, event: Event) -> Iterator[Piece]:
+    def render(self, event: Event) -> Iterator[ChatPiece]:
         """Return what an event brings into the file."""
         match event:
             case MessageStarted(item=item, role="assistant"):
-                self._streams[item] = Streamed()
+                self._streams[item] = StreamedText()
             case MessageDelta(item=item, text=text):
                 yield from self._stream(item, text)
             case MessageEnded():
@@ -94,63 +94,63 @@ class Told:
             case _:
                 yield from self._seldom(event)
 
-    def _seldom(self, event: Event) -> Iterator[Piece]:
+    def _seldom(self, event: Event) -> Iterator[ChatPiece]:
         if isinstance(event, UiEvent):
-            yield from self._views.see(event)
-        words = _NOTES.get(type(event), lambda _: None)(event)
-        if words is not None:
-            yield line(words)
+            yield from self._views.render(event)
+        text = _NOTES.get(type(event), lambda _: None)(event)
+        if text is not None:
+            yield line(text)
 
-    def _stream(self, item: ItemId, text: str) -> Iterator[Piece]:
+    def _stream(self, item: ItemId, text: str) -> Iterator[ChatPiece]:
         # Of a message that began before anybody followed, the whole is shown when it is over.
         stream = self._streams.get(item)
         if stream is None:
             return
         kind = "more" if stream.has_begun else "block"
         if shown := stream.feed(text):
-            yield Piece(kind=kind, text=shown)
+            yield ChatPiece(kind=kind, text=shown)
 
-    def _said(self, event: MessageEnded) -> Iterator[Piece]:
-        words = words_of(event.content)
-        if event.entry is not None and event.entry in self._known:
+    def _said(self, event: MessageEnded) -> Iterator[ChatPiece]:
+        text = text_of(event.content)
+        if event.entry is not None and event.entry in self._shown_entries:
             return
         if event.role == "user":
             if event.message_id in self._own:
                 self._own.discard(event.message_id)
-            elif words:
-                yield Piece(kind="you", text=words)
+            elif text:
+                yield ChatPiece(kind="you", text=text)
             return
         stream = self._streams.pop(event.item, None)
         if stream is None or not stream.has_begun:
-            if words:
-                yield Piece(kind="block", text=escaped(words))
+            if text:
+                yield ChatPiece(kind="block", text=escaped(text))
             return
         rest = stream.rest("".join(part.text for part in event.content if isinstance(part, Text)))
         if rest is None:
-            yield Piece(kind="block", text=escaped(words))
+            yield ChatPiece(kind="block", text=escaped(text))
         elif rest:
-            yield Piece(kind="more", text=rest)
+            yield ChatPiece(kind="more", text=rest)
 
-    def _called(self, event: ToolRunning | ToolEnded) -> Iterator[Piece]:
+    def _called(self, event: ToolRunning | ToolEnded) -> Iterator[ChatPiece]:
         if isinstance(event, ToolRunning):
             self._inputs[event.item] = event.input
         else:
             yield call_line(event.name, self._inputs.pop(event.item, None), event.status)
 
-    def _run_by_user(self, event: BashStarted | BashEnded) -> Iterator[Piece]:
+    def _run_by_user(self, event: BashStarted | BashEnded) -> Iterator[ChatPiece]:
         if isinstance(event, BashStarted):
             self._command = event.command
             return
         how = "cancelled" if event.cancelled else f"exit {event.exit_code}"
         yield line(f"! {short(self._command)} · {how}")
 
-    def _is_asked(self, event: PermissionRequested | QuestionRequested) -> Iterator[Piece]:
+    def _is_asked(self, event: PermissionRequested | QuestionRequested) -> Iterator[ChatPiece]:
         asked = self._asked[event.request.request] = event.request
         yield from (
             question_pieces(asked) if isinstance(asked, Question) else permission_pieces(asked)
         )
 
-    def _answered(self, event: PermissionResolved | QuestionResolved) -> Iterator[Piece]:
+    def _answered(self, event: PermissionResolved | QuestionResolved) -> Iterator[ChatPiece]:
         asked = self._asked.pop(event.request, None)
         if isinstance(event, PermissionResolved):
             option = event.option
@@ -159,8 +159,8 @@ class Told:
                 option = option if chosen is None else chosen.label
             yield line(f"{option or 'Withdrawn'} ({event.by})")
         else:
-            told = ", ".join(str(one) for one in (event.answers or {}).values())
-            yield line(f"{told or 'No answer'} ({event.by})")
+            answers = ", ".join(str(one) for one in (event.answers or {}).values())
+            yield line(f"{answers or 'No answer'} ({event.by})")
 
 
 def _summed_up(event: CompactionEnded) -> str | None:

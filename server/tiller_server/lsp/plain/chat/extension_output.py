@@ -6,17 +6,17 @@ from typing import Any
 from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import as_object
-from tiller_server.lsp.plain.chat.format import Piece, escaped
+from tiller_server.lsp.plain.chat.format import ChatPiece, escaped
 from tiller_server.lsp.plain.chat.pieces import line
 
 
-class Views:
+class ExtensionOutputRenderer:
     """Follows the output of extensions; unchanged output is not repeated."""
 
     def __init__(self) -> None:
         self._shown: dict[tuple[str, str, str], str] = {}
 
-    def see(self, event: UiEvent) -> Iterator[Piece]:
+    def render(self, event: UiEvent) -> Iterator[ChatPiece]:
         """Return what an event brings into the file."""
         who, view = event.extension, event.view
         match event:
@@ -59,19 +59,19 @@ def view_text(view: Mapping[str, JsonValue]) -> str:
     return "\n".join(filter(None, (title, *lines)))
 
 
-def _said(who: str, text: str) -> Iterator[Piece]:
+def _said(who: str, text: str) -> Iterator[ChatPiece]:
     if "\n" in text:
-        yield Piece(kind="block", text=escaped(f"{who}:\n\n{text}".strip()))
+        yield ChatPiece(kind="block", text=escaped(f"{who}:\n\n{text}".strip()))
     elif text:
         yield line(f"{who}: {text}")
 
 
 def _row(row: JsonValue) -> str:
-    known = as_object(row)
-    done = known.get("done")
+    fields = as_object(row)
+    done = fields.get("done")
     box = "" if not isinstance(done, bool) else "[x] " if done else "[ ] "
-    detail = _text(known.get("detail"))
-    return f"- {box}{_text(known.get('text'))}" + (f" ({detail})" if detail else "")
+    detail = _text(fields.get("detail"))
+    return f"- {box}{_text(fields.get('text'))}" + (f" ({detail})" if detail else "")
 
 
 def _cells(cells: Any) -> str:

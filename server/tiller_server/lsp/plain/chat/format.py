@@ -22,28 +22,28 @@ _HEADING: Final = re.compile(
 
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 
-Who: TypeAlias = Literal["you", "agent"]
-Kind: TypeAlias = Literal["you", "block", "more", "line"]
+ChatSpeaker: TypeAlias = Literal["you", "agent"]
+ChatPieceKind: TypeAlias = Literal["you", "block", "more", "line"]
 """
 `you`: a turn of the user's. `block`: a paragraph or more of the agent. `more`: goes on where the last block ended, in the
 middle of a line if need be. `line`: one line of what goes on; several stand below one another.
 """
 
 
-class Piece(Value, frozen=True, kw_only=True):
+class ChatPiece(Value, frozen=True, kw_only=True):
     """Something that belongs into the file."""
 
-    kind: Kind
+    kind: ChatPieceKind
     text: str
     """Line ends are `\\n`, none at its ends; of `more` it may begin with white space."""
     from_file: bool = False
     """Of `you`: the user wrote it in the file, where it stands already."""
 
 
-class Section(Value, frozen=True, kw_only=True):
+class ChatSection(Value, frozen=True, kw_only=True):
     """A heading with what stands below it, as offsets into the text."""
 
-    who: Who
+    who: ChatSpeaker
     start: int
     """Of its heading."""
     body: int
@@ -51,14 +51,14 @@ class Section(Value, frozen=True, kw_only=True):
     end: int
 
 
-class Draft(Value, frozen=True, kw_only=True):
+class ChatDraft(Value, frozen=True, kw_only=True):
     """Last text of the user, not answered yet."""
 
     start: int
     """Of its heading; where it has none, of the words."""
     first: int
     """Of its words."""
-    words: str
+    text: str
     """Line ends are `\\n`; empty: nothing is there to be sent."""
     has_heading: bool = True
 
@@ -68,12 +68,12 @@ def new_file() -> str:
     return f"{TITLE}\n{HINT}\n\n{YOU}\n\n"
 
 
-def sections(text: str) -> tuple[Section, ...]:
+def sections(text: str) -> tuple[ChatSection, ...]:
     """Return what stands in the file, in order."""
     found = list(_HEADING.finditer(text))
     ends = [*(one.start() for one in found[1:]), len(text)] if found else []
     return tuple(
-        Section(
+        ChatSection(
             who="you" if one[1].lower() == "you" else "agent",
             start=one.start(),
             body=one.end(),
@@ -83,7 +83,7 @@ def sections(text: str) -> tuple[Section, ...]:
     )
 
 
-def draft_of(text: str) -> Draft | None:
+def draft_of(text: str) -> ChatDraft | None:
     """Return what stands below the last `## You`; None: the last word is the agent's.
 
     A file without any heading is a draft as a whole.
@@ -93,19 +93,19 @@ def draft_of(text: str) -> Draft | None:
         body = text
         for ours in (TITLE, HINT):
             body = body.replace(ours, " " * len(ours), 1)
-        words = body.strip()
-        first = body.find(words) if words else len(text)
-        return Draft(start=first, first=first, words=plain(words), has_heading=False)
+        draft_text = body.strip()
+        first = body.find(draft_text) if draft_text else len(text)
+        return ChatDraft(start=first, first=first, text=plain(draft_text), has_heading=False)
     last = there[-1]
     if last.who == "agent":
         return None
     body = text[last.body : last.end]
-    words = body.strip()
-    first = last.body + (body.find(words) if words else len(body))
-    return Draft(start=last.start, first=first, words=plain(words))
+    draft_text = body.strip()
+    first = last.body + (body.find(draft_text) if draft_text else len(body))
+    return ChatDraft(start=last.start, first=first, text=plain(draft_text))
 
 
-def grown(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
+def grown(text: str, pieces: Sequence[ChatPiece], *, tail: str) -> str:
     """Return the file with the pieces inserted, each before the draft; no written text is removed.
 
     A turn that the user wrote in the file stays where it is; later pieces go below it.
@@ -115,7 +115,7 @@ def grown(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
         pieces: Pieces to insert, in order.
         tail: End of our own words at the last write (see `tail_of`): `more` continues there, or begins anew.
     """
-    waiting: list[Piece] = []
+    waiting: list[ChatPiece] = []
     for piece in pieces:
         if not piece.from_file:
             waiting.append(piece)
@@ -148,14 +148,14 @@ def line_end_of(text: str) -> str:
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 
-def plain(words: str) -> str:
+def plain(text: str) -> str:
     r"""Return words with `\n` as their line end."""
-    return words.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def escaped(words: str) -> str:
+def escaped(text: str) -> str:
     """Return words in which no line can be taken for a heading of the file."""
-    return _HEADING.sub(lambda found: found[0].replace("##", "\\##", 1), words)
+    return _HEADING.sub(lambda found: found[0].replace("##", "\\##", 1), text)
 
 
 def _place(text: str) -> int:
@@ -168,7 +168,7 @@ def _tail(area: str) -> str:
     return area.rstrip()[-4 * TAIL_CHARS :].splitlines()[-1][-TAIL_CHARS:] if area.strip() else ""
 
 
-def _put(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
+def _put(text: str, pieces: Sequence[ChatPiece], *, tail: str) -> str:
     """Insert pieces before the draft; an empty draft is added where there is none."""
     draft = draft_of(text)
     if not pieces and draft is not None:
@@ -183,13 +183,13 @@ def _put(text: str, pieces: Sequence[Piece], *, tail: str) -> str:
     return f"{area}{body}{end}{end}{below}{kept}"
 
 
-def _closed(text: str, words: str) -> str | None:
+def _closed(text: str, sent_text: str) -> str | None:
     """Begin the answer to the draft and another draft; None: the draft does not begin with these words."""
     draft = draft_of(text)
-    if draft is None or not words:
+    if draft is None or not sent_text:
         return None
     end = line_end_of(text)
-    behind = _behind(text, draft.first, words)
+    behind = _behind(text, draft.first, sent_text)
     if behind is None:
         return None
     rest = text[behind:]
@@ -198,10 +198,10 @@ def _closed(text: str, words: str) -> str | None:
     return f"{text[:behind]}{between}" + (rest.lstrip() if more else "")
 
 
-def _behind(text: str, first: int, words: str) -> int | None:
+def _behind(text: str, first: int, expected: str) -> int | None:
     """Return where words end that begin at an offset, whatever the line ends are; None: others stand there."""
     at = first
-    for count, row in enumerate(words.split("\n")):
+    for count, row in enumerate(expected.split("\n")):
         if count:
             gap = _LINE_END.match(text, at)
             if gap is None:
@@ -213,7 +213,7 @@ def _behind(text: str, first: int, words: str) -> int | None:
     return at
 
 
-def _rendered(area: str, pieces: Sequence[Piece], *, tail: str) -> str:
+def _rendered(area: str, pieces: Sequence[ChatPiece], *, tail: str) -> str:
     """Return pieces as they go behind what is there."""
     there = sections(area)
     who = there[-1].who if there else None
@@ -237,7 +237,7 @@ def _rendered(area: str, pieces: Sequence[Piece], *, tail: str) -> str:
     return "".join(out)
 
 
-def _gap(piece: Piece, last: str, *, can_go_on: bool) -> str:
+def _gap(piece: ChatPiece, last: str, *, can_go_on: bool) -> str:
     if piece.kind == "more" and can_go_on:
         return ""
     return "\n" if piece.kind == "line" and last.startswith("> ") else "\n\n"

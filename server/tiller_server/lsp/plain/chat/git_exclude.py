@@ -54,9 +54,9 @@ def _add(folder: Path, pattern: str) -> None:
         found = os.fstat(opened)
         if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
             return
-        known = file.read()
+        content = file.read()
         line = pattern.encode()
-        if line in known.splitlines():
+        if line in content.splitlines():
             return
-        gap = b"" if not known or known.endswith(b"\n") else b"\n"
+        gap = b"" if not content or content.endswith(b"\n") else b"\n"
         _ = file.write(gap + line + b"\n")

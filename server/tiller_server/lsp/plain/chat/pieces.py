@@ -17,7 +17,7 @@ from agent_core.messages import Text, UserContent
 from agent_core.transcript import AnyEntry, CustomEntry
 from tiller_server.lsp.encode.history import items
 from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.plain.chat.format import Piece, escaped, plain
+from tiller_server.lsp.plain.chat.format import ChatPiece, escaped, plain
 
 LINE_CHARS: Final = 160
 """How long a line of what goes on may be."""
@@ -33,7 +33,7 @@ BESIDE: Final = "<editor-context>"
 """Start of text that the editor added beside the user's words."""
 
 
-class Streamed:
+class StreamedText:
     """Words that come in bits: gives as much as is sure to stay as it is."""
 
     def __init__(self) -> None:
@@ -82,15 +82,15 @@ class Streamed:
         return plain(shown)
 
 
-def words_of(content: Sequence[UserContent]) -> str:
+def text_of(content: Sequence[UserContent]) -> str:
     """Return what was said, on as many lines as it has."""
     parts = [part.text if isinstance(part, Text) else PICTURE for part in content]
     return plain("\n".join(one for one in parts if not one.startswith(BESIDE))).strip()
 
 
-def line(text: str) -> Piece:
+def line(text: str) -> ChatPiece:
     """Make a line of what goes on."""
-    return Piece(kind="line", text=f"> {short(text)}")
+    return ChatPiece(kind="line", text=f"> {short(text)}")
 
 
 def short(text: str) -> str:
@@ -99,18 +99,22 @@ def short(text: str) -> str:
     return one if len(one) <= LINE_CHARS else f"{one[: LINE_CHARS - 1]}…"
 
 
-def call_line(name: str, arguments: Mapping[str, object] | None, status: str) -> Piece:
+def call_line(name: str, arguments: Mapping[str, object] | None, status: str) -> ChatPiece:
     """Return the line about a tool call that has ended."""
     given = arguments or {}
-    told = next((given[one] for one in ARGUMENTS if isinstance(given.get(one), str)), None)
+    main_argument = next((given[one] for one in ARGUMENTS if isinstance(given.get(one), str)), None)
     about = (
-        told if isinstance(told, str) else json.dumps(given, ensure_ascii=False) if given else ""
+        main_argument
+        if isinstance(main_argument, str)
+        else json.dumps(given, ensure_ascii=False)
+        if given
+        else ""
     )
     how = "" if status == "ok" else f" · {'failed' if status == 'error' else status}"
-    return Piece(kind="line", text=f"> {short(f'{name} {about}'.strip())}{how}")
+    return ChatPiece(kind="line", text=f"> {short(f'{name} {about}'.strip())}{how}")
 
 
-def permission_pieces(request: PermissionRequest) -> Iterator[Piece]:
+def permission_pieces(request: PermissionRequest) -> Iterator[ChatPiece]:
     """Return what is asked, and what can be answered."""
     subject = request.subject
     if isinstance(subject, CommandSubject):
@@ -120,18 +124,18 @@ def permission_pieces(request: PermissionRequest) -> Iterator[Piece]:
     else:
         about = f"use {short(subject.tool)}" + (f" on {subject.path}" if subject.path else "")
     why = f" ({short(request.description)})" if request.description else ""
-    yield Piece(kind="block", text=f"> **May it?** {about}{why}")
+    yield ChatPiece(kind="block", text=f"> **May it?** {about}{why}")
     if isinstance(subject, ServerSubject):
         yield line(short(f"{', '.join((*subject.changed, *subject.added))} of {subject.way}"))
     yield from (line(f"- {one.label}") for one in request.options)
     yield line("Answer in the dialog, or by a code action on these lines.")
 
 
-def question_pieces(question: Question) -> Iterator[Piece]:
+def question_pieces(question: Question) -> Iterator[ChatPiece]:
     """Return what is asked, and what can be answered."""
     for count, one in enumerate(question.questions):
         kind = "line" if count else "block"
-        yield Piece(kind=kind, text=f"> **Question:** {short(one.text)}")
+        yield ChatPiece(kind=kind, text=f"> **Question:** {short(one.text)}")
         yield from (line(f"- {label}") for label in _labels(one))
     yield line("Answer in the dialog, or by a code action on these lines.")
 
@@ -143,14 +147,14 @@ def _labels(one: QuestionLine) -> Sequence[str]:
     return [label if not more else f"{label}: {more}" for label, more in about]
 
 
-def from_log(entries: Sequence[AnyEntry]) -> Iterator[Piece]:
+def from_log(entries: Sequence[AnyEntry]) -> Iterator[ChatPiece]:
     """Return what was said in a session before anybody showed it here."""
     ends = {entry.id: _end_of(entry) for entry in entries if isinstance(entry, CustomEntry)}
-    told: dict[str, list[Mapping[str, Any]]] = {}
+    items_by_entry: dict[str, list[Mapping[str, Any]]] = {}
     for placed in items(entries):
-        told.setdefault(placed.entry, []).append(placed.item)
+        items_by_entry.setdefault(placed.entry, []).append(placed.item)
     for entry in entries:
-        for item in told.get(entry.id, ()):
+        for item in items_by_entry.get(entry.id, ()):
             yield from _pieces(item)
         ended = ends.get(entry.id)
         if ended is not None:
@@ -165,14 +169,14 @@ def _end_of(entry: CustomEntry) -> str | None:
     return "done" if status == "completed" else str(status)
 
 
-def _pieces(item: Mapping[str, Any]) -> Iterator[Piece]:
+def _pieces(item: Mapping[str, Any]) -> Iterator[ChatPiece]:
     match item:
         case {"kind": "message", "role": role, "content": [*content]}:
-            words = _told(content)
-            if words and role == "user":
-                yield Piece(kind="you", text=words)
-            elif words:
-                yield Piece(kind="block", text=escaped(words))
+            text = _message_text(content)
+            if text and role == "user":
+                yield ChatPiece(kind="you", text=text)
+            elif text:
+                yield ChatPiece(kind="block", text=escaped(text))
         case {"kind": "tool", "name": str(name)}:
             arguments = as_object(item.get("input")) or {}
             yield call_line(name, arguments, str(item.get("status", "cancelled")))
@@ -182,7 +186,7 @@ def _pieces(item: Mapping[str, Any]) -> Iterator[Piece]:
             return
 
 
-def _told(content: Sequence[object]) -> str:
+def _message_text(content: Sequence[object]) -> str:
     parts = [as_object(one) or {} for one in content]
     said = [str(one["text"]) if "text" in one else PICTURE for one in parts]
     return plain("\n".join(one for one in said if not one.startswith(BESIDE))).strip()

@@ -7,21 +7,21 @@ from typing import Final
 from msgspec.structs import replace
 
 from agent_core.workspace.diff.minimal_edits import line_hunks
-from tiller_server.lsp.plain.chat.format import AGENT, YOU, Piece, draft_of, mark_of
+from tiller_server.lsp.plain.chat.format import AGENT, YOU, ChatPiece, draft_of, mark_of
 
 MOST_CHARS: Final = 400_000
 """So much is kept to make the file anew; the session has the rest."""
 STATES: Final = 8
 """So many states of the file are known again, also when the disk had a later one: an editor may have read it before."""
-EARLIER: Final = Piece(
+EARLIER: Final = ChatPiece(
     kind="line", text="> What was said before is in the session, but not shown here."
 )
 
 
-class Page:
+class ChatProjection:
     """Pieces of one session in order. Unsaved pieces in an editor may be lost, so two positions are kept."""
 
-    def __init__(self, pieces: Sequence[Piece] = ()) -> None:
+    def __init__(self, pieces: Sequence[ChatPiece] = ()) -> None:
         """Begin with the pieces so far, none of which is in a file."""
         gone = _too_many(pieces, most=len(pieces) - 1)
         self._pieces = [EARLIER, *pieces[gone:]] if gone else list(pieces)
@@ -45,7 +45,7 @@ class Page:
         """Mark of the file as it was last written; empty before the first write."""
         return self._marks[-1][0] if self._marks else ""
 
-    def add(self, *pieces: Piece) -> None:
+    def add(self, *pieces: ChatPiece) -> None:
         """Append pieces; one that continues an open block is merged into it."""
         for piece in pieces:
             last = len(self._pieces) - 1
@@ -56,7 +56,7 @@ class Page:
             else:
                 self._pieces.append(piece)
 
-    def waiting(self) -> tuple[Piece, ...]:
+    def waiting(self) -> tuple[ChatPiece, ...]:
         """Return what is not in the file; `put` says when it is."""
         self._sealed = len(self._pieces)
         return tuple(self._pieces[self._given :])
@@ -83,22 +83,22 @@ class Page:
 
     def lose(self, mark: str) -> bool:
         """Record that the opened file does not have all pieces; return whether its mark is known."""
-        known = [at for one, at in self._marks if one == mark]
-        self._given = self._kept = known[-1] if known else self._kept
+        positions = [at for one, at in self._marks if one == mark]
+        self._given = self._kept = positions[-1] if positions else self._kept
         self._marks = [one for one in self._marks if one[1] <= self._given]
-        return bool(known)
+        return bool(positions)
 
     def start_anew(self) -> None:
         """Record that there is no file any more."""
         self._given = self._kept = 0
         self._marks.clear()
 
-    def unsent(self, words: str) -> str:
+    def unsent(self, draft: str) -> str:
         """Return a draft without the text that was sent from there and is not answered yet."""
         for piece in self._pieces[self._given :]:
-            if piece.from_file and words.startswith(piece.text):
-                words = words[len(piece.text) :].strip()
-        return words
+            if piece.from_file and draft.startswith(piece.text):
+                draft = draft[len(piece.text) :].strip()
+        return draft
 
     def find(self, text: str) -> None:
         """Find out how much of what was said at the beginning a file has that an earlier process wrote. Blocking."""
@@ -117,7 +117,7 @@ class Page:
             self._marks = [(mark, at - gone + 1) for mark, at in self._marks if at >= gone]
 
 
-def _too_many(pieces: Sequence[Piece], *, most: int) -> int:
+def _too_many(pieces: Sequence[ChatPiece], *, most: int) -> int:
     """Return how many of the oldest pieces to drop; the rest begins with a turn of the user, if possible."""
     size = sum(len(one.text) for one in pieces)
     if size <= MOST_CHARS:
@@ -129,7 +129,7 @@ def _too_many(pieces: Sequence[Piece], *, most: int) -> int:
     return next((at for at in range(gone, most) if pieces[at].kind == "you"), gone)
 
 
-def _rest(pieces: Sequence[Piece], text: str) -> list[Piece]:
+def _rest(pieces: Sequence[ChatPiece], text: str) -> list[ChatPiece]:
     """Return what a file lacks at its end. One that has none of it was begun anew: it lacks nothing."""
     numbered = [*enumerate(pieces)]
     rows = [(row, at) for at, piece in numbered for row in _rows(_shown(piece))]
@@ -142,15 +142,15 @@ def _rest(pieces: Sequence[Piece], text: str) -> list[Piece]:
     if pieces[last].kind == "you":
         draft = draft_of(text)
         # Perhaps the file was saved with these words, and what came after them was lost.
-        is_last = draft is not None and draft.words == pieces[last].text
+        is_last = draft is not None and draft.text == pieces[last].text
         begun = [replace(pieces[last], from_file=True)] if is_last else []
         return [*begun, *pieces[last + 1 :]]
     lost = [row for n, (row, at) in enumerate(rows) if at == last and n in missing]
-    more = [Piece(kind="block", text="\n".join(lost))] if lost else []
+    more = [ChatPiece(kind="block", text="\n".join(lost))] if lost else []
     return [*more, *pieces[last + 1 :]]
 
 
-def _shown(piece: Piece) -> str:
+def _shown(piece: ChatPiece) -> str:
     return f"{YOU}\n{piece.text}" if piece.kind == "you" else piece.text
 
 

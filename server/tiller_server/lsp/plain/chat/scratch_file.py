@@ -9,11 +9,11 @@ from anyio import to_thread
 
 from agent_core.kernel.errors import FileMissing, NotText, StaleText
 from agent_core.kernel.values import Value
-from agent_core.workspace import FileText, Written
+from agent_core.workspace import FileText, WriteResult
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from tiller_server.lsp.edits.overlays import Buffer
+from tiller_server.lsp.edits.overlays import Overlay
 from tiller_server.lsp.methods import CHAT_FILE
-from tiller_server.lsp.overlay.workspace_files import EditorFiles
+from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 from tiller_server.lsp.plain.chat.git_exclude import keep_out_of_git
 
 SPARE: Final = "chats"
@@ -24,7 +24,7 @@ class Reopened(StaleText):
     """Another document has the file than when it was looked at, or none has."""
 
 
-class Look(Value, frozen=True, kw_only=True):
+class ScratchFileState(Value, frozen=True, kw_only=True):
     """The file as it is now."""
 
     base: FileText | None
@@ -33,7 +33,7 @@ class Look(Value, frozen=True, kw_only=True):
     """Editor that has the file open, and when it was opened; None: no editor has."""
 
 
-class Place:
+class ScratchFile:
     """One path for the file. Its edits are nobody's but ours: no model is told of them, and no program waits for them."""
 
     def __init__(self, path: Path, *, root: Path) -> None:
@@ -45,9 +45,9 @@ class Place:
         """
         self.path = path
         self.root = root
-        self.files = EditorFiles(DiskFiles((root,), root))
+        self.files = OverlayFiles(DiskFiles((root,), root))
 
-    async def find(self) -> None:
+    async def resolve(self) -> None:
         """Follow links on the way to the file.
 
         Raises:
@@ -55,7 +55,7 @@ class Place:
         """
         self.path = await self.files.resolve(str(self.path), "write")
 
-    async def look(self) -> Look:
+    async def read(self) -> ScratchFileState:
         """Read the file.
 
         Raises:
@@ -65,13 +65,13 @@ class Place:
         try:
             content = await self.files.read(self.path)
         except FileMissing:
-            return Look(base=None, document=document)
+            return ScratchFileState(base=None, document=document)
         if not isinstance(content, FileText):
             message = f"{self.path} is no text; move it away, and the chat begins anew"
             raise NotText(message)
-        return Look(base=content, document=document)
+        return ScratchFileState(base=content, document=document)
 
-    async def write(self, text: str, *, seen: Look) -> Written:
+    async def write(self, text: str, *, seen: ScratchFileState) -> WriteResult:
         """Write the file.
 
         Args:
@@ -85,7 +85,7 @@ class Place:
         if seen.base is None:
             await to_thread.run_sync(_prepare, self.root, self.path)
 
-        def check(found: Buffer | None) -> None:
+        def check(found: Overlay | None) -> None:
             if _identity(found) != seen.document:
                 message = f"{self.path} was opened or closed meanwhile"
                 raise Reopened(message)
@@ -99,25 +99,25 @@ class Place:
         return written
 
 
-def usual_path(root: Path, chosen: str | None) -> Path:
+def scratch_path(root: Path, chosen: str | None) -> Path:
     """Return where the file is to lie in a workspace."""
     return Path(os.path.normpath(root / (chosen or CHAT_FILE)))
 
 
-def usual_place(root: Path, chosen: str | None) -> Place:
+def workspace_scratch_file(root: Path, chosen: str | None) -> ScratchFile:
     """Return the place in a workspace, or where else the user wants it."""
-    path = usual_path(root, chosen)
-    return Place(path, root=root if path.is_relative_to(root) else path.parent)
+    path = scratch_path(root, chosen)
+    return ScratchFile(path, root=root if path.is_relative_to(root) else path.parent)
 
 
-def spare_place(root: Path, data: Path) -> Place:
+def fallback_scratch_file(root: Path, data: Path) -> ScratchFile:
     """Return the place in the user's own data, for a workspace that cannot be written to."""
     digest = hashlib.sha256(os.fsencode(root), usedforsecurity=False).hexdigest()[:16]
     folder = data / SPARE / f"{root.name}-{digest}"
-    return Place(folder / "chat.md", root=folder)
+    return ScratchFile(folder / "chat.md", root=folder)
 
 
-def _identity(buffer: Buffer | None) -> tuple[int, int] | None:
+def _identity(buffer: Overlay | None) -> tuple[int, int] | None:
     return None if buffer is None else (id(buffer.editor), buffer.document.epoch)
 
 

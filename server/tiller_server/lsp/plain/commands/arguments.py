@@ -5,30 +5,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
-from tiller_server.lsp.plain.task_prompts import Place, Problem, problem_of
-from tiller_server.lsp.sessions.client import bad
+from tiller_server.lsp.plain.task_prompts import TaskDiagnostic, TaskLocation, problem_of
+from tiller_server.lsp.sessions.client import invalid_params
 
 SHOWN_CHARS: Final = 120
 
-Arguments = Sequence[Any]
+CommandArguments = Sequence[Any]
 
 
-def words_of(name: str, arguments: Arguments, *, key: str = "text") -> str:
+def text_argument(name: str, arguments: CommandArguments, *, key: str = "text") -> str:
     """Return the words behind a command: strings and numbers, or one object that has them under a key.
 
     Raises:
         RpcError: It is something else.
     """
     if len(arguments) == 1 and as_object(arguments[0]) is not None:
-        return str(object_of(name, arguments, known={key: str}).get(key, ""))
+        return str(object_of(name, arguments, members={key: str}).get(key, ""))
     if all(_is_plain(one) for one in arguments):
         return " ".join(str(one) for one in arguments).strip()
     message = f"{name} takes words, or {{{key!r}: …}}, got {shown(list(arguments))}"
-    raise bad(message)
+    raise invalid_params(message)
 
 
 def object_of(
-    name: str, arguments: Arguments, *, known: Mapping[str, type | tuple[type, ...]]
+    name: str, arguments: CommandArguments, *, members: Mapping[str, type | tuple[type, ...]]
 ) -> Mapping[str, Any]:
     """Return the one object behind a command, with the members that are known; empty when nothing is behind it.
 
@@ -38,22 +38,22 @@ def object_of(
     if not arguments:
         return {}
     given = as_object(arguments[0])
-    names = ", ".join(f"`{one}`" for one in known)
+    names = ", ".join(f"`{one}`" for one in members)
     if given is None or len(arguments) > 1:
         message = f"{name} takes one object with {names}, got {shown(list(arguments))}"
-        raise bad(message)
+        raise invalid_params(message)
     for key, value in given.items():
-        kind = known.get(key)
+        kind = members.get(key)
         if kind is None:
             message = f"{name} knows no {key!r}; it takes {names}"
-            raise bad(message)
+            raise invalid_params(message)
         if value is not None and (not isinstance(value, kind) or _is_odd_bool(value, kind)):
             message = f"{name}: {key} cannot be {shown(value)}"
-            raise bad(message)
+            raise invalid_params(message)
     return {key: value for key, value in given.items() if value is not None}
 
 
-def check_nothing(name: str, arguments: Arguments) -> None:
+def check_nothing(name: str, arguments: CommandArguments) -> None:
     """Check that a command has no arguments.
 
     Raises:
@@ -61,12 +61,16 @@ def check_nothing(name: str, arguments: Arguments) -> None:
     """
     if arguments:
         message = f"{name} takes nothing behind it, got {list(arguments)!r:.120}"
-        raise bad(message)
+        raise invalid_params(message)
 
 
 def place_of(
-    name: str, arguments: Arguments, *, root: Path | None, make: Callable[..., Place | None]
-) -> Place | None:
+    name: str,
+    arguments: CommandArguments,
+    *,
+    root: Path | None,
+    make: Callable[..., TaskLocation | None],
+) -> TaskLocation | None:
     """Read a place: `PATH [FIRST [LAST]]` with lines from 1, or an object with `uri` or `path`, and `range` or `line`.
 
     Args:
@@ -86,18 +90,18 @@ def place_of(
     uri, lines0 = (
         _from_object(name, arguments, root)
         if as_object(arguments[0]) is not None
-        else _from_words(name, arguments, root)
+        else _from_tokens(name, arguments, root)
     )
     if uri is None:
         return None
     place = make(uri, lines0)
     if place is None:
         message = f"{name}: {shown(uri)} is no file"
-        raise bad(message)
+        raise invalid_params(message)
     return place
 
 
-def problems_of(arguments: Arguments) -> tuple[Problem, ...]:
+def problems_of(arguments: CommandArguments) -> tuple[TaskDiagnostic, ...]:
     """Return the diagnostics that a code action put behind its command."""
     given = as_object(arguments[0]) if arguments else None
     listed = as_array((given or {}).get("diagnostics")) or ()
@@ -124,19 +128,19 @@ def shown(value: object) -> str:
 
 
 def _from_object(
-    name: str, arguments: Arguments, root: Path | None
+    name: str, arguments: CommandArguments, root: Path | None
 ) -> tuple[str | None, tuple[int, int] | None]:
     given = object_of(
         name,
         arguments,
-        known={
+        members={
             "uri": str, "path": str, "range": dict, "line": int, "lastLine": int, "diagnostics": list,
         },
     )  # fmt: skip
     lines0 = None
     if "range" in given and (lines0 := lines_of(given["range"])) is None:
         message = f"{name}: range cannot be {shown(given['range'])}"
-        raise bad(message)
+        raise invalid_params(message)
     if "line" in given:
         lines0 = _lines0(name, given["line"], given.get("lastLine", given["line"]))
     uri = given.get("uri")
@@ -145,8 +149,8 @@ def _from_object(
     return uri, lines0
 
 
-def _from_words(
-    name: str, arguments: Arguments, root: Path | None
+def _from_tokens(
+    name: str, arguments: CommandArguments, root: Path | None
 ) -> tuple[str, tuple[int, int] | None]:
     match [_number(one) for one in arguments]:
         case [str(path)]:
@@ -157,7 +161,7 @@ def _from_words(
             return _uri(name, path, root), _lines0(name, first, last)
         case _:
             message = f"{name} takes a path and lines from 1, got {shown(list(arguments))}"
-            raise bad(message)
+            raise invalid_params(message)
 
 
 def _uri(name: str, path: str, root: Path | None) -> str:
@@ -165,12 +169,12 @@ def _uri(name: str, path: str, root: Path | None) -> str:
         return path
     if not path or "\0" in path:
         message = f"{name}: {shown(path)} is no path"
-        raise bad(message)
+        raise invalid_params(message)
     full = Path(path)
     if not full.is_absolute():
         if root is None:
             message = f"{name}: no folder is open, so the path {shown(path)} must be absolute"
-            raise bad(message)
+            raise invalid_params(message)
         full = root / full
     return full.as_uri()
 
@@ -178,7 +182,7 @@ def _uri(name: str, path: str, root: Path | None) -> str:
 def _lines0(name: str, first: int, last: int) -> tuple[int, int]:
     if not 1 <= first <= last:
         message = f"{name}: lines {first} to {last} make no sense; they count from 1"
-        raise bad(message)
+        raise invalid_params(message)
     return first - 1, last - 1
 
 

@@ -7,15 +7,15 @@ from agent_core.events import Question, QuestionLine
 from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
 from tiller_server.lsp.dialogs.question_dialog import YES
-from tiller_server.lsp.encode.errors import rpc_error
-from tiller_server.lsp.plain.commands.arguments import Arguments, object_of
-from tiller_server.lsp.sessions.client import Front, bad
+from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.plain.commands.arguments import CommandArguments, object_of
+from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 
 OVER: Final[Mapping[str, str]] = {"status": "expired"}
-NO_WORDS: Final[Mapping[str, str]] = {"status": "noWords"}
+NO_TEXT: Final[Mapping[str, str]] = {"status": "noWords"}
 
 
-async def answer(front: Front, arguments: Arguments) -> dict[str, Any]:
+async def answer(client: ConnectedClient, arguments: CommandArguments) -> dict[str, Any]:
     """Accept an answer: `{request, option}`, and `line` where a question has several lines.
 
     The answer to one of several lines is stored until all lines have one. `answers` answers all lines at once; a line
@@ -24,46 +24,46 @@ async def answer(front: Front, arguments: Arguments) -> dict[str, Any]:
     Raises:
         RpcError: The arguments are invalid, or this client may not decide.
     """
-    known = {"request": str, "option": str, "line": str, "answers": dict, "session": str}
-    asked = object_of("tiller.answer", arguments, known=known)
+    members = {"request": str, "option": str, "line": str, "answers": dict, "session": str}
+    asked = object_of("tiller.answer", arguments, members=members)
     if "request" not in asked:
         message = "tiller.answer takes one object with `request` and `option`; the code actions of the chat file give it"
-        raise bad(message)
-    front.dialogs.check_may_decide()
+        raise invalid_params(message)
+    client.dialogs.check_may_decide()
     if "option" in asked or "answers" in asked:
-        return _first(front, asked)
-    found: dict[str, Any] = {**NO_WORDS}
+        return _first(client, asked)
+    found: dict[str, Any] = {**NO_TEXT}
 
-    def give(words: str) -> bool:
-        found.update(_first(front, {**asked, "option": words}))
+    def give(text: str) -> bool:
+        found.update(_first(client, {**asked, "option": text}))
         return found["status"] in {"recorded", "kept"}
 
-    _ = await front.chat.answer(give)
-    if found == NO_WORDS:
+    _ = await client.chat.answer(give)
+    if found == NO_TEXT:
         message = 'tiller.answer: write the answer below the last "## You" of the chat file first'
-        raise bad(message)
+        raise invalid_params(message)
     return found
 
 
-def _first(front: Front, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _first(client: ConnectedClient, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Answer in the first session that asks it."""
-    for hosted in front.host.sessions():
-        if front not in hosted.fronts:
+    for open_session in client.host.sessions():
+        if client not in open_session.attached_clients:
             continue
         try:
-            found = _answered(front, hosted.session, asked)
+            found = _answered(client, open_session.session, asked)
         except TillerError as error:
-            raise rpc_error(error, session=hosted.session.id) from error
+            raise to_rpc_error(error, session=open_session.session.id) from error
         if found is not None:
             return found
     return {**OVER}
 
 
 def _answered(
-    front: Front, session: AgentSession, asked: Mapping[str, Any]
+    client: ConnectedClient, session: AgentSession, asked: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Answer in one session; None: it asks nothing of that id."""
-    request, by = asked["request"], front.editor.name
+    request, by = asked["request"], client.editor.name
     if any(one.request == request for one in session.permissions.pending):
         receipt = session.permissions.answer(request, str(asked.get("option", "")), by=by)
         return {"status": receipt.status}
@@ -72,19 +72,21 @@ def _answered(
         return None
     answers = asked.get("answers")
     if answers is None:
-        answers = _collected(front, question, asked)
+        answers = _collected(client, question, asked)
         missing = [one.id for one in question.questions if one.id not in answers]
         if missing:
             return {"status": "kept", "missing": missing}
     receipt = session.questions.answer(request, answers, by=by)
-    front.chat.partly.pop(request, None)
+    client.chat.partly.pop(request, None)
     return {"status": receipt.status}
 
 
-def _collected(front: Front, question: Question, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _collected(
+    client: ConnectedClient, question: Question, asked: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the answers so far; a question that is over is forgotten."""
     line = _line(question, asked.get("line"))
-    partly: dict[str, dict[str, Any]] = front.chat.partly
+    partly: dict[str, dict[str, Any]] = client.chat.partly
     answers = partly.setdefault(question.request, {})
     option = asked["option"]
     answers[line.id] = option == YES if line.kind == "confirm" else option
@@ -97,4 +99,4 @@ def _line(question: Question, name: object) -> QuestionLine:
     if len(found) == 1:
         return found[0]
     message = f"tiller.answer: `line` names one of {', '.join(one.id for one in lines)}"
-    raise bad(message)
+    raise invalid_params(message)

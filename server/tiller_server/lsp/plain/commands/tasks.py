@@ -3,62 +3,72 @@
 from typing import Any
 
 from tiller_server.lsp.plain import task_prompts
-from tiller_server.lsp.plain.client import Room
-from tiller_server.lsp.plain.commands.arguments import Arguments, place_of, problems_of
-from tiller_server.lsp.plain.commands.prompt import say
-from tiller_server.lsp.plain.task_prompts import Place
-from tiller_server.lsp.sessions.client import bad
+from tiller_server.lsp.plain.client import PlainClient
+from tiller_server.lsp.plain.commands.arguments import CommandArguments, place_of, problems_of
+from tiller_server.lsp.plain.commands.prompt import submit_text
+from tiller_server.lsp.plain.task_prompts import TaskLocation
+from tiller_server.lsp.sessions.client import invalid_params
 
 
-async def fix(room: Room, arguments: Arguments) -> object:
+async def fix(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Fix the problems that came with the command; without any, those of the file."""
-    place = _place(room, "tiller.fix", arguments)
-    return await say(room, task_prompts.fix(place, problems_of(arguments)), delivery="auto")
+    place = _place(plain_client, "tiller.fix", arguments)
+    return await submit_text(
+        plain_client, task_prompts.fix(place, problems_of(arguments)), delivery="auto"
+    )
 
 
-async def implement(room: Room, arguments: Arguments) -> object:
+async def implement(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Finish what is begun."""
-    place = _place(room, "tiller.implement", arguments)
-    return await say(room, task_prompts.implement(place), delivery="auto")
+    place = _place(plain_client, "tiller.implement", arguments)
+    return await submit_text(plain_client, task_prompts.implement(place), delivery="auto")
 
 
-async def explain(room: Room, arguments: Arguments) -> object:
+async def explain(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Explain a place; the answer is in the chat file."""
-    return await _in_chat(room, task_prompts.explain(_place(room, "tiller.explain", arguments)))
+    return await _in_chat(
+        plain_client, task_prompts.explain(_place(plain_client, "tiller.explain", arguments))
+    )
 
 
-async def review(room: Room, arguments: Arguments) -> object:
+async def review(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Review a file; the answer is in the chat file."""
-    return await _in_chat(room, task_prompts.review(_place(room, "tiller.review", arguments)))
+    return await _in_chat(
+        plain_client, task_prompts.review(_place(plain_client, "tiller.review", arguments))
+    )
 
 
-async def comment(room: Room, arguments: Arguments) -> object:
+async def comment(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Do what the comments of a place ask for; without a place, those of the file."""
-    place = _place(room, "tiller.comment", arguments)
-    requests = room.requests(place.uri, place.lines0) or room.requests(place.uri, None)
+    place = _place(plain_client, "tiller.comment", arguments)
+    requests = plain_client.requests(place.uri, place.lines0) or plain_client.requests(
+        place.uri, None
+    )
     if not requests:
         message = f"no comment of {place.name!r} asks for anything; write one such as `// tiller: make this faster`"
-        raise bad(message)
-    return await say(room, task_prompts.asked_for(place, requests), delivery="auto")
+        raise invalid_params(message)
+    return await submit_text(plain_client, task_prompts.asked_for(place, requests), delivery="auto")
 
 
-def _place(room: Room, name: str, arguments: Arguments) -> Place:
+def _place(plain_client: PlainClient, name: str, arguments: CommandArguments) -> TaskLocation:
     """Return the place that is meant: as the arguments say, else where the user was last."""
-    found = place_of(name, arguments, root=room.root(), make=room.touched.place)
-    found = found or room.touched.latest()
+    found = place_of(
+        name, arguments, root=plain_client.root(), make=plain_client.last_location.place
+    )
+    found = found or plain_client.last_location.latest()
     if found is None:
         message = f"{name} needs a file: open one, or name it as the argument"
-        raise bad(message)
+        raise invalid_params(message)
     return found
 
 
-async def _in_chat(room: Room, words: str) -> Any:
-    front = room.front
-    taken = await front.chat.say(words)
+async def _in_chat(plain_client: PlainClient, text: str) -> Any:
+    client = plain_client.client
+    taken = await client.chat.submit(text)
 
     async def show() -> None:
-        _ = await front.chat.open(focus=True)
+        _ = await client.chat.open(focus=True)
 
     # An editor may take seconds to show a file, and the answer is not to wait for it.
-    front.host.start(show, what="the chat file")
+    client.host.start(show, what="the chat file")
     return taken

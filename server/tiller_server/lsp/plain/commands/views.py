@@ -6,45 +6,45 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tiller_server.lsp.changes.diff_document import NAME
-from tiller_server.lsp.plain.client import Room
-from tiller_server.lsp.plain.commands.arguments import Arguments, check_nothing
+from tiller_server.lsp.plain.client import PlainClient
+from tiller_server.lsp.plain.commands.arguments import CommandArguments, check_nothing
 
 BUSY: Final[Mapping[str, str]] = {"requiresAction": "waits for you"}
 
 
-async def status(room: Room, arguments: Arguments) -> object:
+async def status(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Return how things stand, in a line."""
     check_nothing("tiller.status", arguments)
-    hosted = await room.front.hosted()
-    text = status_text(hosted)
-    room.tell(text)
+    open_session = await plain_client.client.resolve_session()
+    text = status_text(open_session)
+    plain_client.show_message(text)
     return {"status": text}
 
 
-async def chat(room: Room, arguments: Arguments) -> object:
+async def chat(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Open the chat file."""
     check_nothing("tiller.chat", arguments)
-    path = await room.front.chat.open(focus=True)
-    if not room.can_show:
-        room.tell(f"the chat file is {path}")
+    path = await plain_client.client.chat.open(focus=True)
+    if not plain_client.can_show:
+        plain_client.show_message(f"the chat file is {path}")
     return {"uri": path.as_uri()}
 
 
-async def changes(room: Room, arguments: Arguments) -> object:
+async def changes(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Open the diff of what waits for the user's word."""
     check_nothing("tiller.changes", arguments)
-    hosted = await room.front.hosted()
-    uri = await room.front.review.diff.show(hosted)
-    if not hosted.session.changes.counts.unreviewed:
-        room.tell("nothing waits for your word.")
-    elif not room.can_show:
-        room.tell(f"what waits for your word is in {hosted.root / NAME}")
+    open_session = await plain_client.client.resolve_session()
+    uri = await plain_client.client.change_display.diff.show(open_session)
+    if not open_session.session.changes.counts.unreviewed:
+        plain_client.show_message("nothing waits for your word.")
+    elif not plain_client.can_show:
+        plain_client.show_message(f"what waits for your word is in {open_session.root / NAME}")
     return {"uri": uri}
 
 
-def status_text(hosted: Any) -> str:
+def status_text(open_session: Any) -> str:
     """Return the status of a session: its activity, model, use of the context, cost, and the path of the log."""
-    session = hosted.session
+    session = open_session.session
     seen = session.info.snapshot()
     model = session.models.current
     parts = [

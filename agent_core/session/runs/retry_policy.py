@@ -24,7 +24,7 @@ DOUBLINGS = 30
 """Beyond, a delay does not grow any more: it is longer than any limit."""
 
 
-class RetrySettings(Value, frozen=True, kw_only=True):
+class RetryOptions(Value, frozen=True, kw_only=True):
     """How failing model calls are tried again."""
 
     enabled: bool = True
@@ -45,7 +45,7 @@ class Finished(Value, frozen=True, kw_only=True):
     """Maximum output tokens of one model answer; 0 when unknown."""
 
 
-class Failed(Value, frozen=True, kw_only=True):
+class AttemptFailed(Value, frozen=True, kw_only=True):
     """A model call failed."""
 
     error: ProviderError
@@ -57,10 +57,10 @@ class Aborted(Value, frozen=True, kw_only=True):
     """The user stopped the run, or the model's server did."""
 
 
-Outcome = Finished | Failed | Aborted
+AttemptOutcome = Finished | AttemptFailed | Aborted
 
 
-class Stop(Value, frozen=True, kw_only=True):
+class StopRun(Value, frozen=True, kw_only=True):
     """The run is over; with an error it failed."""
 
     error: ProviderError | None = None
@@ -75,38 +75,38 @@ class RetryAfter(Value, frozen=True, kw_only=True):
     error: ProviderError
 
 
-class CompactThenGoOn(Value, frozen=True, kw_only=True):
+class CompactAndContinue(Value, frozen=True, kw_only=True):
     """Leave the attempt out of the context, make room, then go on from where the transcript stands."""
 
     reason: CompactionReason
     error: ProviderError | None
 
 
-class CompactThenStop(Value, frozen=True, kw_only=True):
+class CompactAndStop(Value, frozen=True, kw_only=True):
     """Make room for the next prompt; the run is over."""
 
     reason: CompactionReason
 
 
-class PlainThenGoOn(Value, frozen=True, kw_only=True):
+class RetryWithoutThinking(Value, frozen=True, kw_only=True):
     """Go on at once without the thoughts and signatures that the provider refused."""
 
     error: ProviderError
 
 
-Next = Stop | RetryAfter | CompactThenGoOn | CompactThenStop | PlainThenGoOn
+NextAction = StopRun | RetryAfter | CompactAndContinue | CompactAndStop | RetryWithoutThinking
 
 
-def decide(
-    outcome: Outcome,
+def next_action(
+    outcome: AttemptOutcome,
     *,
     tries: int,
     compacted: bool,
     plain: bool = False,
     auto_compact: bool,
-    settings: RetrySettings,
+    settings: RetryOptions,
     jitter: float = 0.0,
-) -> Next:
+) -> NextAction:
     """Return what follows. Pure: no waiting, no I/O.
 
     Args:
@@ -120,28 +120,32 @@ def decide(
     """
     match outcome:
         case Finished():
-            return _after_answer(outcome, compacted=compacted) if auto_compact else Stop()
+            return _after_answer(outcome, compacted=compacted) if auto_compact else StopRun()
         case Aborted():
-            return Stop()
-        case Failed(error=error) if error.reason == "context_overflow":
+            return StopRun()
+        case AttemptFailed(error=error) if error.reason == "context_overflow":
             goes_on = auto_compact and not compacted and not outcome.other_model
-            return CompactThenGoOn(reason="overflow", error=error) if goes_on else Stop(error=error)
-        case Failed(error=error):
+            return (
+                CompactAndContinue(reason="overflow", error=error)
+                if goes_on
+                else StopRun(error=error)
+            )
+        case AttemptFailed(error=error):
             if not plain and _refuses_history(error):
-                return PlainThenGoOn(error=error)
+                return RetryWithoutThinking(error=error)
             return after_failure(error, tries=tries, settings=settings, jitter=jitter)
 
 
 def after_failure(
-    error: ProviderError, *, tries: int, settings: RetrySettings, jitter: float = 0.0
-) -> Stop | RetryAfter:
+    error: ProviderError, *, tries: int, settings: RetryOptions, jitter: float = 0.0
+) -> StopRun | RetryAfter:
     """Return whether a model call that failed is made again, and when; an overflow never is."""
     if not settings.enabled or tries >= settings.max_retries or not is_retryable(error):
-        return Stop(error=error)
+        return StopRun(error=error)
     most_s = settings.max_delay_ms / 1000
     asked_s = error.retry_after_s
     if asked_s is not None and asked_s > most_s:
-        return Stop(error=error)
+        return StopRun(error=error)
     doubled_s = settings.base_delay_ms / 1000 * 2.0 ** min(tries, DOUBLINGS)
     backoff_s = min(doubled_s * (1 + jitter), most_s)
     delay_s = backoff_s if asked_s is None else max(asked_s, 0.0)
@@ -166,14 +170,16 @@ def _refuses_history(error: ProviderError) -> bool:
     return error.reason == "invalid_request" and REFUSED_HISTORY.search(str(error)) is not None
 
 
-def _after_answer(finished: Finished, *, compacted: bool) -> Next:
+def _after_answer(finished: Finished, *, compacted: bool) -> NextAction:
     """Return whether room is made: for the same answer again, for the next prompt, or not at all."""
     cut_short = finished.message.stop_reason == "length"
     if cut_short and not compacted and (finished.overflowed or _left_no_room(finished)):
-        return CompactThenGoOn(reason="overflow" if finished.overflowed else "length", error=None)
+        return CompactAndContinue(
+            reason="overflow" if finished.overflowed else "length", error=None
+        )
     if finished.overflowed:
-        return CompactThenStop(reason="overflow")
-    return CompactThenStop(reason="threshold") if finished.over_threshold else Stop()
+        return CompactAndStop(reason="overflow")
+    return CompactAndStop(reason="threshold") if finished.over_threshold else StopRun()
 
 
 def _left_no_room(finished: Finished) -> bool:

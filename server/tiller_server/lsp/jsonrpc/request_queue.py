@@ -19,10 +19,10 @@ MAX_IN_FLIGHT: Final = 1024
 
 _log = logging.getLogger(__name__)
 
-Work = Coroutine[Any, Any, object]
+HandlerCoroutine = Coroutine[Any, Any, object]
 
 
-class Calls:
+class RequestQueue:
     """Owns the tasks that handlers run in.
 
     A request is answered exactly once: with what its handler returned, also after it was
@@ -53,13 +53,13 @@ class Calls:
             {"kind": "Overloaded", "retryable": True, "retryAfterMs": 1000},
         )
 
-    def start_request(self, request_id: RequestId, *, method: str, work: Work) -> None:
+    def start_request(self, request_id: RequestId, *, method: str, work: HandlerCoroutine) -> None:
         """Run the work and answer the request with its outcome."""
         task = self._start(self._run_request(request_id, method, work), method=method)
         self._open[request_id] = task
         task.add_done_callback(partial(self._request_done, request_id, work))
 
-    def start_notification(self, *, method: str, work: Work) -> None:
+    def start_notification(self, *, method: str, work: HandlerCoroutine) -> None:
         """Run the work in a task; its exceptions go to the log."""
         task = self._start(_run_notification(method, work), method=method)
         task.add_done_callback(lambda _: work.close())
@@ -92,7 +92,9 @@ class Calls:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _run_request(self, request_id: RequestId, method: str, work: Work) -> None:
+    async def _run_request(
+        self, request_id: RequestId, method: str, work: HandlerCoroutine
+    ) -> None:
         try:
             outcome = await work
         except asyncio.CancelledError:
@@ -108,14 +110,16 @@ class Calls:
         if self._open.pop(request_id, None) is not None:
             self._answer(request_id, outcome)
 
-    def _request_done(self, request_id: RequestId, work: Work, task: asyncio.Task[None]) -> None:
+    def _request_done(
+        self, request_id: RequestId, work: HandlerCoroutine, task: asyncio.Task[None]
+    ) -> None:
         # A task that is cancelled before its first step runs none of its own code.
         work.close()
         if self._open.get(request_id) is task:
             self._settle(request_id, _cancelled())
 
 
-async def _run_notification(method: str, work: Work) -> None:
+async def _run_notification(method: str, work: HandlerCoroutine) -> None:
     try:
         await work
     except asyncio.CancelledError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, RpcError
-from tiller_server.lsp.jsonrpc.messages import Response, as_object
+from tiller_server.lsp.jsonrpc.messages import JsonRpcResponse, as_object
 
 # Ids of the two directions never meet in one table, but a client may keep them in one.
 _ID_PREFIX: Final = "tiller-"
@@ -75,7 +75,7 @@ class ClientRequests:
         params = {"id": request_id}
         self._send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": params})
 
-    def settle(self, response: Response) -> None:
+    def settle(self, response: JsonRpcResponse) -> None:
         """Hand an answer to whoever asked; ignore one that nobody waits for."""
         answer = self._waiting.pop(response.id, None) if isinstance(response.id, str) else None
         if answer is None or answer.done():

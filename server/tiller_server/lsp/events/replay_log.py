@@ -11,10 +11,10 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from agent_core.events import Delta, Event, Stamped
+from agent_core.events import Delta, Event, EventEnvelope
 from agent_core.kernel.values import Value
-from tiller_server.lsp.events.cache_file import Line, ReplayFile
-from tiller_server.lsp.events.cache_writer import ReplayWriter, Source
+from tiller_server.lsp.events.cache_file import NumberedEvent, ReplayFile
+from tiller_server.lsp.events.cache_writer import EventLogSource, ReplayWriter
 from tiller_server.lsp.events.encoding import EventBytes, ranged
 from tiller_server.lsp.events.pending_items import OpenItems
 
@@ -29,7 +29,7 @@ _TYPE_WITHIN: Final = 128
 _log = logging.getLogger(__name__)
 
 
-class Piece(Value, frozen=True, kw_only=True):
+class EncodedEvent(Value, frozen=True, kw_only=True):
     """Message for one subscriber, for a range of consecutive event numbers."""
 
     first: int
@@ -51,10 +51,10 @@ class _Recent(Struct, kw_only=True):
     after: int
     """Events up to this one are not here."""
     newest: int
-    lines: deque[Line] = msgspec.field(default_factory=deque[Line])
+    lines: deque[NumberedEvent] = msgspec.field(default_factory=deque[NumberedEvent])
     size: int = 0
 
-    def add(self, line: Line) -> None:
+    def add(self, line: NumberedEvent) -> None:
         self.newest = line[0]
         self.lines.append(line)
         self.size += len(line[1])
@@ -93,23 +93,25 @@ class EventLog:
         self._new_epoch = new_epoch
         self._open = OpenItems()
         self._recent = _Recent(after=seq, newest=seq)
-        source = Source(newest_entry=newest_entry, is_stored=is_stored, gave_up=self._gave_up)
+        source = EventLogSource(
+            newest_entry=newest_entry, is_stored=is_stored, gave_up=self._gave_up
+        )
         self._writer = ReplayWriter(file, seq=seq, source=source)
         self.run: Final = self._writer.run
         """The task that writes; ends after `close`."""
         self.close: Final = self._writer.close
 
     @property
-    def kept_to(self) -> int:
+    def persisted_to(self) -> int:
         """The number up to which events may be sent."""
-        return self._writer.kept
+        return self._writer.persisted_to
 
-    async def kept(self, seq: int) -> None:
+    async def wait_persisted(self, seq: int) -> None:
         """Wait until everything up to a number may be sent; bounded by what a slow disk is given."""
-        if self._writer.kept < seq:
-            await self._writer.wait_kept(seq)
+        if self._writer.persisted_to < seq:
+            await self._writer.wait_persisted(seq)
 
-    def see(self, stamped: Stamped) -> None:
+    def see(self, stamped: EventEnvelope) -> None:
         """Record an event of the session, in the same step in which the session publishes it."""
         self.newest = stamped.seq
         self._open.see(stamped)
@@ -130,7 +132,7 @@ class EventLog:
             else None
         )
 
-    async def lines(self, after: int, *, to: int) -> tuple[Sequence[Line], int] | None:
+    async def lines(self, after: int, *, to: int) -> tuple[Sequence[NumberedEvent], int] | None:
         """Return some of the events in `(after, to]` that are no deltas, and how far they reach; None: they are gone."""
         recent = self._recent
         if after >= recent.newest:
@@ -138,7 +140,7 @@ class EventLog:
         if after >= recent.after:
             newer = takewhile(lambda line: line[0] > after, reversed(recent.lines))
             return [line for line in reversed([*newer]) if line[0] <= to], to
-        await self.kept(to)
+        await self.wait_persisted(to)
         file = self._writer.file
         if file is None:
             return None
@@ -157,7 +159,7 @@ class EventLog:
 class Replay:
     """One subscriber's way from the last event that it has to the newest at the time it asked."""
 
-    def __init__(self, log: EventLog, *, after: int, deltas: list[Stamped]) -> None:
+    def __init__(self, log: EventLog, *, after: int, deltas: list[EventEnvelope]) -> None:
         self.began_after: Final = after
         self.at = after
         """The last event that was given."""
@@ -171,31 +173,33 @@ class Replay:
         """Whether all was given."""
         return self.at >= self.to
 
-    async def next(self) -> list[Piece] | None:
+    async def next(self) -> list[EncodedEvent] | None:
         """Return what comes next, in order, and move `at` behind it; None when it is gone meanwhile."""
         found = await self._log.lines(self.at, to=self.to)
         if found is None or self._log.epoch != self._epoch:
             return None
         lines, reached = found
-        pieces: list[Piece] = []
+        pieces: list[EncodedEvent] = []
         before = self.at
         for seq, body in lines:
             before = self._put_deltas(pieces, before, to=seq)
             stands_for_more = seq > before + 1 and _is_ended(body)
             shown = ranged(body, first=before + 1) if stands_for_more else body
-            pieces.append(Piece(first=before + 1, seq=seq, body=shown))
+            pieces.append(EncodedEvent(first=before + 1, seq=seq, body=shown))
             before = seq
         before = self._put_deltas(pieces, before, to=reached)
         if before < reached:
-            pieces.append(Piece(first=before + 1, seq=reached, body=b""))
+            pieces.append(EncodedEvent(first=before + 1, seq=reached, body=b""))
         self.at = reached
         return pieces
 
-    def _put_deltas(self, pieces: list[Piece], before: int, *, to: int) -> int:
+    def _put_deltas(self, pieces: list[EncodedEvent], before: int, *, to: int) -> int:
         while self._deltas and self._deltas[0].seq <= to:
             delta = self._deltas.popleft()
             body = self._log.bytes.of(delta)
-            pieces.append(Piece(first=before + 1, seq=delta.seq, body=body, event=delta.event))
+            pieces.append(
+                EncodedEvent(first=before + 1, seq=delta.seq, body=body, event=delta.event)
+            )
             before = delta.seq
         return before
 
