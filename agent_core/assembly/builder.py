@@ -76,7 +76,7 @@ class SessionDeps(Value, frozen=True, kw_only=True):
     opened: OpenedSession
     """A log to write to, and the entries that are in it."""
     fork_writer: ForkWriter
-    """Keeps another session where this one is kept; `offspring_in` makes it from a store."""
+    """Keeps another session where this one is kept; `fork_writer_for` makes it from a store."""
     place: WorkspaceContext
     contents: BlobStore
     """Where older versions of changed files are kept."""

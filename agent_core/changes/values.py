@@ -19,7 +19,7 @@ class FileVersion(Value, frozen=True, kw_only=True):
     sha256: str
     """As the workspace gives it: of the bytes on disk, or of a buffer's text in UTF-8."""
     content: str | None
-    """Key under which its bytes are kept (`Contents`); None: they are not, for size or because nobody saw them."""
+    """Key under which its bytes are kept (`BlobStore`); None: they are not, for size or because nobody saw them."""
     size: int
     """In bytes."""
     is_text: bool = True

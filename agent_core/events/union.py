@@ -1,7 +1,7 @@
 """Every event a session can emit: one frozen class each, one closed union.
 
 A class is the CamelCase of its wire name (`tool.input.delta` is `ToolInputDelta`). Sequence number and time are the
-feed's business (`Stamped`).
+feed's business (`EventEnvelope`).
 """
 
 from typing import Literal

@@ -43,7 +43,7 @@ class ExtensionApi(Registrar):
         flags: Callable[[str], FlagValue | None],
         changed: Callable[[], None],
     ) -> None:
-        """Stand on a footing, as `Registering` does, with the bus of the session."""
+        """Create the registrar of one extension, as `Registrar` does, with the bus of the session."""
         super().__init__(scope, registered, flags=flags, changed=changed)
         self.events = OwnBus(bus, scope.extension, scope.life)
         """Event bus between extensions."""

@@ -128,8 +128,13 @@ async def test_without_descriptors_the_daemon_rests_and_says_so_once(ground: Gro
             lines = log_of(ground.env)[size:].splitlines()
         print(f"{share:.1%} of a processor while {CAME} clients waited")
         assert share <= MOST_CPU
-        assert len([line for line in lines if "ERROR" in line]) == 1
-        assert not [line for line in lines if "Traceback" in line]
+        # The warm-up falls into this time on a fast machine, and logs its own error.
+        warm_ups = [line for line in lines if "could not be made ready" in line]
+        assert len(warm_ups) <= 1
+        errors = [line for line in lines if "ERROR" in line and line not in warm_ups]
+        assert len(errors) == 1
+        assert "No connection can be accepted" in errors[0]
+        assert len([line for line in lines if "Traceback" in line]) == len(warm_ups)
         await is_served(ground)
 
 

@@ -37,7 +37,7 @@ class FolderBlobStore:
         self._turn = CapacityLimiter(1)
 
     async def put(self, data: bytes) -> str:
-        """Keep bytes; see `Contents.put`.
+        """Keep bytes; see `BlobStore.put`.
 
         Raises:
             StorageUnavailable: The disk refuses, or the session keeps too much already.
@@ -45,11 +45,11 @@ class FolderBlobStore:
         return await to_thread.run_sync(self._put, data, limiter=self._turn)
 
     async def get(self, key: str) -> bytes | None:
-        """Return what is kept; see `Contents.get`."""
+        """Return what is kept; see `BlobStore.get`."""
         return await to_thread.run_sync(self._get, key)
 
     async def sync(self, keys: Collection[str]) -> None:
-        """Make contents survive a power cut; see `Contents.settle`."""
+        """Make contents survive a power cut; see `BlobStore.settle`."""
         await to_thread.run_sync(self._sync, tuple(keys))
 
     def _put(self, data: bytes) -> str:

@@ -18,7 +18,7 @@ class MemoryBlobStore:
         self._room_bytes = limit_bytes
 
     async def put(self, data: bytes) -> str:
-        """Keep bytes; see `Contents.put`."""
+        """Keep bytes; see `BlobStore.put`."""
         key = await to_thread.run_sync(lambda: sha256(data).hexdigest())
         if key not in self._kept:
             if len(data) > self._room_bytes:
@@ -29,7 +29,7 @@ class MemoryBlobStore:
         return key
 
     async def get(self, key: str) -> bytes | None:
-        """Return what is kept; see `Contents.get`."""
+        """Return what is kept; see `BlobStore.get`."""
         return self._kept.get(key)
 
     async def sync(self, keys: Collection[str]) -> None:

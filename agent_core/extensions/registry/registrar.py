@@ -33,7 +33,7 @@ class Registrar(SessionActions):
         flags: Callable[[str], FlagValue | None],
         changed: Callable[[], None],
     ) -> None:
-        """Stand on a footing.
+        """Create a registrar without registrations.
 
         Args:
             scope: One loading of the extension.

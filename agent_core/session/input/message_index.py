@@ -32,7 +32,7 @@ class MessageIndex:
             self._arriving[message_id] = anyio.Event()
 
     def end(self, message_id: MessageId | None) -> None:
-        """Report that the words are written, after `went`, or could not be."""
+        """Report that the words are written, after `record`, or could not be."""
         if message_id is not None:
             self._arriving.pop(message_id).set()
 

@@ -60,7 +60,7 @@ class InputQueue:  # noqa: PLR0904 - both ends of two queues
         self._reserved -= 1
 
     def put(self, item: QueueItem, message_id: MessageId | None) -> None:
-        """Add a message to its queue; a `steer` message wakes `steered`."""
+        """Add a message to its queue; a `steer` message wakes `wait_for_steering`."""
         self._message_ids[item.queue_id] = message_id
         if item.delivery == "steer":
             self._steering.append(item)

@@ -59,7 +59,7 @@ def merge(base: str, ours: str, theirs: str) -> MergeResult:
     Lines are compared first. Changes of lines that are neighbours are both taken, for their order is known; two
     insertions at one place are not. Where both changed the same line, both are taken if each changed one stretch of
     it and a whole word stands between them, and also if one changed only its line end. The same change on both
-    sides counts once. The time is bounded, as that of `line_splices` is.
+    sides counts once. The time is bounded, as that of `line_edits` is.
     """
     if theirs in (ours, base):
         return MergeResult(text=ours)

@@ -168,7 +168,7 @@ class MemoryFiles:  # noqa: PLR0904 - a port, and what stands in for the disk be
     async def put_bytes(
         self, path: Path, data: bytes, *, base: FileText | FileBytes | None
     ) -> None:
-        """Write bytes, if what is there is still `base`; see `RawFiles.put_bytes`."""
+        """Write bytes, if what is there is still `base`; see `ByteFiles.put_bytes`."""
         await lowlevel.checkpoint()
         self._check_base(path, base)
         self._put(path, data)

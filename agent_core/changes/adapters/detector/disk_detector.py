@@ -84,7 +84,7 @@ class _Blind(Value, frozen=True):
 
 
 class DiskChangeDetector:
-    """Looks at the roots of a workspace; see `Lookout`."""
+    """Looks at the roots of a workspace; see `ChangeDetector`."""
 
     def __init__(
         self,
@@ -123,18 +123,18 @@ class DiskChangeDetector:
             self._tree.rest()
 
     async def prepare(self) -> None:
-        """Look for the first time; see `Lookout.prepare`."""
+        """Look for the first time; see `ChangeDetector.prepare`."""
         async with self._looking():
             if not self._tree.is_started:
                 await self._snapshot()
 
     async def snapshot(self) -> None:
-        """Record what is there; see `Lookout.before`."""
+        """Record what is there; see `ChangeDetector.before`."""
         async with self._looking():
             await self._snapshot()
 
     async def diff(self) -> DetectedChanges:
-        """Return what is different; see `Lookout.after`."""
+        """Return what is different; see `ChangeDetector.after`."""
         async with self._looking():
             return await self._diff()
 

@@ -141,7 +141,7 @@ class DiskFiles:
     async def put_bytes(
         self, path: Path, data: bytes, *, base: FileText | FileBytes | None
     ) -> None:
-        """Write bytes atomically, if what is there is still `base`; see `RawFiles.put_bytes`."""
+        """Write bytes atomically, if what is there is still `base`; see `ByteFiles.put_bytes`."""
         async with self._locks.hold(path):
             try:
                 await to_thread.run_sync(self._put, path, data, base)

@@ -72,7 +72,7 @@ class Rebase:
     def __init__(
         self, path: Path, text: str, *, base: str, send: Send, look: RefreshOverlay
     ) -> None:
-        """Prepare the write; nothing is sent before `land`.
+        """Prepare the write; nothing is sent before `apply`.
 
         Args:
             path: The file, for messages.
