@@ -205,13 +205,7 @@ def _parts(deps: SessionDeps) -> SessionContext:
     restored = _restored(transcript)
     log = deps.opened.log
     recorder = _recorder(deps, publisher, transcript)
-    changes = ChangeRecord(
-        recorder,
-        deps.contents,
-        publish=publisher.publish,
-        current_run=lambda: publisher.picture.activity.run,
-    )
-    publisher.picture.changes = changes.counts
+    changes = _changes(deps, publisher, recorder)
     checkpoints = _checkpoints(deps, publisher, recorder, changes)
     hooks = HookRunner(deps.hooks, report=report_to(publisher), limits=deps.hook_limits)
     if deps.pool is not None:
@@ -258,6 +252,17 @@ def _parts(deps: SessionDeps) -> SessionContext:
         servers=build_servers(deps.servers, parts, wants=deps.wants_tool),
         settings=_settings(deps, parts),
     )
+
+
+def _changes(deps: SessionDeps, publisher: EventPublisher, recorder: Recorder) -> ChangeRecord:
+    changes = ChangeRecord(
+        recorder,
+        deps.contents,
+        publish=publisher.publish,
+        current_run=lambda: publisher.picture.activity.run,
+    )
+    publisher.picture.changes = changes.counts
+    return changes
 
 
 def _recorder(deps: SessionDeps, publisher: EventPublisher, transcript: Transcript) -> Recorder:
