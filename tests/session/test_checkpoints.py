@@ -1,5 +1,7 @@
 """Going back: files, conversation or both; what others changed stays, and every restore can be taken back."""
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from agent_core.changes.adapters.memory_store import MemoryBlobStore
@@ -279,6 +281,15 @@ async def test_it_is_refused_during_a_run() -> None:
             _ = await d.session.checkpoints.restore(first(d))
         d.session.checkpoints._runs.release(activity)
         assert d.texts() == {"a.txt": "2\n"}
+
+
+async def test_a_restore_is_named_to_who_must_wait_for_it() -> None:
+    async with desk({"a.txt": "1\n"}) as d, anyio.create_task_group() as group:
+        await d.run(("write", "a.txt", "2\n"))
+        group.start_soon(d.session.checkpoints.restore, first(d))
+        await anyio.lowlevel.checkpoint()
+        with pytest.raises(SessionBusy, match="a restore of files is going on"):
+            await d.session.prompt("x", delivery="reject")
 
 
 async def test_a_restore_is_told_with_its_checkpoint_and_its_own() -> None:

@@ -194,8 +194,13 @@ async def test_while_one_move_goes_on_there_is_no_other() -> None:
             group.start_soon(move)
             with anyio.fail_after(5):
                 await gate.reached.wait()
-            with pytest.raises(SessionBusy, match="a move in the tree is going on"):
+            busy = "a move to another branch is going on"
+            with pytest.raises(SessionBusy, match=busy):
                 await b.session.tree.navigate(node(b, "a2"))
+            with pytest.raises(SessionBusy, match=busy):
+                await b.session.prompt("x", delivery="reject")
+            with pytest.raises(SessionBusy, match=busy):
+                await b.session.compact()
             gate.release()
         assert b.session.tree.leaf != node(b, "a1")
 

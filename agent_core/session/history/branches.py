@@ -51,7 +51,7 @@ from agent_core.session.history.tree_hooks import (
 from agent_core.session.history.tree_nodes import kind_of, role_of, shown_from
 from agent_core.session.model_hooks import SelectedModel
 from agent_core.session.runs.recovered_state import recover_state, tools_of
-from agent_core.session.runs.slot import Activity, ActivitySlot
+from agent_core.session.runs.slot import TITLES, Activity, ActivitySlot
 from agent_core.storage.session_start import begins_session
 from agent_core.transcript import Transcript, build_context
 from agent_core.transcript.entries import (
@@ -152,7 +152,7 @@ class Branches:
             return self._stayed()
         if wish is not None:
             _ = self._parts.models.required()
-        activity = self._runs.reserve("compaction", None)
+        activity = self._runs.reserve("navigation", None)
         ended: list[Navigated] = []
 
         async def work() -> None:
@@ -339,8 +339,7 @@ class Branches:
         """
         current = self._runs.current
         if current is not None:
-            what = "a run" if current.kind == "run" else "a compaction or a move in the tree"
-            message = f"{what} is going on; the session can be {done} when it is over, or cancel it"
+            message = f"{TITLES[current.kind]} is going on; the session can be {done} when it is over, or cancel it"
             raise SessionBusy(message)
 
     def _stayed(self, *, cancelled: bool = False) -> Navigated:

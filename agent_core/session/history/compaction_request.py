@@ -8,7 +8,7 @@ from agent_core.kernel.errors import SessionBusy
 from agent_core.kernel.values import Value
 from agent_core.session.context import SessionContext
 from agent_core.session.history.compaction import GOING_ON, Compaction
-from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.slot import TITLES, ActivitySlot
 
 OVERTAKEN = "something else began meanwhile; compact again when it is over"
 
@@ -37,6 +37,9 @@ async def request_compaction(
     current = runs.current
     if compaction.goes_on or (current is not None and current.kind == "compaction"):
         raise SessionBusy(GOING_ON)
+    if current is not None and current.kind != "run":
+        message = f"{TITLES[current.kind]} is going on; wait for its end, or cancel it"
+        raise SessionBusy(message)
     cancelled = None if current is None else current.run
     if current is not None:
         _ = await end_run()

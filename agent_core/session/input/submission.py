@@ -22,7 +22,7 @@ from agent_core.session.input.queue_edit import check_content
 from agent_core.session.input.queue_events import publish_queue, release_queue
 from agent_core.session.model_selection import check_images
 from agent_core.session.runs.executor import RunInput
-from agent_core.session.runs.slot import Activity, ActivitySlot
+from agent_core.session.runs.slot import TITLES, Activity, ActivitySlot
 from agent_core.session.runs.starter import RunStarter
 
 AcceptedAs = Literal["started", "steered", "queued", "held", "duplicate", "handled", "added"]
@@ -89,7 +89,7 @@ class PromptSubmitter:
             return await self._when_idle(blocks, delivery, message_id, precondition)
         if delivery == "reject" or (delivery is None and current.kind == "run"):
             raise SessionBusy(_busy(current))
-        if current.kind == "compaction" or delivery == "followUp":
+        if current.kind != "run" or delivery == "followUp":
             return await self._queue(
                 blocks, "followUp", message_id, "queued", precondition=precondition
             )
@@ -295,10 +295,9 @@ class PromptSubmitter:
 
 
 def _busy(current: Activity) -> str:
-    if current.kind == "compaction":
-        return (
-            "a compaction is going on; wait for its end, or leave delivery out to queue behind it"
-        )
+    if current.kind != "run":
+        what = TITLES[current.kind]
+        return f"{what} is going on; wait for its end, or leave delivery out to queue behind it"
     return f"run {current.run!r} is going on; steer it, queue a follow-up, or wait for its end"
 
 

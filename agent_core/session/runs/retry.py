@@ -11,7 +11,7 @@ from agent_core.session.history.entries import RUN, run_retried_entry
 from agent_core.session.input.message_index import retry_id
 from agent_core.session.input.queue_events import release_queue
 from agent_core.session.input.submission import Receipt
-from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.slot import TITLES, ActivitySlot
 from agent_core.session.runs.starter import RunStarter
 from agent_core.transcript.entries import AnyEntry, CustomEntry
 
@@ -75,7 +75,7 @@ class RunRetrier:
     def _check(self, run: RunId) -> None:
         current = self._runs.current
         if current is not None:
-            what = f"run {current.run!r}" if current.kind == "run" else "a compaction"
+            what = f"run {current.run!r}" if current.kind == "run" else TITLES[current.kind]
             message = (
                 f"{what} is going on; wait for its end or cancel it before run {run!r} is retried"
             )

@@ -1,7 +1,7 @@
-"""At most one activity per session: a run or a compaction, in one cancel scope."""
+"""At most one activity per session, in one cancel scope: a run, a compaction, a navigation or a restore."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
 import anyio
@@ -13,6 +13,14 @@ from agent_core.events import RunResult
 from agent_core.kernel import ItemId, RunId
 from agent_core.kernel.values import Value
 
+ActivityKind = Literal["run", "compaction", "navigation", "restore"]
+TITLES: Mapping[ActivityKind, str] = {
+    "run": "a run",
+    "compaction": "a compaction",
+    "navigation": "a move to another branch",
+    "restore": "a restore of files",
+}
+"""The kinds of activity in messages to people."""
 RESULTS_KEPT = 64
 SETTLE_S = 5.0
 """How long the end of an activity may take to write what waited for it."""
@@ -28,7 +36,7 @@ class CancelHandle(Value, frozen=True):
 class Activity(Struct, kw_only=True):
     """The current activity, and the means to end it."""
 
-    kind: Literal["run", "compaction"]
+    kind: ActivityKind
     run: RunId | None
     scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
@@ -74,7 +82,7 @@ class ActivitySlot:
         """The current activity; None: the session is idle."""
         return self._current
 
-    def reserve(self, kind: Literal["run", "compaction"], run: RunId | None) -> Activity:
+    def reserve(self, kind: ActivityKind, run: RunId | None) -> Activity:
         """Reserve the session for an activity that is about to start. The caller has just found it idle."""
         activity = Activity(kind=kind, run=run)
         self._current = activity

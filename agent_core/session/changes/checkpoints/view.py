@@ -107,7 +107,7 @@ class CheckpointView:
         self._branches.check_idle("taken back to a checkpoint")
         if scope != "files" and one.leaf is not None:
             _ = self._branches.get_entry(one.leaf)
-        activity = self._runs.reserve("compaction", None)
+        activity = self._runs.reserve("restore", None)
         ended: list[RestoreResult] = []
         failed: list[Exception] = []
 
