@@ -127,19 +127,24 @@ class _Finder(importlib.abc.MetaPathFinder):
         return None
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader(importlib.abc.InspectLoader):
     """Runs one file as a module."""
 
     def __init__(self, file: Path, *, expected: ExpectedSourceHash) -> None:
         self._file = file
         self._expected = expected
 
+    def get_source(self, fullname: str) -> None:  # pyright: ignore[reportImplicitOverride] - as above
+        """Return None: the file may have changed since it was run."""
+
+    def get_code(self, fullname: str) -> CodeType:  # pyright: ignore[reportImplicitOverride] - as above  # noqa: ARG002 - it has one file
+        """Compile the file, which must have the content that the user trusted."""
+        return self.source_to_code(read_pinned(self._file, self._expected), str(self._file))
+
     def exec_module(self, module: ModuleType) -> None:  # pyright: ignore[reportImplicitOverride] - as above
-        """Run it."""
-        raw = read_pinned(self._file, self._expected)
-        code: CodeType = compile(raw, str(self._file), "exec", dont_inherit=True)
+        """Run it; its `print` writes to the log."""
         module.__dict__["__builtins__"] = {**builtins.__dict__, "print": _printed(module.__name__)}
-        exec(code, module.__dict__)  # noqa: S102 - that is what an extension is for: code that the user wants to run
+        super().exec_module(module)
 
 
 def _printed(module: str) -> Callable[..., None]:
