@@ -1,12 +1,11 @@
 """Language server of one connection; its handlers are registered before any heavy module is loaded."""
 
-import importlib
 import logging
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
-from typing import Any, Final, cast
+from typing import Any, cast
 from urllib.parse import quote
 
 from lsprotocol import types
@@ -28,8 +27,6 @@ from tiller_server.lsp.methods import (
 )
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.lsp.sessions.client_environment import ClientEnvironment
-
-PLAIN_CLIENT: Final = "tiller_server.lsp.plain.client"
 
 _log = logging.getLogger(__name__)
 
@@ -206,7 +203,9 @@ class App:
     async def _plain_client(self) -> Any:
         client = await self.client()
         if self._plain is None:
-            self._plain = importlib.import_module(PLAIN_CLIENT).PlainClient(client)
+            from tiller_server.lsp.plain.client import PlainClient  # noqa: PLC0415 - when it is used
+
+            self._plain = PlainClient(client)
         return self._plain
 
     async def _code_actions(self, params: dict[str, Any]) -> object:
@@ -219,4 +218,6 @@ class App:
         return await (await self._plain_client()).content(params)
 
     async def _execute(self, params: dict[str, Any]) -> object:
-        return await (await self._plain_client()).execute(params)
+        from tiller_server.lsp.plain.commands.table import execute  # noqa: PLC0415 - when it is used
+
+        return await execute(await self._plain_client(), params)

@@ -136,7 +136,7 @@ class Runtime:
 def _import(methods: Mapping[str, str]) -> ModuleType:
     for name in methods.values():
         importlib.import_module(f"{FEATURES}.{name}")
-    importlib.import_module("tiller_server.lsp.features.commands")
+    importlib.import_module("tiller_server.lsp.plain.commands.table")
     host = importlib.import_module("tiller_server.lsp.sessions.host")
     # The first request to a provider would pay for it otherwise, on the loop's own thread.
     for name in FOR_REQUESTS:

@@ -1,6 +1,5 @@
-"""Features for one client without an extension: code actions, code lenses and commands."""
+"""State of one client without an extension, and its code actions and code lenses."""
 
-import importlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +7,7 @@ from typing import Any, Final
 
 from tiller_server.lsp.changes.diff_document import has_capability
 from tiller_server.lsp.documents.mirror import Document
-from tiller_server.lsp.jsonrpc.errors import RpcError
-from tiller_server.lsp.jsonrpc.messages import as_array, as_object
-from tiller_server.lsp.methods import COMMANDS
+from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.operations import proposal_commands
 from tiller_server.lsp.plain.code_actions import (
     CodeActionRequest,
@@ -23,7 +20,7 @@ from tiller_server.lsp.plain.code_actions import (
 from tiller_server.lsp.plain.code_lenses import chat_lenses, file_lenses
 from tiller_server.lsp.plain.comment_requests import MOST_LINES, CommentRequest, requests_in
 from tiller_server.lsp.plain.last_location import LastLocation
-from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
+from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.client_options import is_plain
 
 LINES: Final = 2_000
@@ -82,20 +79,6 @@ class PlainClient:
         bound = self.client.bound
         return {"text": "" if bound is None else await self.client.change_display.diff.text(bound)}
 
-    async def execute(self, params: dict[str, Any]) -> object:
-        """Answer `workspace/executeCommand`; where the editor hides what is answered, an error is shown.
-
-        Raises:
-            RpcError: There is no such command, it cannot be used so, or it failed.
-        """
-        commands = importlib.import_module("tiller_server.lsp.features.commands")
-        try:
-            return await commands.run(self, *_command(params))
-        except RpcError as error:
-            if self.client.editor.quirks_in_force()["silentAnswers"]:
-                self.show_message(error.message, kind=1)
-            raise
-
     def show_message(self, text: str, *, kind: int = 3) -> None:
         """Show the user a sentence, unless the client is one that shows answers and events in its own way.
 
@@ -138,18 +121,6 @@ class PlainClient:
             lacks_model=bound.session.models.current is None,
             requests=requests,
         )
-
-
-def _command(params: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
-    name, arguments = params.get("command"), params.get("arguments")
-    if name not in COMMANDS:
-        message = f"there is no command {name!r:.80}; there are {', '.join(COMMANDS)}"
-        raise invalid_params(message)
-    listed = as_array(arguments) if arguments is not None else ()
-    if listed is None:
-        message = f"{name}: the arguments must be a list, got {arguments!r:.120}"
-        raise invalid_params(message)
-    return str(name), tuple(listed)
 
 
 def _requests_near(document: Document, first0: int, last0: int) -> Sequence[CommentRequest]:

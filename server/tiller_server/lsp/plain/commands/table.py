@@ -8,12 +8,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from tiller_server.lsp import methods
+from tiller_server.lsp.jsonrpc.errors import RpcError
+from tiller_server.lsp.jsonrpc.messages import as_array
 from tiller_server.lsp.operations.proposal_commands import apply_proposal
 from tiller_server.lsp.plain.client import PlainClient
 from tiller_server.lsp.plain.commands import decisions, model, prompt, tasks, views
 from tiller_server.lsp.plain.commands.question_dialog import ask_again
 from tiller_server.lsp.plain.commands.questions import answer
 from tiller_server.lsp.plain.deadline import answer_within
+from tiller_server.lsp.sessions.client import invalid_params
 
 ExecuteCommandArguments = tuple[Any, ...]
 CommandHandler = Callable[[PlainClient, ExecuteCommandArguments], Awaitable[object]]
@@ -53,11 +57,35 @@ COMMANDS: Final[Mapping[str, CommandHandler]] = {
 }
 
 
-async def run(plain_client: PlainClient, name: str, arguments: ExecuteCommandArguments) -> object:
-    """Run a command; long work continues in the background after the answer."""
-    return await answer_within(
-        name,
-        lambda: COMMANDS[name](plain_client, arguments),
-        start=plain_client.client.host.start,
-        show_error=partial(plain_client.show_message, kind=1),
-    )
+async def execute(plain_client: PlainClient, params: dict[str, Any]) -> object:
+    """Answer `workspace/executeCommand`; long work continues in the background after the answer.
+
+    An editor that hides what is answered shows an error as a message.
+
+    Raises:
+        RpcError: There is no such command, it cannot be used so, or it failed.
+    """
+    try:
+        name, arguments = _command(params)
+        return await answer_within(
+            name,
+            lambda: COMMANDS[name](plain_client, arguments),
+            start=plain_client.client.host.start,
+            show_error=partial(plain_client.show_message, kind=1),
+        )
+    except RpcError as error:
+        if plain_client.client.editor.quirks_in_force()["silentAnswers"]:
+            plain_client.show_message(error.message, kind=1)
+        raise
+
+
+def _command(params: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
+    name, arguments = params.get("command"), params.get("arguments")
+    if name not in COMMANDS:
+        message = f"there is no command {name!r:.80}; there are {', '.join(methods.COMMANDS)}"
+        raise invalid_params(message)
+    listed = as_array(arguments) if arguments is not None else ()
+    if listed is None:
+        message = f"{name}: the arguments must be a list, got {arguments!r:.120}"
+        raise invalid_params(message)
+    return str(name), tuple(listed)
