@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tiller_server.lsp.clients.session_candidates import SessionOpenOption, session_candidates
 from tiller_server.lsp.documents.workspace_folders import Folders, canonical, spelt_as
-from tiller_server.lsp.sessions.session_candidates import SessionOpenOption, session_candidates
 from tiller_server.lsp.wire import SessionById
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.environment import CurrentEnvironment, EnvironmentWithout
+from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.sessions.caller_environment import CallerEnvironment
-from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 
 ADA, BOB = {"PATH": "/ada", "KEY": "a"}, {"PATH": "/bob"}
 

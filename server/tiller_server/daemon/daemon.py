@@ -25,10 +25,10 @@ from tiller_server.daemon.idle_timer import IdleTimer, idle_limit_s
 from tiller_server.daemon.lockfile import Ownership
 from tiller_server.daemon.private_dir import private_folder
 from tiller_server.lsp.app import App
+from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.typed_params import make_converter
 from tiller_server.lsp.runtime import Runtime
-from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 from tiller_server.lsp.transport.outbox import Sink
 from tiller_server.lsp.transport.stdio import InputStream
 from tiller_server.process.config import ServerConfig

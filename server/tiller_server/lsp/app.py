@@ -11,6 +11,7 @@ from urllib.parse import quote
 from lsprotocol import types
 
 from tiller_server import VERSION
+from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.documents.workspace_folders import Folders
 from tiller_server.lsp.jsonrpc.document_params import changed_params, opened_params
@@ -26,7 +27,6 @@ from tiller_server.lsp.methods import (
     server_capability,
 )
 from tiller_server.lsp.runtime import Runtime
-from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 
 _log = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ class App:
         """Report the chat file that something was done to it; of other documents nothing is loaded."""
         if document is None or not document.uri.endswith(chat_name(self.connection.client_params)):
             return
-        chat = (await self.client()).chat
+        chat = (await self._plain_client()).chat
         if chat.is_chat(document.uri):
             await (chat.opened if what == "opened" else chat.saved)(document)
 

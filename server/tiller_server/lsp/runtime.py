@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Self
 
+from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, RpcError
 from tiller_server.lsp.methods import METHODS, NOTIFICATIONS
-from tiller_server.lsp.sessions.client_environment import ClientEnvironment
 from tiller_server.lsp.transport.stdio import EXHAUSTED
 from tiller_server.process.config import ServerConfig
 

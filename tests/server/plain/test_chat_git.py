@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tiller_server.lsp.plain.chat.git_exclude import MOST_BYTES, keep_out_of_git
+from tiller_server.lsp.overlay.git_exclude import MOST_BYTES, keep_out_of_git
 
 Git = Callable[..., str]
 NAME = ".tiller/chat.md"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.editors import Window, settled
 from tests.support.lsp_profiles import NEOVIM_0_11
-from tiller_server.lsp.plain.chat.scratch_file import Reopened, ScratchFile
+from tiller_server.lsp.overlay.scratch_file import Reopened, ScratchFile
 
 DISK = "## You\n\ntell me\n"
 ANSWERED = "## You\n\ntell me\n\n## Tiller\n\none\n"

@@ -20,10 +20,10 @@ from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from tiller_server.lsp.changes.diagnostics_publisher import DiagnosticsPublisher
 from tiller_server.lsp.changes.session_watch import DebouncedWatch
+from tiller_server.lsp.clients.options import is_plain
 from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
-from tiller_server.lsp.sessions.client_options import is_plain
 from tiller_server.lsp.wire import AgentOptions
 
 KIND: Final = "quickfix.tiller"

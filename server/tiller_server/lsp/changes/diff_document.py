@@ -20,7 +20,7 @@ from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.methods import DIFF_SCHEME
-from tiller_server.lsp.plain.chat.scratch_file import ScratchFile, workspace_scratch_file
+from tiller_server.lsp.overlay.scratch_file import ScratchFile, workspace_scratch_file
 
 NAME: Final = ".tiller/changes.diff"
 URI: Final = f"{DIFF_SCHEME}:/changes.diff"

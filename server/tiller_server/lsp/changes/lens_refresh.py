@@ -14,9 +14,9 @@ from agent_core.events import (
 )
 from tiller_server.lsp.changes.diff_document import has_capability
 from tiller_server.lsp.changes.session_watch import DebouncedWatch
+from tiller_server.lsp.clients.options import is_plain
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
-from tiller_server.lsp.sessions.client_options import is_plain
 from tiller_server.lsp.wire import AgentOptions
 
 REFRESH: Final = "workspace/codeLens/refresh"

@@ -4,10 +4,10 @@ from typing import Any
 
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import TillerError
+from tiller_server.lsp.clients.options import settings_of
 from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.encode.stored_session import new_session, session_info
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.sessions.client_options import settings_of
 from tiller_server.lsp.wire import SessionForkParams, parse
 
 

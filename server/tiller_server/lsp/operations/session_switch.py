@@ -7,9 +7,9 @@ from typing import Any
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.shield import uncancelled
+from tiller_server.lsp.clients.session_candidates import LATEST, NEW
 from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.sessions.session_candidates import LATEST, NEW
 
 Prepare = Callable[[Any], Awaitable[None]]
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tiller_server.lsp.changes.diff_document import has_capability
+from tiller_server.lsp.clients.options import is_plain
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.operations import proposal_commands
+from tiller_server.lsp.plain.chat.editor_chat import EditorChat
 from tiller_server.lsp.plain.code_actions import (
     CodeActionRequest,
     CodeActionState,
@@ -21,7 +23,6 @@ from tiller_server.lsp.plain.code_lenses import chat_lenses, file_lenses
 from tiller_server.lsp.plain.comment_requests import MOST_LINES, CommentRequest, requests_in
 from tiller_server.lsp.plain.last_location import LastLocation
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.sessions.client_options import is_plain
 
 LINES: Final = 2_000
 """So many lines of a selection are looked through for comments that ask for something."""
@@ -33,6 +34,8 @@ class PlainClient:
 
     def __init__(self, client: ConnectedClient) -> None:
         self.client = client
+        self.chat = EditorChat(client)
+        client.on_detach(self.chat.close)
         self.last_location = LastLocation(
             client.editor.mirror, is_ours=self.is_ours, root=self.root
         )
@@ -43,7 +46,7 @@ class PlainClient:
 
     def is_ours(self, uri: str) -> bool:
         """Return whether a document is one that we make: the chat file, or the diff of what waits."""
-        return self.client.chat.is_chat(uri) or self.client.change_display.diff.is_diff(uri)
+        return self.chat.is_chat(uri) or self.client.change_display.diff.is_diff(uri)
 
     async def code_actions(self, params: dict[str, Any]) -> list[PlainCodeAction]:
         """Answer `textDocument/codeAction`; opens no session and waits for nothing."""
@@ -53,7 +56,7 @@ class PlainClient:
         asked = read_code_action_request(params)
         if asked is None or not self._has_actions:
             return review
-        chat = self.client.chat
+        chat = self.chat
         if chat.is_chat(asked.uri):
             return in_chat(asked, self._now(), chat.actions(*asked.lines0))
         if self.client.change_display.diff.is_diff(asked.uri):
@@ -68,7 +71,7 @@ class PlainClient:
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         if not self._has_lenses or not isinstance(uri, str):
             return []
-        chat, now = self.client.chat, self._now()
+        chat, now = self.chat, self._now()
         if chat.is_chat(uri):
             return chat_lenses(now, chat.lenses())
         return file_lenses(now, self.client.change_display.hints.of(uri))

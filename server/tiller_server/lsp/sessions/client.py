@@ -1,6 +1,5 @@
 """The loaded half of a connection: which session it has, and what it gets to see of it."""
 
-import importlib
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,14 @@ from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.session import AgentSession
 from tiller_server.lsp.changes.display import ChangeDisplay
+from tiller_server.lsp.clients.environment import ClientEnvironment
+from tiller_server.lsp.clients.options import (
+    is_plain,
+    opening_of,
+    read_options,
+    settings_of,
+)
+from tiller_server.lsp.clients.session_candidates import NONE
 from tiller_server.lsp.dialogs.presenter import QuestionPresenter
 from tiller_server.lsp.documents.mirror import Mirror
 from tiller_server.lsp.documents.workspace_folders import Folders
@@ -31,14 +38,6 @@ from tiller_server.lsp.events.run_progress import CompletionNotice, show_run
 from tiller_server.lsp.events.subscription import Subscription
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
-from tiller_server.lsp.sessions.client_environment import ClientEnvironment
-from tiller_server.lsp.sessions.client_options import (
-    is_plain,
-    opening_of,
-    read_options,
-    settings_of,
-)
-from tiller_server.lsp.sessions.session_candidates import NONE
 from tiller_server.lsp.sessions.sign_in import SignInFlows
 
 
@@ -134,8 +133,7 @@ class _ClientState(Struct, kw_only=True):
     """Of what its runs are shown from, as lines of progress."""
     reported_elsewhere: set[RunId] = msgspec.field(default_factory=set[RunId])
     """Runs that a request waits for and shows in its own way."""
-    chat: Any = None
-    """The chat file, made when it is first used."""
+    on_detach: list[Callable[[], None]] = msgspec.field(default_factory=list[Callable[[], None]])
 
 
 class ConnectedClient:
@@ -176,14 +174,9 @@ class ConnectedClient:
         )
         self.state = _ClientState()
 
-    @property
-    def chat(self) -> Any:
-        """The chat file as this client has it, a `plain.chat.Chat`; loaded when it is first asked for."""
-        if self.state.chat is None:
-            self.state.chat = importlib.import_module(
-                "tiller_server.lsp.plain.chat.editor_chat"
-            ).EditorChat(self)
-        return self.state.chat
+    def on_detach(self, callback: Callable[[], None]) -> None:
+        """Register a callback for the moment when the client has left."""
+        self.state.on_detach.append(callback)
 
     @property
     def bound(self) -> Any:
@@ -358,8 +351,8 @@ class ConnectedClient:
             reader.close()
         self.change_display.close()
         self.dialogs.close()
-        if self.state.chat is not None:
-            self.state.chat.close()
+        for callback in self.state.on_detach:
+            callback()
         self.host.detach(self)
 
 

@@ -15,17 +15,17 @@ from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
 from agent_core.workspace.files.disk.path_locks import PathLocks
+from tiller_server.lsp.clients.environment import ClientEnvironment
+from tiller_server.lsp.clients.options import ends_sessions, opening_of, settings_of
+from tiller_server.lsp.clients.session_candidates import LATEST, NEW, session_candidates
 from tiller_server.lsp.documents.mirror import Mirror
 from tiller_server.lsp.documents.workspace_folders import Folders, canonical
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.sessions.client_environment import ClientEnvironment
-from tiller_server.lsp.sessions.client_options import ends_sessions, opening_of, settings_of
 from tiller_server.lsp.sessions.extension_views import forward
 from tiller_server.lsp.sessions.idle_sessions import idle_sessions, idle_unload_s
 from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.sessions.pool import SessionOpener, SessionPool, SessionSpec
-from tiller_server.lsp.sessions.session_candidates import LATEST, NEW, session_candidates
 from tiller_server.lsp.sessions.sign_in import SignInFlows
 from tiller_server.lsp.sessions.window_bindings import FILE, Bindings
 from tiller_server.process.config import ServerConfig

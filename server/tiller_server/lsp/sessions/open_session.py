@@ -25,13 +25,13 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import DocumentContention, TillerError
 from agent_core.session import AgentSession
 from agent_core.session.changes.user_edits import UserEdit
+from tiller_server.lsp.clients.options import attendant_of
 from tiller_server.lsp.documents.workspace_folders import reals
 from tiller_server.lsp.edits.undo_tracker import EditOutcome
 from tiller_server.lsp.events.replay_log import EventLog
 from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 from tiller_server.lsp.sessions.caller_environment import CallerEnvironment
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.sessions.client_options import attendant_of
 
 CONTENTION_S = 60.0
 """A model that tries the same edit again and again is no reason to say so each time."""

@@ -21,11 +21,11 @@ from agent_core.kernel.errors import (
     WorkspaceError,
 )
 from agent_core.transcript import AnyEntry
+from tiller_server.lsp.overlay.scratch_file import Reopened, ScratchFile, ScratchFileState
 from tiller_server.lsp.plain.chat.event_renderer import URGENT, ChatEventRenderer
 from tiller_server.lsp.plain.chat.format import ChatPiece, grown, mark_of, new_file, tail_of
 from tiller_server.lsp.plain.chat.pieces import from_log, permission_pieces, question_pieces
 from tiller_server.lsp.plain.chat.projection import ChatProjection
-from tiller_server.lsp.plain.chat.scratch_file import Reopened, ScratchFile, ScratchFileState
 from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.open_session import OpenSession, show_error_message
 

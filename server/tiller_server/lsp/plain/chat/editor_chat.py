@@ -15,15 +15,15 @@ from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.operations.transcript import full_branch
-from tiller_server.lsp.plain.chat.chat_file import ChatFile
-from tiller_server.lsp.plain.chat.format import ChatPiece, draft_of, plain
-from tiller_server.lsp.plain.chat.pieces import line
-from tiller_server.lsp.plain.chat.question_actions import actions, lenses
-from tiller_server.lsp.plain.chat.scratch_file import (
+from tiller_server.lsp.overlay.scratch_file import (
     fallback_scratch_file,
     scratch_path,
     workspace_scratch_file,
 )
+from tiller_server.lsp.plain.chat.chat_file import ChatFile
+from tiller_server.lsp.plain.chat.format import ChatPiece, draft_of, plain
+from tiller_server.lsp.plain.chat.pieces import line
+from tiller_server.lsp.plain.chat.question_actions import actions, lenses
 from tiller_server.lsp.sessions.caller_environment import submit_as_client
 from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.open_session import OpenSession, show_error_message

@@ -24,9 +24,9 @@ async def send(plain_client: PlainClient, arguments: CommandArguments) -> object
     text = text_argument("tiller.send", arguments)
     if text:
         return await _submit_with_context(plain_client, text, delivery="auto")
-    sent = await plain_client.client.chat.send()
+    sent = await plain_client.chat.send()
     if sent is None:
-        _ = await plain_client.client.chat.open(focus=True)
+        _ = await plain_client.chat.open(focus=True)
         plain_client.show_message(
             "there is nothing to send: write under the last `## You` of the chat file first."
         )

@@ -8,14 +8,15 @@ from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
 from tiller_server.lsp.dialogs.question_dialog import YES
 from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.plain.client import PlainClient
 from tiller_server.lsp.plain.commands.arguments import CommandArguments, object_of
-from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
+from tiller_server.lsp.sessions.client import invalid_params
 
 OVER: Final[Mapping[str, str]] = {"status": "expired"}
 NO_TEXT: Final[Mapping[str, str]] = {"status": "noWords"}
 
 
-async def answer(client: ConnectedClient, arguments: CommandArguments) -> dict[str, Any]:
+async def answer(plain_client: PlainClient, arguments: CommandArguments) -> dict[str, Any]:
     """Accept an answer: `{request, option}`, and `line` where a question has several lines.
 
     The answer to one of several lines is stored until all lines have one. `answers` answers all lines at once; a line
@@ -29,29 +30,29 @@ async def answer(client: ConnectedClient, arguments: CommandArguments) -> dict[s
     if "request" not in asked:
         message = "tiller.answer takes one object with `request` and `option`; the code actions of the chat file give it"
         raise invalid_params(message)
-    client.dialogs.check_may_decide()
+    plain_client.client.dialogs.check_may_decide()
     if "option" in asked or "answers" in asked:
-        return _first(client, asked)
+        return _first(plain_client, asked)
     found: dict[str, Any] = {**NO_TEXT}
 
     def give(text: str) -> bool:
-        found.update(_first(client, {**asked, "option": text}))
+        found.update(_first(plain_client, {**asked, "option": text}))
         return found["status"] in {"recorded", "kept"}
 
-    _ = await client.chat.answer(give)
+    _ = await plain_client.chat.answer(give)
     if found == NO_TEXT:
         message = 'tiller.answer: write the answer below the last "## You" of the chat file first'
         raise invalid_params(message)
     return found
 
 
-def _first(client: ConnectedClient, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _first(plain_client: PlainClient, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Answer in the first session that asks it."""
-    for open_session in client.host.sessions():
-        if client not in open_session.attached_clients:
+    for open_session in plain_client.client.host.sessions():
+        if plain_client.client not in open_session.attached_clients:
             continue
         try:
-            found = _answered(client, open_session.session, asked)
+            found = _answered(plain_client, open_session.session, asked)
         except TillerError as error:
             raise to_rpc_error(error, session=open_session.session.id) from error
         if found is not None:
@@ -60,10 +61,10 @@ def _first(client: ConnectedClient, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answered(
-    client: ConnectedClient, session: AgentSession, asked: Mapping[str, Any]
+    plain_client: PlainClient, session: AgentSession, asked: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Answer in one session; None: it asks nothing of that id."""
-    request, by = asked["request"], client.editor.name
+    request, by = asked["request"], plain_client.client.editor.name
     if any(one.request == request for one in session.permissions.pending):
         receipt = session.permissions.answer(request, str(asked.get("option", "")), by=by)
         return {"status": receipt.status}
@@ -72,21 +73,21 @@ def _answered(
         return None
     answers = asked.get("answers")
     if answers is None:
-        answers = _collected(client, question, asked)
+        answers = _collected(plain_client, question, asked)
         missing = [one.id for one in question.questions if one.id not in answers]
         if missing:
             return {"status": "kept", "missing": missing}
     receipt = session.questions.answer(request, answers, by=by)
-    client.chat.partly.pop(request, None)
+    plain_client.chat.partly.pop(request, None)
     return {"status": receipt.status}
 
 
 def _collected(
-    client: ConnectedClient, question: Question, asked: Mapping[str, Any]
+    plain_client: PlainClient, question: Question, asked: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the answers so far; a question that is over is forgotten."""
     line = _line(question, asked.get("line"))
-    partly: dict[str, dict[str, Any]] = client.chat.partly
+    partly: dict[str, dict[str, Any]] = plain_client.chat.partly
     answers = partly.setdefault(question.request, {})
     option = asked["option"]
     answers[line.id] = option == YES if line.kind == "confirm" else option

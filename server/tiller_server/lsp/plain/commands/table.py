@@ -24,7 +24,7 @@ CommandHandler = Callable[[PlainClient, ExecuteCommandArguments], Awaitable[obje
 
 
 async def _answer(plain_client: PlainClient, arguments: ExecuteCommandArguments) -> object:
-    return await (answer(plain_client.client, arguments) if arguments else ask_again(plain_client))
+    return await (answer(plain_client, arguments) if arguments else ask_again(plain_client))
 
 
 async def _apply(plain_client: PlainClient, arguments: ExecuteCommandArguments) -> object:

@@ -64,10 +64,10 @@ def _place(plain_client: PlainClient, name: str, arguments: CommandArguments) ->
 
 async def _in_chat(plain_client: PlainClient, text: str) -> Any:
     client = plain_client.client
-    taken = await client.chat.submit(text)
+    taken = await plain_client.chat.submit(text)
 
     async def show() -> None:
-        _ = await client.chat.open(focus=True)
+        _ = await plain_client.chat.open(focus=True)
 
     # An editor may take seconds to show a file, and the answer is not to wait for it.
     client.host.start(show, what="the chat file")

@@ -24,7 +24,7 @@ async def status(plain_client: PlainClient, arguments: CommandArguments) -> obje
 async def chat(plain_client: PlainClient, arguments: CommandArguments) -> object:
     """Open the chat file."""
     check_nothing("tiller.chat", arguments)
-    path = await plain_client.client.chat.open(focus=True)
+    path = await plain_client.chat.open(focus=True)
     if not plain_client.can_show:
         plain_client.show_message(f"the chat file is {path}")
     return {"uri": path.as_uri()}

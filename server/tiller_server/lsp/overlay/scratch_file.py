@@ -13,8 +13,8 @@ from agent_core.workspace import FileText, WriteResult
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from tiller_server.lsp.edits.overlays import Overlay
 from tiller_server.lsp.methods import CHAT_FILE
+from tiller_server.lsp.overlay.git_exclude import keep_out_of_git
 from tiller_server.lsp.overlay.workspace_files import OverlayFiles
-from tiller_server.lsp.plain.chat.git_exclude import keep_out_of_git
 
 SPARE: Final = "chats"
 """In the user's own data: where the workspace cannot be written to."""

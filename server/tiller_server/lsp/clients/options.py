@@ -10,9 +10,9 @@ from agent_core.events import Attendant
 from agent_core.kernel import JsonValue
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.kernel.values import Value
+from tiller_server.lsp.clients.session_candidates import SessionOpenOption
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.sessions.session_candidates import SessionOpenOption
 from tiller_server.lsp.wire import AgentOptions, validation_issue
 
 EDITOR: Final = "editor"

@@ -1,0 +1,1 @@
+"""One client as it describes itself: its options, its environment, and the session that it means."""
