@@ -39,7 +39,7 @@ from agent_core.session.history.fork import ForkWriter
 from agent_core.session.history.recorder import Durability, Recorder
 from agent_core.session.input.commands import SlashCommands
 from agent_core.session.input.deferred_messages import DeferredMessages
-from agent_core.session.input.message_index import MessageIndex
+from agent_core.session.input.prompt_deduplication import MessageIndex
 from agent_core.session.input.queue import InputQueue
 from agent_core.session.input.system_prompt import SystemPromptSync
 from agent_core.session.model_selection import ModelSelection, Servers

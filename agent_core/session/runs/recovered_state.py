@@ -22,7 +22,7 @@ from agent_core.messages.block_codec import decode_user_content
 from agent_core.messages.codec import decode_message
 from agent_core.session.history.entries import DEFERRED, LEAF, QUEUE, RUN, TOOLS
 from agent_core.session.input.deferred_messages import DeferredMessage, FlushPoint
-from agent_core.session.input.message_index import retry_id
+from agent_core.session.input.prompt_deduplication import retry_id
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,

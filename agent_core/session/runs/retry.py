@@ -8,7 +8,7 @@ from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.session.context import SessionContext
 from agent_core.session.history.entries import RUN, run_retried_entry
-from agent_core.session.input.message_index import retry_id
+from agent_core.session.input.prompt_deduplication import retry_id
 from agent_core.session.input.queue_events import release_queue
 from agent_core.session.input.submission import Receipt
 from agent_core.session.runs.slot import TITLES, ActivitySlot

@@ -1,4 +1,4 @@
-"""The messages that clients sent, by the ids that they gave them: the same words sent again are recognised."""
+"""Deduplication of prompts: the ids that clients gave their messages are idempotency keys."""
 
 from collections.abc import Mapping
 
