@@ -33,7 +33,9 @@ def extension(api):
         ctx.ui.title("mine")
         ctx.ui.set_editor_text("try this")
         ctx.ui.notify("look here", "warning")
-        Path(ctx.root, "unshown").write_text(" ".join(sorted(ctx.ui.unshown)))
+        part = Path(ctx.root, "unshown.part")
+        part.write_text(" ".join(sorted(ctx.ui.unshown)))
+        part.rename(part.with_name("unshown"))  # whole as soon as it is there
 
     @api.command()
     async def tell(words, ctx):
