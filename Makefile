@@ -9,6 +9,7 @@ PY := $(VENV)/bin/python
 RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 REFERENCE_STAMP := $(VENV)/.stamp-reference
+CODEX_STAMP := $(VENV)/.stamp-codex
 EDITOR_STAMP := $(VENV)/.stamp-editor
 NODE_STAMP := $(VENV)/.stamp-node
 CLIENT_STAMP := $(VENV)/.stamp-client
@@ -28,7 +29,7 @@ WITH_NODE := PATH="$(CURDIR)/$(VENV)/node/bin:$$PATH"
 # A window of a real VS Code needs both cores to itself.
 VSCODE_SUITE := tests/vscode
 # Holds every single answer to a time, so no other test of ours competes with it.
-ALONE := tests/e2e/test_stuck_client.py
+ALONE := tests/e2e/faults/test_stuck_client.py
 COVERAGE := --cov --cov-config=pyproject.toml
 COVERED = $(if $(COVER),$(COVERAGE) --cov-append)
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
@@ -54,7 +55,7 @@ help:
 	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"
-	@echo "make bench     measure, and write bench-results/"
+	@echo "make bench     measure, and write bench-results/; PEERS=pi,codex measures beside these agents"
 	@echo "make durations write tests/durations.toml, which says what is slow"
 	@echo "make campaign  the tests at full size; takes long"
 	@echo "make clean     remove what these commands made"
@@ -89,6 +90,11 @@ $(REFERENCE_STAMP): $(DEV_STAMP)
 	@echo "Installing the agent that sessions are exchanged with (200 MB) ..."
 	@npm install --prefix "$(VENV)/reference-agent" --no-audit --no-fund --ignore-scripts --silent \
 	  @mariozechner/pi-coding-agent@0.73.1
+	@touch $@
+
+$(CODEX_STAMP): $(DEV_STAMP)
+	@echo "Installing the agent Codex, which is measured beside ours (300 MB) ..."
+	@npm install --prefix "$(VENV)/codex" --no-audit --no-fund --ignore-scripts --silent @openai/codex@0.169.0
 	@touch $@
 
 $(EDITOR_STAMP): $(DEV_STAMP)
@@ -206,9 +212,11 @@ campaign: e2e-setup $(REFERENCE_STAMP) $(EDITOR_STAMP) $(WORKBENCH_STAMP) vsix
 	$(PYTEST) $(VSCODE_SUITE)
 	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --ignore=$(VSCODE_SUITE) --timeout=3600 $(ARGS)
 
+# Beside other agents: make bench PEERS=pi,codex
+PEERS ?=
 .PHONY: bench
-bench: $(DEV_STAMP)
-	"$(PY)" -m bench $(ARGS)
+bench: $(DEV_STAMP) $(if $(findstring pi,$(PEERS)),$(REFERENCE_STAMP)) $(if $(findstring codex,$(PEERS)),$(CODEX_STAMP))
+	"$(PY)" -m bench $(if $(PEERS),--peers "$(PEERS)") $(ARGS)
 
 .PHONY: clean
 clean:

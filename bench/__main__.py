@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ from agent_core.kernel import SystemClock
 from agent_core.kernel.clock import rfc3339
 from bench.kit import FULL, QUICK, Benchmark, Plan
 from bench.lab import ROOT, Workshop, prepare_bytecode
+from bench.page import PAGE, PICTURE, write_page
+from bench.peers.contest import PEERS
 from bench.registry import BENCHMARKS
 from bench.report import Outcome, document, encode, table
 
@@ -25,21 +28,41 @@ FAILED = 1
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmarks; 1 when one of them could not be carried out."""
     options = _options(argv)
+    if options.render is not None:
+        write_page(json.loads(options.render.read_text(encoding="utf-8")))
+        _say(f"written to {PAGE} and {PICTURE}")
+        return 0
     plan = QUICK if options.quick else FULL
-    chosen = [one for one in BENCHMARKS if not options.only or one.name in options.only]
+    peers: Sequence[str] = options.peers
+    chosen = [
+        one
+        for one in BENCHMARKS
+        if (one.name in options.only if options.only else one.with_peers == bool(peers))
+    ]
     shop = Workshop(
         environ=dict(os.environ),  # noqa: TID251 - the one place; handed on to the measured programs
         profiles=options.profile,
+        peers=peers,
     )
     if options.profile is not None:
         options.profile.mkdir(parents=True, exist_ok=True)
     at = rfc3339(SystemClock().now_ms())
     outcomes = asyncio.run(_run_all(chosen, plan, shop))
-    about = {"at": at, "plan": plan.name, "commit": _commit(), "profiled": bool(options.profile)}
+    about = {
+        "at": at,
+        "plan": plan.name,
+        "commit": _commit(),
+        "profiled": bool(options.profile),
+        "peers": {name: PEERS[name]().title for name in peers},
+    }
     path: Path = options.json or RESULTS / f"{at.replace(':', '-')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(encode(document(outcomes, about=about)), encoding="utf-8")
+    measured = document(outcomes, about=about)
+    path.write_text(encode(measured), encoding="utf-8")
     _say(f"written to {path}")
+    if options.page:
+        write_page(measured)
+        _say(f"written to {PAGE} and {PICTURE}")
     return FAILED if any(outcome.failure for outcome in outcomes) else 0
 
 
@@ -77,12 +100,35 @@ def _options(argv: Sequence[str] | None) -> Any:
         "--only", action="append", choices=names, metavar="NAME", help=f"of {', '.join(names)}"
     )
     parser.add_argument(
+        "--peers",
+        type=_peers,
+        default=(),
+        metavar="NAMES",
+        help=f"measure beside other agents, and nothing else: of {', '.join(PEERS)}, with commas",
+    )
+    parser.add_argument(
+        "--page",
+        action="store_true",
+        help="write the figures beside other agents, and their chart, into docs/performance.md",
+    )
+    parser.add_argument(
+        "--render", type=Path, metavar="FILE", help="measure nothing: write that page from FILE"
+    )
+    parser.add_argument(
         "--profile",
         type=Path,
         metavar="DIR",
         help="run the servers under cProfile and leave its statistics there; the figures then mean little",
     )
     return parser.parse_args(argv)
+
+
+def _peers(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if unknown := sorted(set(names) - set(PEERS)):
+        message = f"no peer {', '.join(unknown)}; there are {', '.join(PEERS)}"
+        raise argparse.ArgumentTypeError(message)
+    return names
 
 
 def _commit() -> str | None:

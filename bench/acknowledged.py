@@ -3,8 +3,8 @@
 from bench.client import Client, Timed, ended
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import Lab, Workshop, answer_of
-from tests.support.lsp_profiles import VSCODE
-from tests.support.lsp_subscription import Subscription
+from tests.support.lsp.lsp_profiles import VSCODE
+from tests.support.lsp.lsp_subscription import Subscription
 
 MAX_MS = 50.0
 FOREVER = -1

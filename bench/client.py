@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from typing_extensions import override
 
-from tests.support.lsp_client import RawClient
-from tests.support.lsp_profiles import Profile
-from tests.support.lsp_subscription import Subscription
+from tests.support.lsp.lsp_client import RawClient
+from tests.support.lsp.lsp_profiles import Profile
+from tests.support.lsp.lsp_subscription import Subscription
 
 LONG_S = 120.0
 

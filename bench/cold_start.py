@@ -12,7 +12,7 @@ from bench.client import Client
 from bench.cost import cpu_s
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import Lab, Workshop
-from tests.support.lsp_profiles import MINIMAL, VSCODE, Profile
+from tests.support.lsp.lsp_profiles import MINIMAL, VSCODE, Profile
 
 MAX_RATIO = 1.3
 PEER = "bare pygls"

@@ -11,11 +11,11 @@ from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.files.paths import real_path
 from bench.kit import Bar, Benchmark, Peer, Plan, Row
 from bench.lab import MeasurementFailedError, Workshop
-from tests.support.editors import Window, tell
-from tests.support.lsp_behaviours import Json
-from tests.support.lsp_connection import Reply
-from tests.support.lsp_editor import Editor as Desk
-from tests.support.lsp_profiles import VSCODE
+from tests.support.clients.editors import Window, tell
+from tests.support.lsp.lsp_behaviours import Json
+from tests.support.lsp.lsp_connection import Reply
+from tests.support.lsp.lsp_editor import Editor as Desk
+from tests.support.lsp.lsp_profiles import VSCODE
 from tiller_server.lsp.editors.requests import Timing
 from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 

@@ -12,7 +12,7 @@ from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.kernel.json import encode
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, percentile
 from bench.lab import Workshop
-from tests.support.told import Client, Sink, chance_of, course, keeping, told
+from tests.support.session.told import Client, Sink, chance_of, course, keeping, told
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.events.encoding import EventBytes
 

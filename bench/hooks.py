@@ -22,9 +22,9 @@ from agent_core.hooks import (
 )
 from bench.kit import Bar, Benchmark, Peer, Plan, Row
 from bench.lab import Workshop
-from tests.support.scripted_model import ScriptedModel, call, say
-from tests.support.sessions import Bench, bench
-from tests.support.tools import echo
+from tests.support.session.scripted_model import ScriptedModel, call, say
+from tests.support.session.sessions import Bench, bench
+from tests.support.workspace.tools import echo
 
 EXTENSIONS = 20
 POINTS: tuple[type[HookInput[HookOutcome]], ...] = (

@@ -41,6 +41,8 @@ class Peer:
 
     name: str
     samples: tuple[float, ...]
+    why_none: str = ""
+    """Why there are no samples: the program cannot do this, or failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,23 +61,27 @@ class Row:
     unit: str
     ours: tuple[float, ...]
     peer: Peer | None = None
+    """What the ratio is to."""
+    others: tuple[Peer, ...] = ()
+    """Further figures, beside which ours is only shown."""
     bar: Bar | None = None
     note: str = ""
 
     @property
     def ratio(self) -> float | None:
-        """Our median over the peer's; None without a peer, or with one that costs nothing."""
-        if self.peer is None or (floor := median(self.peer.samples)) <= 0:
+        """Our median over the peer's; None without a peer, or with one that costs nothing or has no figure."""
+        if self.peer is None or not self.peer.samples or not self.ours:
             return None
-        return median(self.ours) / floor
+        floor = median(self.peer.samples)
+        return median(self.ours) / floor if floor > 0 else None
 
     def statistic(self, which: Statistic) -> float | None:
         """Give what a bar is about."""
         match which:
             case "median":
-                return median(self.ours)
+                return median(self.ours) if self.ours else None
             case "p95":
-                return percentile(self.ours, 95)
+                return percentile(self.ours, 95) if self.ours else None
             case "ratio":
                 return self.ratio
 
@@ -94,6 +100,8 @@ class Benchmark:
     name: str
     title: str
     run: Callable[[Plan, Workshop], Awaitable[list[Row]]]
+    with_peers: bool = False
+    """Whether it measures other agents, and so runs only when some are named."""
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
@@ -106,13 +114,15 @@ async def alternate(
     rounds: int, first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[T]]
 ) -> tuple[list[T], list[T]]:
     """Run both in turn, AB BA AB …, so that a machine that slows down slows both."""
-    ours: list[T] = []
-    theirs: list[T] = []
-    for number in range(rounds):
-        if number % 2 == 0:
-            ours.append(await first())
-            theirs.append(await second())
-        else:
-            theirs.append(await second())
-            ours.append(await first())
+    ours, theirs = await alternate_all(rounds, [first, second])
     return ours, theirs
+
+
+async def alternate_all(rounds: int, ways: Sequence[Callable[[], Awaitable[T]]]) -> list[list[T]]:
+    """Run all in turn, ABC CBA ABC …; returns what each returned."""
+    returned: list[list[T]] = [[] for _ in ways]
+    for number in range(rounds):
+        order = range(len(ways))
+        for place in order if number % 2 == 0 else reversed(order):
+            returned[place].append(await ways[place]())
+    return returned

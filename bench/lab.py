@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.client import Client
-from tests.support.isolation import TillerDirs, isolated
-from tests.support.lsp_connection import ClientError
-from tests.support.lsp_profiles import VSCODE, Profile
+from tests.support.harness.isolation import TillerDirs, isolated
+from tests.support.lsp.lsp_connection import ClientError
+from tests.support.lsp.lsp_profiles import VSCODE, Profile
 from tests.support.provider import LoopbackProvider, write_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,6 +35,14 @@ server.start_io()
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program with its environment."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
     """What all benchmarks of a run share."""
@@ -43,6 +51,8 @@ class Workshop:
     """The environment of this run."""
     profiles: Path | None = None
     """Where servers leave their cProfile statistics; None: they run as users run them."""
+    peers: Sequence[str] = ()
+    """Names of the other agents that are measured beside ours."""
 
     @asynccontextmanager
     async def lab(self, *, context_window: int = 1_000_000) -> AsyncGenerator["Lab"]:
@@ -73,7 +83,7 @@ class Lab:
     @asynccontextmanager
     async def tiller(self, profile: Profile | None = VSCODE) -> AsyncGenerator[Client]:
         """Start our server, introduced to the editor of a profile unless that is None."""
-        async with self._started(self._tiller_argv(), profile) as client:
+        async with self._started(self._server_argv(), profile) as client:
             yield client
             if self.shop.profiles is not None:
                 await client.shutdown(timeout_s=STOP_S)
@@ -107,11 +117,21 @@ class Lab:
                 message = f"{error}; the server said: {said or 'nothing'}"
                 raise MeasurementFailedError(message) from error
 
-    def _tiller_argv(self) -> list[str]:
-        source = _TILLER.format(root=str(ROOT))
-        if self.shop.profiles is not None:
-            into = self.shop.profiles / f"{self.dirs.config.parent.name}.pstats"
-            source = _PROFILED.format(root=str(ROOT), into=str(into))
+    @asynccontextmanager
+    async def shim(self) -> AsyncGenerator[Client]:
+        """Start our shim, which starts the daemon if there is none; `end_daemon` ends that."""
+        async with self._started(self.tiller_argv("lsp"), None) as client:
+            yield client
+
+    def tiller_argv(self, *arguments: str) -> list[str]:
+        """Return a command line of ours: as the command that is installed does it, in at most as many lines."""
+        return [sys.executable, "-P", "-c", _TILLER.format(root=str(ROOT)), *arguments]
+
+    def _server_argv(self) -> list[str]:
+        if self.shop.profiles is None:
+            return self.tiller_argv("lsp", "--in-process")
+        into = self.shop.profiles / f"{self.dirs.config.parent.name}.pstats"
+        source = _PROFILED.format(root=str(ROOT), into=str(into))
         return [sys.executable, "-P", "-c", source, "lsp", "--in-process"]
 
 

@@ -3,7 +3,7 @@
 from bench.client import Client, ended
 from bench.kit import Benchmark, Peer, Plan, Row
 from bench.lab import Lab, Workshop, answer_of
-from tests.support.processes import resident_bytes
+from tests.support.workspace.processes import resident_bytes
 
 MIB = 1024 * 1024
 LONG_ANSWER = 20_000

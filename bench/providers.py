@@ -24,7 +24,7 @@ from agent_core.providers.adapters.mistral_conversations import MistralConversat
 from agent_core.providers.adapters.ollama_chat import OllamaChat
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
 from agent_core.providers.adapters.openai_responses import OpenAIResponses
-from agent_core.providers.auth.authenticator import RequestCredentials
+from agent_core.providers.auth.credentials import RequestCredentials
 from agent_core.providers.http.client import HttpPool
 from agent_core.providers.messages.partial_json import GrowingArguments
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate

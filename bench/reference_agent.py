@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.kit import Benchmark, Peer, Plan, Row, alternate
 from bench.lab import ROOT, Workshop
-from tests.support.reference_agent import (
+from tests.support.programs.reference_agent import (
     PACKAGE,
     VERSION,
     is_reference_agent_installed,

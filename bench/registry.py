@@ -5,6 +5,7 @@ from bench import (
     cold_start,
     editing,
     events,
+    growth,
     hooks,
     memory,
     providers,
@@ -21,6 +22,7 @@ from bench import (
     workspaces,
 )
 from bench.kit import Benchmark
+from bench.peers import answers, cancellation, memory as peer_memory, startup, stored, turns
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     cold_start.BENCHMARK,
@@ -38,7 +40,14 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     search.BENCHMARK,
     review_prepared.BENCHMARK,
     sessions.BENCHMARK,
+    growth.BENCHMARK,
     reference_agent.BENCHMARK,
     memory.BENCHMARK,
     workspaces.BENCHMARK,
+    turns.BENCHMARK,
+    answers.BENCHMARK,
+    stored.BENCHMARK,
+    startup.BENCHMARK,
+    peer_memory.BENCHMARK,
+    cancellation.BENCHMARK,
 )

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from bench.kit import Benchmark, Row, percentile
+import psutil
+
+from bench.kit import Benchmark, Peer, Row, percentile
 
 FORMAT = 1
 MANY, SOME = 1000, 10
@@ -37,9 +39,9 @@ def table(outcome: Outcome) -> str:
         shown = f"{summary(row.ours)} {row.unit}"
         lines.append(f"  {row.what:<62} {shown:<34} {_verdict(row)}".rstrip())
         if row.peer is not None:
-            floor = f"{summary(row.peer.samples)} {row.unit}"
             ratio = "" if row.ratio is None else f"ratio {row.ratio:.2f}"
-            lines.append(f"    {row.peer.name:<60} {floor:<34} {ratio}".rstrip())
+            lines.append(f"{_beside(row.peer, row.unit)} {ratio}".rstrip())
+        lines += [_beside(other, row.unit).rstrip() for other in row.others]
         if row.note:
             lines.append(f"    {row.note}")
     if outcome.failure is not None:
@@ -47,13 +49,20 @@ def table(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
+def _beside(peer: Peer, unit: str) -> str:
+    figure = f"{summary(peer.samples)} {unit}" if peer.samples else f"- ({peer.why_none})"
+    return f"    {peer.name:<60} {figure:<34}"
+
+
 def summary(samples: Sequence[float]) -> str:
     """Give the median with the range, and the 95th percentile when there are enough samples."""
+    if not samples:
+        return "-"
     if len(samples) == 1:
-        return _number(samples[0])
-    text = f"{_number(median(samples))} [{_number(min(samples))}..{_number(max(samples))}]"
+        return number(samples[0])
+    text = f"{number(median(samples))} [{number(min(samples))}..{number(max(samples))}]"
     if len(samples) >= P95_FROM:
-        text += f" p95 {_number(percentile(samples, 95))}"
+        text += f" p95 {number(percentile(samples, 95))}"
     return text
 
 
@@ -90,6 +99,7 @@ def machine() -> dict[str, Any]:
         "architecture": platform.machine(),
         "python": platform.python_version(),
         "processors": os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
     }
 
 
@@ -101,7 +111,8 @@ def _verdict(row: Row) -> str:
     return f"bar: {row.bar.of} at most {row.bar.at_most:g}{sign}, {held}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Return a figure with as many digits as mean something."""
     if abs(value) >= MANY:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= SOME else f"{value:.2f}"
@@ -110,8 +121,10 @@ def _number(value: float) -> str:
 def _row(row: Row) -> dict[str, Any]:
     shown: dict[str, Any] = {"what": row.what, "unit": row.unit, "tiller": _figures(row.ours)}
     if row.peer is not None:
-        shown["peer"] = {"name": row.peer.name, **_figures(row.peer.samples)}
+        shown["peer"] = _peer(row.peer)
         shown["ratio"] = row.ratio
+    if row.others:
+        shown["others"] = [_peer(other) for other in row.others]
     if row.bar is not None:
         shown["bar"] = {
             "of": row.bar.of,
@@ -124,7 +137,14 @@ def _row(row: Row) -> dict[str, Any]:
     return shown
 
 
+def _peer(peer: Peer) -> dict[str, Any]:
+    figures = {"name": peer.name, **_figures(peer.samples)}
+    return {**figures, "why_none": peer.why_none} if peer.why_none else figures
+
+
 def _figures(samples: Sequence[float]) -> dict[str, Any]:
+    if not samples:
+        return {"median": None, "samples": []}
     return {
         "median": median(samples),
         "min": min(samples),

@@ -12,7 +12,7 @@ from bench.client import Client
 from bench.kit import Benchmark, Peer, Plan, Row
 from bench.lab import Lab, Workshop, answer_of
 from bench.raw_exchange import RawSocket
-from tests.support.entries import assistant, chain, user
+from tests.support.session.entries import assistant, chain, user
 
 CHARS = 200
 FOREVER = -1
@@ -118,9 +118,9 @@ async def write_history(lab: Lab, messages: int) -> tuple[SessionId, Path]:
     )
     log = await JsonlStore(lab.dirs.data / "sessions", clock).create(header)
     said = (
-        user(_words(number), at_ms=header.at_ms)
+        user(history_text(number), at_ms=header.at_ms)
         if number % 2 == 0
-        else assistant(_words(number), at_ms=header.at_ms)
+        else assistant(history_text(number), at_ms=header.at_ms)
         for number in range(messages)
     )
     try:
@@ -132,7 +132,8 @@ async def write_history(lab: Lab, messages: int) -> tuple[SessionId, Path]:
     return header.id, log.location
 
 
-def _words(number: int) -> str:
+def history_text(number: int) -> str:
+    """Return the text of one message of a long history."""
     return f"{number} {'lorem ipsum ' * CHARS}"[:CHARS]
 
 

@@ -1,26 +1,16 @@
-"""How long `tiller run` takes from its start until the model has the request, beside Python's own imports and another agent."""
+"""How long `tiller run` takes from its start until the model has the request, beside Python's own imports."""
 
 import asyncio
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
-from bench.lab import ROOT, Lab, Workshop, answer_of
-from tests.support.provider import write_config
-from tests.support.reference_agent import (
-    PACKAGE,
-    VERSION,
-    is_reference_agent_installed,
-    reference_environment,
-)
+from bench.lab import Command, Lab, Workshop, answer_of
 
 MAX_RATIO = 1.5
-OURS = "import sys; sys.path[:0] = [{root!r}, {root!r} + '/server']; from tiller_server.cli.entry import main; sys.exit(main())"
 IMPORTS = "import httpx, pydantic"
 LEAST = """
 import sys, anyio, httpx, pydantic
@@ -42,24 +32,16 @@ FOREVER = -1
 PROMPT = "Say one word."
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A program that says the prompt."""
-
-    argv: Sequence[str]
-    env: Mapping[str, str]
-
-
 async def measure(plan: Plan, shop: Workshop) -> list[Row]:
     """Start them in turn, each in a fresh process; the first start of each is not counted."""
     async with shop.lab() as lab:
         lab.provider.script([answer_of(1, repeat=FOREVER)])
         ours = _ours(lab)
-        imports = Way([sys.executable, "-P", "-c", IMPORTS], lab.env)
+        imports = Command([sys.executable, "-P", "-c", IMPORTS], lab.env)
         for way in (ours, imports):
             await _ended_ms(lab, way)
         mine, theirs = await alternate(
-            plan.starts, lambda: _requested_ms(lab, ours), lambda: _ended_ms(lab, imports)
+            plan.starts, lambda: requested_ms(lab, ours), lambda: _ended_ms(lab, imports)
         )
         pairs = [one / other for one, other in zip(mine, theirs, strict=True)]
         rows = [
@@ -72,51 +54,28 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
                 note=f"ratio pair by pair {median(pairs):.2f} [{min(pairs):.2f}..{max(pairs):.2f}]",
             )
         ]
-        return [*rows, await _least(plan, lab), *await _beside_another(plan, lab)]
+        return [*rows, await _least(plan, lab)]
 
 
 async def _least(plan: Plan, lab: Lab) -> Row:
     """Say how much of the bar a program of ten lines takes: nobody who uses these libraries is below."""
-    least = Way([sys.executable, "-P", "-c", LEAST, lab.provider.base_url, PROMPT], lab.env)
-    imports = Way([sys.executable, "-P", "-c", IMPORTS], lab.env)
-    await _requested_ms(lab, least)
+    least = Command([sys.executable, "-P", "-c", LEAST, lab.provider.base_url, PROMPT], lab.env)
+    imports = Command([sys.executable, "-P", "-c", IMPORTS], lab.env)
+    await requested_ms(lab, least)
     mine, theirs = await alternate(
-        plan.starts, lambda: _requested_ms(lab, least), lambda: _ended_ms(lab, imports)
+        plan.starts, lambda: requested_ms(lab, least), lambda: _ended_ms(lab, imports)
     )
     peer = Peer(name=f"Python, `{IMPORTS}`, to its exit", samples=tuple(theirs))
     what = "a program of ten lines with anyio, httpx and pydantic, to its request"
     return Row(what=what, unit="ms", ours=tuple(mine), peer=peer)
 
 
-async def _beside_another(plan: Plan, lab: Lab) -> list[Row]:
-    what = "the same, beside another agent"
-    if not is_reference_agent_installed():
-        return []
-    home = lab.dirs.home / "reference"
-    write_config(home / "agent", lab.provider)
-    cli = str(PACKAGE / "dist/cli.js")
-    other = Way(
-        ["node", cli, "-p", "--model", "lab/m", "--no-session", PROMPT],
-        {**lab.env, **reference_environment(home)},
-    )
-    await _requested_ms(lab, other)
-    mine, theirs = await alternate(
-        plan.starts, lambda: _requested_ms(lab, _ours(lab)), lambda: _requested_ms(lab, other)
-    )
-    peer = Peer(name=f"pi-coding-agent {VERSION}", samples=tuple(theirs))
-    return [
-        Row(what=what, unit="ms", ours=tuple(mine), peer=peer, bar=Bar(of="ratio", at_most=1.0))
-    ]
+def _ours(lab: Lab) -> Command:
+    return Command(lab.tiller_argv("run", "--no-session", "--trust", PROMPT), lab.env)
 
 
-def _ours(lab: Lab) -> Way:
-    source = OURS.format(root=str(ROOT))
-    return Way(
-        [sys.executable, "-P", "-c", source, "run", "--no-session", "--trust", PROMPT], lab.env
-    )
-
-
-async def _requested_ms(lab: Lab, way: Way) -> float:
+async def requested_ms(lab: Lab, way: Command) -> float:
+    """Run a command to its end; returns the milliseconds from its start until the provider had its request."""
     began, before = time.monotonic(), len(lab.provider.log(bodies="without"))
     await _finished(way, lab.workspace)
     log: list[Any] = lab.provider.log(bodies="without")[before:]
@@ -125,16 +84,16 @@ async def _requested_ms(lab: Lab, way: Way) -> float:
         message = f"{way.argv[0]} asked the provider nothing"
         raise RuntimeError(message)
     # The provider's monotonic clock is ours: it belongs to the machine.
-    return (float(asked[0]["at"]) - began) * 1000
+    return (float(asked[0]["head_at"]) - began) * 1000
 
 
-async def _ended_ms(lab: Lab, way: Way) -> float:
+async def _ended_ms(lab: Lab, way: Command) -> float:
     began = time.monotonic()
     await _finished(way, lab.workspace)
     return (time.monotonic() - began) * 1000
 
 
-async def _finished(way: Way, cwd: Path) -> None:
+async def _finished(way: Command, cwd: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *way.argv,
         env=dict(way.env),

@@ -15,10 +15,10 @@ import pydantic_core
 from agent_core.kernel import EntryId, SessionId, SystemClock
 from agent_core.messages import Cost, Usage
 from agent_core.storage.adapters.jsonl import JsonlStore
-from agent_core.transcript import AnyEntry
+from agent_core.transcript import AnyEntry, Header
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import ROOT, MeasurementFailedError, Workshop
-from tests.support.entries import assistant, call, compaction, entry, header, result, user
+from tests.support.session.entries import assistant, call, compaction, entry, header, result, user
 
 ENTRIES = 10_000
 MANY = 100_000
@@ -36,14 +36,14 @@ from pathlib import Path
 from agent_core.assembly import builder, factory
 from agent_core.kernel import SystemClock
 from agent_core.storage.adapters.jsonl import JsonlStore
-from agent_core.transcript import ColdEntry, Transcript
+from agent_core.transcript import ColdEntry
 def status(key):
     line = next(one for one in open("/proc/self/status") if one.startswith(key))
     return int(line.split()[1]) / 1024
 async def main():
     bare = status("VmRSS")
     opened = await JsonlStore(Path({folder!r}), SystemClock()).open("s1")
-    transcript = Transcript(opened.take_entries())
+    transcript = opened.transcript
     cold = sum(isinstance(one, ColdEntry) for one in transcript.entries)
     print(json.dumps([bare, status("VmRSS"), status("VmHWM"), len(transcript), cold]))
 anyio.run(main)
@@ -55,20 +55,20 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="tl-") as name:
         folder = Path(name)
         rows = [
-            await _opening(plan, folder / "plain", _plain(ENTRIES), "no compaction"),
+            await _opening(plan, folder / "plain", plain_entries(ENTRIES), "no compaction"),
             await _opening(plan, folder / "compacted", _compacted(ENTRIES), "compactions"),
             await _appending(plan, folder / "appended"),
         ]
-        plain = await _written(folder / "many", _plain(MANY))
+        plain = await written(folder / "many", plain_entries(MANY))
         rows += _memory(plan, shop, plain, f"{MANY:,} entries, no compaction")
-        large = await _written(folder / "large", _compacted(MANY, of_bytes=LARGE_BYTES))
+        large = await written(folder / "large", _compacted(MANY, of_bytes=LARGE_BYTES))
         size = large.stat().st_size / 1e6
         rows += _memory(plan, shop, large, f"{MANY:,} entries, compactions, {size:.0f} MB")
     return rows
 
 
 async def _opening(plan: Plan, folder: Path, entries: Iterator[AnyEntry], what: str) -> Row:
-    path = await _written(folder, entries)
+    path = await written(folder, entries)
     store = JsonlStore(folder, SystemClock())
 
     async def ours() -> float:
@@ -141,7 +141,7 @@ async def _warm(
 
 
 def _memory(plan: Plan, shop: Workshop, path: Path, what: str) -> list[Row]:
-    seen = [_fresh(shop, path) for _ in range(plan.rounds)]
+    seen = [fresh_process(shop, path) for _ in range(plan.rounds)]
     entries, cold = seen[0][3:]
     peer = Peer(name="the same process before", samples=tuple(one[0] for one in seen))
     rows = (("RSS", 1), ("most RSS while opening", 2))
@@ -158,7 +158,7 @@ def _memory(plan: Plan, shop: Workshop, path: Path, what: str) -> list[Row]:
     ]
 
 
-def _fresh(shop: Workshop, path: Path) -> tuple[float, ...]:
+def fresh_process(shop: Workshop, path: Path) -> tuple[float, ...]:
     """Open the session in a process of its own; gives MiB before, after and at most, and counts."""
     source = _FRESH.format(root=str(ROOT), folder=str(path.parent.parent))
     said = subprocess.run(  # noqa: S603 - our own interpreter
@@ -173,9 +173,9 @@ def _fresh(shop: Workshop, path: Path) -> tuple[float, ...]:
     return tuple(float(one) for one in json.loads(said.stdout))
 
 
-async def _written(folder: Path, entries: Iterator[AnyEntry]) -> Path:
+async def written(folder: Path, entries: Iterator[AnyEntry], head: Header | None = None) -> Path:
     """Write a session the way the product writes one."""
-    log = await JsonlStore(folder, SystemClock()).create(header())
+    log = await JsonlStore(folder, SystemClock()).create(head or header())
     batch: list[AnyEntry] = []
     for one in entries:
         batch.append(one)
@@ -190,7 +190,8 @@ async def _written(folder: Path, entries: Iterator[AnyEntry]) -> Path:
     return log.location
 
 
-def _plain(count: int) -> Iterator[AnyEntry]:
+def plain_entries(count: int) -> Iterator[AnyEntry]:
+    """Return prompts and answers that follow one another."""
     return map(_said, range(count))
 
 

@@ -1,34 +1,28 @@
 """What the daemon costs an editor that starts: spawn to `initialize` answered through the shim, with a daemon and without."""
 
 import asyncio
-import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from statistics import median
 
-from bench.client import Client
 from bench.cost import cpu_s
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
-from bench.lab import ROOT, START_S, Lab, MeasurementFailedError, Workshop
-from tests.support.lsp_profiles import VSCODE
-from tests.support.shims import end_daemon
+from bench.lab import START_S, Lab, MeasurementFailedError, Workshop
+from tests.support.clients.shims import end_daemon
+from tests.support.lsp.lsp_profiles import VSCODE
 
 WARM_MS = 100.0
 AIM_MS = 46.0
 COLD_RATIO = 1.3
 PEER = "bare pygls"
-# As the command that is installed does it, in at most as many lines.
-_SHIM = "import sys; sys.path[:0] = [{root!r}, {root!r} + '/server']; from tiller_server.cli.entry import main; sys.exit(main())"
 
 
 async def measure(plan: Plan, shop: Workshop) -> list[Row]:
     """Start shims on a warm daemon, and shims that start it, beside the least that they could cost."""
     async with shop.lab() as lab:
         try:
-            await _start(lab)  # the daemon, and the bytecode of both
+            await start_shim(lab)  # the daemon, and the bytecode of both
             return [*await _warm(plan, lab), *await _cold(plan, lab)]
         finally:
             end_daemon(lab.env)
@@ -38,7 +32,7 @@ async def _warm(plan: Plan, lab: Lab) -> list[Row]:
     cpus: list[float] = []
 
     async def start() -> float:
-        wall, cpu = await _start(lab)
+        wall, cpu = await start_shim(lab)
         cpus.append(cpu)
         return wall
 
@@ -57,7 +51,9 @@ async def _warm(plan: Plan, lab: Lab) -> list[Row]:
 
 
 async def _cold(plan: Plan, lab: Lab) -> list[Row]:
-    ours, bare = await alternate(plan.starts, lambda: _cold_start(lab), lambda: _bare(lab))
+    ours, bare = await alternate(
+        plan.starts, lambda: cold_start_ms(lab), lambda: bare_start_ms(lab)
+    )
     pairs = [one / other for one, other in zip(ours, bare, strict=True)]
     return [
         Row(
@@ -71,10 +67,10 @@ async def _cold(plan: Plan, lab: Lab) -> list[Row]:
     ]
 
 
-async def _start(lab: Lab) -> tuple[float, float]:
-    """Give wall time and CPU of one shim, in ms."""
+async def start_shim(lab: Lab) -> tuple[float, float]:
+    """Return wall time and CPU of one shim, in ms."""
     began = time.monotonic()
-    async with _shim(lab) as client:
+    async with lab.shim() as client:
         answered = await client.introduce(VSCODE, lab.workspace)
         cost = (answered - began) * 1000, cpu_s(client.pid) * 1000
         await client.shutdown(timeout_s=START_S)
@@ -84,23 +80,17 @@ async def _start(lab: Lab) -> tuple[float, float]:
         return cost
 
 
-async def _cold_start(lab: Lab) -> float:
+async def cold_start_ms(lab: Lab) -> float:
+    """Return the milliseconds until a shim without a daemon has answered."""
     await asyncio.to_thread(end_daemon, lab.env, by=signal.SIGKILL)
-    return (await _start(lab))[0]
+    return (await start_shim(lab))[0]
 
 
-async def _bare(lab: Lab) -> float:
+async def bare_start_ms(lab: Lab) -> float:
+    """Return the milliseconds until bare pygls has answered."""
     began = time.monotonic()
     async with lab.bare_pygls(None) as client:
         return (await client.introduce(VSCODE, lab.workspace) - began) * 1000
-
-
-@asynccontextmanager
-async def _shim(lab: Lab) -> AsyncGenerator[Client]:
-    argv = [sys.executable, "-P", "-c", _SHIM.format(root=os.fspath(ROOT)), "lsp"]
-    client = await Client.spawn(argv, env=lab.env, cwd=lab.workspace)
-    async with client:
-        yield client
 
 
 async def _interpreter(lab: Lab) -> float:

@@ -15,7 +15,7 @@ from bench.client import Client, ended
 from bench.cost import cpu_s
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import ROOT, Lab, MeasurementFailedError, Workshop, answer_of
-from tests.support.lsp_subscription import Subscription
+from tests.support.lsp.lsp_subscription import Subscription
 
 MAX_CPU_RATIO = 4.0
 MAX_GROWTH = 1.1

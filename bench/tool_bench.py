@@ -13,7 +13,7 @@ from agent_core.workspace import Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
-from tests.support.tools import AllowsAll, echo
+from tests.support.workspace.tools import AllowsAll, echo
 
 NOTHING = "echo"
 """A tool that does nothing: what it takes is the cost of every call."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -14,6 +15,11 @@ from bench.raw_exchange import RawSocket, encoded
 
 SMALL_FILE = "".join(f"line {number} of a small file\n" for number in range(40))
 RAW = "the same requests over a socket"
+_VARIED: Mapping[str, Callable[[int], dict[str, Any]]] = {
+    "read": lambda number: {"limit": 500 + number},
+    "bash": lambda number: {"command": f"true {number}"},
+}
+"""By tool, what makes one call different from the others and costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +77,13 @@ async def _loops(
 
 
 def _script(calls: int, tool: str, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return an answer for each call; no two calls are the same, because a run that repeats one is stopped."""
     usage = {"input": 10, "output": 10}
-    call = {"tool_calls": [{"name": tool, "arguments": arguments}], "usage": usage}
-    return [*({**call} for _ in range(calls)), {"text": "done", "usage": usage}]
+    turns = [
+        {"tool_calls": [{"name": tool, "arguments": {**arguments, **varied}}], "usage": usage}
+        for varied in map(_VARIED[tool], range(calls))
+    ]
+    return [*turns, {"text": "done", "usage": usage}]
 
 
 async def _loop(lab: Lab, client: Client, script: list[dict[str, Any]]) -> Loop:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from bench.kit import Bar, Benchmark, Peer, Plan, Row
 from bench.lab import Lab, Workshop
-from tests.support.daemons import DaemonProcess, daemon_process, hello
-from tests.support.lsp_client import RawClient
-from tests.support.lsp_profiles import VSCODE
-from tests.support.processes import resident_bytes
+from tests.support.clients.daemons import DaemonProcess, daemon_process, hello
+from tests.support.lsp.lsp_client import RawClient
+from tests.support.lsp.lsp_profiles import VSCODE
+from tests.support.workspace.processes import resident_bytes
 from tiller_server.daemon.paths import socket_path
 
 MIB = 1024 * 1024
@@ -27,8 +27,8 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
             async with lab.bare_pygls() as client:
                 bare.append(resident_bytes(client.pid) / MIB)
             async with daemon_process(lab.env) as daemon:
-                one = await _weight(lab, daemon, count=1)
-                all_ = await _weight(lab, daemon, count=WORKSPACES)
+                one = await weight(lab, daemon, count=1)
+                all_ = await weight(lab, daemon, count=WORKSPACES)
             weighed.append(all_)
             each.append((all_ - one) / (WORKSPACES - 1))
     allowed = BASE_RATIO * min(bare) + WORKSPACES * EACH_MIB
@@ -45,8 +45,8 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
     ]
 
 
-async def _weight(lab: Lab, daemon: DaemonProcess, *, count: int) -> float:
-    """Give the memory of the daemon in MiB while so many editors are connected."""
+async def weight(lab: Lab, daemon: DaemonProcess, *, count: int) -> float:
+    """Return the memory of the daemon in MiB while so many editors are connected."""
     async with AsyncExitStack() as stack:
         for number in range(count):
             folder = lab.workspace / f"w{number}"

@@ -4,7 +4,8 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -12,14 +13,14 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-from tests.support import fork_server, hangs, loops
-from tests.support.isolation import COVERAGE_VARIABLE, TillerDirs, foreign_names, isolated
-from tests.support.seed_ids import guard_for
-from tests.support.shared import shared_path
-from tests.support.sizes import is_campaign
+from tests.support.harness import fork_server, hangs, loops
+from tests.support.harness.isolation import COVERAGE_VARIABLE, TillerDirs, foreign_names, isolated
+from tests.support.harness.seed_ids import guard_for
+from tests.support.harness.shared import shared_path
+from tests.support.harness.sizes import is_campaign, is_complete
 
 # A busy machine is slow without being wrong, so no example has a deadline.
-for _name, _examples in (("ci", 50), ("campaign", 2000)):
+for _name, _examples in (("quick", 20), ("ci", 50), ("campaign", 2000)):
     settings.register_profile(
         _name,
         max_examples=_examples,
@@ -37,13 +38,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the size and the loop, and let the controlling process watch over the listed tests."""
     is_worker = hasattr(config, "workerinput")
-    settings.load_profile("campaign" if is_campaign() else "ci")
+    size = "quick" if loops.of(config) == "quick" else "ci"
+    settings.load_profile("campaign" if is_campaign() else size)
     if not is_campaign():
         fork_server.install()
     loops.register(config, is_worker=is_worker)
     hangs.register(config, is_worker=is_worker)
     if not is_worker:
-        config.pluginmanager.register(guard_for(config), "seed-ids")
+        config.pluginmanager.register(guard_for(config, may_skip=not is_complete()), "seed-ids")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    """Skip a test whose fixtures start git where there is none."""
+    with _skips_without_git():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Skip a test that starts git where there is none."""
+    with _skips_without_git():
+        return (yield)
+
+
+@contextmanager
+def _skips_without_git() -> Generator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.filename == "git" and shutil.which("git") is None and not is_complete():
+            pytest.skip("git is not installed")
+        raise
 
 
 @pytest.fixture(scope="session")

@@ -1,128 +1,66 @@
 """Builds a session out of its ports: no settings, no files of configuration, no choice of adapters."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
-import msgspec
-from msgspec.structs import replace
+from anyio.abc import TaskGroup
 
-from agent_core.assembly.change_review import build_review
-from agent_core.assembly.config.settings import LiveSettings, SettingsTracker
-from agent_core.assembly.extensions import SessionExtensions
-from agent_core.assembly.failure_reports import StorageStatusPublisher, report_to
-from agent_core.assembly.mcp import build_servers
-from agent_core.assembly.resource_hooks import HookResourcePaths
-from agent_core.changes import BlobStore
-from agent_core.compaction import Compactor
-from agent_core.events import (
-    EventFeed,
-    Notice,
-    QueueMode,
-    SessionConfigured,
-    ThinkingLevel,
-)
-from agent_core.hooks import HookLimits, HookRunner, HookTable, SessionBegun
-from agent_core.kernel import Clock, uuid7
-from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.assembly.extensions import ExtensionBinding
+from agent_core.assembly.session_parts import SessionDeps, SessionParts
+from agent_core.events import Notice
+from agent_core.hooks import SessionBegun
+from agent_core.kernel import EntryId
 from agent_core.kernel.values import Value
-from agent_core.mcp.servers import McpDeps
-from agent_core.providers import Model
-from agent_core.providers.http.client import HttpPool
-from agent_core.resources.folder_watch import FolderWatches
-from agent_core.resources.load_result import Reloadable
+from agent_core.loop import LoopContext, TurnCount
+from agent_core.mcp.approvals import is_of_server
+from agent_core.messages import ToolCall
 from agent_core.session import AgentSession
-from agent_core.session.changes.checkpoints.store import Checkpoints, checkpoints_of
-from agent_core.session.changes.record import ChangeRecord
-from agent_core.session.changes.review import ChangeReviewer
-from agent_core.session.context import (
-    EventPublisher,
-    SessionContext,
-    SessionOptions,
-    SystemPrompt,
-    WorkspaceContext,
-    tool_options,
+from agent_core.session.changes.detection import UserEdits
+from agent_core.session.changes.revert import ProposalApplier
+from agent_core.session.changes.views import ChangesView, CheckpointView
+from agent_core.session.context import ActiveRun
+from agent_core.session.history.branches import (
+    Branches,
+    BranchState,
+    BranchSummaries,
+    BranchTree,
+    Forks,
 )
-from agent_core.session.history.fork import ForkWriter
-from agent_core.session.history.recorder import Recorder
-from agent_core.session.input.commands import NoTemplates, SlashCommands, TemplateSource
-from agent_core.session.input.deferred_messages import DeferredMessages
-from agent_core.session.input.prompt_deduplication import MessageIndex
-from agent_core.session.input.queue import InputQueue
-from agent_core.session.input.system_prompt import Sections, SystemPromptSync
-from agent_core.session.model_selection import Choosable, ModelResolver, ModelSelection, sees
-from agent_core.session.permissions.broker import BrokerContext, PermissionBroker
-from agent_core.session.permissions.permission_prompts import PermissionPrompts
-from agent_core.session.permissions.prompt_hooks import PromptHooks
-from agent_core.session.permissions.question_prompts import QuestionPrompts
-from agent_core.session.permissions.trust import Trust, TrustManager
-from agent_core.session.redaction import EventRedaction
-from agent_core.session.runs.recovered_state import RecoveredState, recover_state
-from agent_core.session.runs.recovery import recover, settle
-from agent_core.session.runs.slot import ActivitySlot
-from agent_core.session.runs.usage import UsageTracker
-from agent_core.session.tools.redacted_processes import RedactedProcesses
-from agent_core.session.tools.registry import ToolRegistry
-from agent_core.storage import OpenedSession, SessionStore
-from agent_core.tools import Tool
-from agent_core.transcript import AnyEntry, Header, Transcript
-
-
-class SessionDeps(Value, frozen=True, kw_only=True):
-    """Everything a session is built from."""
-
-    clock: Clock
-    opened: OpenedSession
-    """A log to write to, and the entries that are in it."""
-    fork_writer: ForkWriter
-    """Keeps another session where this one is kept; `fork_writer_for` makes it from a store."""
-    place: WorkspaceContext
-    contents: BlobStore
-    """Where older versions of changed files are kept."""
-    source: ModelResolver
-    model: Model | None
-    why_no_model: str = ""
-    look_again: Callable[[], Model | None] = lambda: None
-    """Chooses a model anew while there is none."""
-    thinking: ThinkingLevel = "medium"
-    scoped_models: Sequence[str] = ()
-    """Patterns of the models to cycle through; none: all that have a key."""
-    tools: Sequence[Tool]
-    active_tools: str | Sequence[str] = "default"
-    extensions: SessionExtensions | None = None
-    """Code of others that is loaded already; None: there is none."""
-    servers: McpDeps | None = None
-    """Inputs for building the MCP servers of the session; None: there are no servers."""
-    wants_tool: Callable[[str], bool] = lambda _: True
-    """Whether a tool of such a server is to be active, by its name."""
-    hooks: HookTable = msgspec.field(default_factory=HookTable)
-    """Functions that look in on what happens."""
-    hook_limits: HookLimits = msgspec.field(default_factory=HookLimits)
-    pool: HttpPool | None = None
-    """The session's own way to providers, which its hooks are to see; None: they see nothing of it."""
-    system_prompt: SystemPrompt
-    sections: Sections | None = None
-    """The parts of the system prompt, of which only what has changed is sent; None: it is sent whole every time."""
-    templates: TemplateSource = msgspec.field(default_factory=NoTemplates)
-    """Skills and prompt templates."""
-    reloads: Sequence[Reloadable] = ()
-    """Resources that a reload request reads again."""
-    steering: QueueMode = "one-at-a-time"
-    follow_up: QueueMode = "one-at-a-time"
-    options: SessionOptions = msgspec.field(default_factory=SessionOptions)
-    asked_for: frozenset[Choosable] = frozenset()
-    """Choices of the session's opener that the session file does not hold yet; written before the first message."""
-    trust: Trust | None = None
-    """Workspace trust, checked before each run; None: the caller decides about trust and nothing is checked here."""
-    settings: LiveSettings | None = None
-    """Where the options come from; None: they stay as they are."""
-    watches: FolderWatches | None = None
-    """How it is seen that their files are changed; None: it is not."""
-    redactor: Redactor = msgspec.field(default_factory=Redactor)
-    """Removes secrets from stored and published texts."""
-    notices: Sequence[str] = ()
-    """Notices shown to the user first, for example problems of the configuration."""
+from agent_core.session.history.compaction_request import CompactionRequests
+from agent_core.session.history.tree import TreeView
+from agent_core.session.history.tree_hooks import NavigationHooks
+from agent_core.session.input.commands import ResourceView
+from agent_core.session.input.submission import PromptSubmitter, QueueView
+from agent_core.session.permissions.question_prompts import PermissionView
+from agent_core.session.runs.attempts import Attempts, RunRequests
+from agent_core.session.runs.cancel import ActivityCanceller
+from agent_core.session.runs.executor import (
+    RunCheck,
+    RunExecutor,
+    RunHooks,
+    RunOpening,
+    RunPreparation,
+    RunStarter,
+)
+from agent_core.session.runs.recovered_state import tools_of
+from agent_core.session.runs.recovery import RunRetrier
+from agent_core.session.runs.transcript_port import RunInputHooks, RunTranscript, TurnPreparation
+from agent_core.session.session import SessionViews
+from agent_core.session.tools.user_bash import UserBash
+from agent_core.session.views import (
+    EventsView,
+    ModelView,
+    ProgramView,
+    SessionSwitchHooks,
+    SessionView,
+    SnapshotSource,
+    ToolView,
+)
+from agent_core.tools import Tool, ToolContext
+from agent_core.tools.runner import ToolRunner
+from agent_core.transcript import AnyEntry
 
 
 @asynccontextmanager
@@ -132,30 +70,25 @@ async def build_session(deps: SessionDeps) -> AsyncGenerator[AgentSession, None]
     The log is closed however it ends, also when no session can be built.
     """
     try:
-        parts = _parts(deps)
+        parts = SessionParts(deps)
+        session = build_agent_session(parts)
     except BaseException:
         await deps.opened.log.close()
         raise
-    restored = _restored(parts.recorder.transcript)
     failure: BaseException | None = None
     async with anyio.create_task_group() as group:
-        runs = ActivitySlot(group, settle=partial(settle, parts))
         group.start_soon(parts.recorder.keep_trying)
-        parts.recorder.background.group = group
+        parts.background.group = group
         if parts.servers is not None:
             parts.servers.live_in(group)
         if deps.watches is not None and parts.settings is not None:
             group.start_soon(parts.settings.watch, deps.watches)
-        session = AgentSession(parts, runs)
         if deps.extensions is not None:
-            deps.extensions.bind(session, parts, group, deps.source)
-        sought = HookResourcePaths(parts, deps.templates)
-        # Behind the code of others, which may give other folders now; what is read in them comes last.
-        parts.reloads.append(sought)
+            deps.extensions.bind(_binding(parts, session, group))
         try:
-            await sought.look("startup")
-            await recover(parts, runs, restored)
-            _ = await parts.hooks.ask(_begun(deps.opened))
+            await parts.hook_paths.look("startup")
+            await parts.recovery.recover(parts.recovered)
+            _ = await parts.hooks.ask(_begun(parts.publisher.opened_after))
             for text in (*deps.notices, *await deps.templates.refresh()):
                 parts.publisher.backlog.append(Notice(level="warning", text=text))
             yield session
@@ -165,265 +98,418 @@ async def build_session(deps: SessionDeps) -> AsyncGenerator[AgentSession, None]
             await session.close()
             if deps.extensions is not None:
                 deps.extensions.close()
-            if deps.place.detector is not None:
-                deps.place.detector.close()
-            parts.recorder.background.group = None
+            if deps.workspace.detector is not None:
+                deps.workspace.detector.close()
+            parts.background.group = None
             group.cancel_scope.cancel()
     if failure is not None:
         raise failure
 
 
-def _begun(opened: OpenedSession) -> SessionBegun:
-    return SessionBegun(reason="resume" if opened.entries else "new")
+def _begun(newest: EntryId | None) -> SessionBegun:
+    return SessionBegun(reason="new" if newest is None else "resume")
 
 
-def fork_writer_for(store: SessionStore) -> ForkWriter:
-    """Return a function that writes a new session to the store and returns its location, None when it has none."""
-
-    async def keep(header: Header, entries: Sequence[AnyEntry]) -> str | None:
-        log = await store.create(header)
-        try:
-            await log.append(entries)
-        finally:
-            await log.close()
-        return None if log.location is None else str(log.location)
-
-    return keep
-
-
-def _restored(transcript: Transcript) -> RecoveredState:
-    return recover_state(transcript.entries, path=transcript.path())
+def _binding(parts: SessionParts, session: AgentSession, group: TaskGroup) -> ExtensionBinding:
+    return ExtensionBinding(
+        session=session,
+        group=group,
+        publisher=parts.publisher,
+        hooks=parts.hooks,
+        workspace=parts.workspace,
+        commands=parts.commands,
+        toolbox=parts.toolbox,
+        models=parts.models,
+        source=parts.deps.source,
+        usage=parts.usage,
+        prompt=parts.deps.system_prompt,
+    )
 
 
-def _parts(deps: SessionDeps) -> SessionContext:
-    inner = deps.place.workspace.processes
-    processes = RedactedProcesses(inner, deps.redactor)
-    deps.place.workspace = replace(deps.place.workspace, processes=processes)
-    publisher = EventPublisher(feed=EventFeed(deps.clock), redaction=EventRedaction(deps.redactor))
-    transcript = Transcript(deps.opened.take_entries())
-    publisher.opened_after = transcript.newest
-    restored = _restored(transcript)
-    log = deps.opened.log
-    recorder = _recorder(deps, publisher, transcript)
-    changes = _changes(deps, publisher, recorder)
-    checkpoints = _checkpoints(deps, publisher, recorder, changes)
-    hooks = HookRunner(deps.hooks, report=report_to(publisher), limits=deps.hook_limits)
-    if deps.pool is not None:
-        deps.pool.hooks = hooks
-    asking = PromptHooks(publisher, hooks, partial(_start_in_background, recorder))
-    toolbox = ToolRegistry(deps.tools, active=deps.active_tools, extension_tools=_brought(deps))
-    gate = _gate(deps, publisher, asking, recorder, toolbox)
-    deferred = DeferredMessages(recorder, new_id=lambda: uuid7(deps.clock.now_ms()))
-    models = _models(deps)
-    parts = SessionContext(
-        session=log.header.id,
-        clock=deps.clock,
-        publisher=publisher,
-        recorder=recorder,
-        fork_writer=deps.fork_writer,
-        deferred=deferred,
-        inbox=_inbox(deps, models),
-        message_index=MessageIndex(restored.runs),
-        models=models,
-        toolbox=toolbox,
-        hooks=hooks,
-        compactor=Compactor(),
-        tally=UsageTracker(restored.usage, restored.context_used),
-        place=deps.place,
-        contents=deps.contents,
-        changes=changes,
-        review=_review(
-            deps, publisher, recorder, changes, deferred=deferred, checkpoints=checkpoints
+def build_agent_session(parts: SessionParts) -> AgentSession:
+    """Build a session from its parts."""
+    starter = RunStarter(
+        parts.services,
+        runs=parts.runs,
+        queue=parts.queue,
+        models=parts.models,
+        budgets=parts.budgets,
+        recorder=parts.recorder,
+        new_executor=partial(build_executor, parts),
+    )
+    bash = UserBash(
+        parts.services,
+        workspace=parts.workspace,
+        options=parts.deps.options,
+        recorder=parts.recorder,
+        deferred=parts.deferred,
+        hooks=parts.hooks,
+        runs=parts.runs,
+    )
+    canceller = ActivityCanceller(
+        parts.services,
+        runs=parts.runs,
+        bash=bash,
+        ending=parts.ending,
+        processes=parts.workspace.processes,
+        queue=parts.queue,
+        recorder=parts.recorder,
+        hooks=parts.hooks,
+    )
+    return AgentSession(
+        parts.services,
+        views=_views(parts, starter),
+        runs=parts.runs,
+        starter=starter,
+        submitter=_submitter(parts, starter),
+        retrier=RunRetrier(
+            parts.services,
+            recorder=parts.recorder,
+            message_index=parts.message_index,
+            queue=parts.queue,
+            runs=parts.runs,
+            starter=starter,
         ),
-        checkpoints=checkpoints,
-        gate=gate,
-        questions=_questions(deps, publisher, asking, recorder, gate),
-        system_prompt=deps.system_prompt,
-        prompting=deps.sections and SystemPromptSync(sections=deps.sections, clock=deps.clock),
-        commands=SlashCommands(
-            deps.templates, background=recorder.background, publish=publisher.publish
+        canceller=canceller,
+        compactions=CompactionRequests(
+            parts.services,
+            parts.compaction,
+            models=parts.models,
+            runs=parts.runs,
+            canceller=canceller,
+            starter=starter,
+            background=parts.background,
         ),
-        reloads=list(deps.reloads),
-        options=deps.options,
-    )
-    return replace(
-        parts,
-        trusting=_trusting(deps, parts),
-        servers=build_servers(deps.servers, parts, wants=deps.wants_tool),
-        settings=_settings(deps, parts),
+        bash=bash,
     )
 
 
-def _changes(deps: SessionDeps, publisher: EventPublisher, recorder: Recorder) -> ChangeRecord:
-    changes = ChangeRecord(
-        recorder,
-        deps.contents,
-        publish=publisher.publish,
-        current_run=lambda: publisher.picture.activity.run,
-    )
-    publisher.picture.changes = changes.counts
-    return changes
-
-
-def _recorder(deps: SessionDeps, publisher: EventPublisher, transcript: Transcript) -> Recorder:
-    return Recorder(
-        deps.opened.log,
-        transcript,
-        clock=deps.clock,
-        news=StorageStatusPublisher(publisher),
-        durability=deps.options.durability,
-        redactor=deps.redactor,
+def _submitter(parts: SessionParts, starter: RunStarter) -> PromptSubmitter:
+    return PromptSubmitter(
+        parts.services,
+        recorder=parts.recorder,
+        queue=parts.queue,
+        message_index=parts.message_index,
+        deferred=parts.deferred,
+        commands=parts.commands,
+        models=parts.models,
+        runs=parts.runs,
+        starter=starter,
     )
 
 
-def _inbox(deps: SessionDeps, models: ModelSelection) -> InputQueue:
-    return InputQueue(
-        steering=deps.steering,
-        follow_up=deps.follow_up,
-        may_go=lambda item: item.custom is not None or sees(models, item.content),
+def _views(parts: SessionParts, starter: RunStarter) -> SessionViews:
+    tree = BranchTree(parts.recorder, parts.runs)
+    branches = _branches(parts, tree, starter)
+    return SessionViews(
+        models=ModelView(
+            parts.models,
+            recorder=parts.recorder,
+            publisher=parts.publisher,
+            config=parts.config,
+            queue=parts.queue,
+            hooks=parts.hooks,
+        ),
+        tools=ToolView(parts.toolbox, recorder=parts.recorder, config=parts.config),
+        permissions=PermissionView(parts.broker, parts.trust, parts.workspace.workspace.root),
+        questions=parts.questions,
+        tree=TreeView(
+            tree,
+            branches=branches,
+            forks=Forks(
+                parts.services,
+                tree,
+                recorder=parts.recorder,
+                hooks=parts.hooks,
+                root=parts.workspace.workspace.root,
+                writer=parts.deps.fork_writer,
+            ),
+            recorder=parts.recorder,
+            publisher=parts.publisher,
+            hooks=parts.hooks,
+            starter=starter,
+        ),
+        changes=_changes(parts),
+        checkpoints=_checkpoints(parts, tree, branches, starter),
+        queue=QueueView(parts.queue, recorder=parts.recorder, models=parts.models, starter=starter),
+        switching=SessionSwitchHooks(parts.hooks),
+        resources=ResourceView(
+            parts.commands,
+            recorder=parts.recorder,
+            settings=parts.settings,
+            reloads=parts.reloads,
+        ),
+        programs=ProgramView(parts.recorder, queue=parts.queue, runs=parts.runs),
+        info=_info(parts),
     )
 
 
-def _models(deps: SessionDeps) -> ModelSelection:
-    return ModelSelection(
-        deps.source,
-        model=deps.model,
-        thinking=deps.thinking,
-        why_none=deps.why_no_model,
-        look_again=deps.look_again,
-        scoped=deps.scoped_models,
-        unwritten=deps.asked_for,
+def _branches(parts: SessionParts, tree: BranchTree, starter: RunStarter) -> Branches:
+    options = parts.deps.options
+    return Branches(
+        tree,
+        services=parts.services,
+        recorder=parts.recorder,
+        models=parts.models,
+        hooks=NavigationHooks(
+            parts.hooks, recorder=parts.recorder, models=parts.models, options=options
+        ),
+        summaries=BranchSummaries(
+            parts.services,
+            models=parts.models,
+            options=options,
+            recorder=parts.recorder,
+            usage=parts.usage,
+        ),
+        state=BranchState(
+            parts.services,
+            recorder=parts.recorder,
+            models=parts.models,
+            toolbox=parts.toolbox,
+            usage=parts.usage,
+            config=parts.config,
+            seen=parts.seen,
+        ),
+        runs=parts.runs,
+        starter=starter,
     )
 
 
-def _review(
-    deps: SessionDeps,
-    publisher: EventPublisher,
-    recorder: Recorder,
-    changes: ChangeRecord,
-    *,
-    deferred: DeferredMessages,
-    checkpoints: Checkpoints,
-) -> ChangeReviewer:
-    return build_review(
-        changes,
-        recorder,
-        deferred,
-        deps.place,
-        clock=deps.clock,
-        publish=publisher.publish,
-        checkpoint=checkpoints.before_reverting,
+def _changes(parts: SessionParts) -> ChangesView:
+    return ChangesView(
+        parts.services,
+        changes=parts.changes,
+        review=parts.review,
+        checkpoints=parts.checkpoints,
+        proposals=ProposalApplier(
+            parts.services,
+            workspace=parts.workspace,
+            changes=parts.changes,
+            deferred=parts.deferred,
+        ),
+        workspace=parts.workspace,
+        background=parts.background,
+        runs=parts.runs,
     )
 
 
 def _checkpoints(
-    deps: SessionDeps, publisher: EventPublisher, recorder: Recorder, changes: ChangeRecord
-) -> Checkpoints:
-    checkpoints = Checkpoints(
-        changes.log,
-        contents=deps.contents,
-        recorder=recorder,
-        clock=deps.clock,
-        new_id=lambda: uuid7(deps.clock.now_ms()),
-        publish=publisher.publish,
-        current_run=lambda: publisher.picture.activity.run,
-        existing=checkpoints_of(recorder.transcript.entries),
+    parts: SessionParts, tree: BranchTree, branches: Branches, starter: RunStarter
+) -> CheckpointView:
+    return CheckpointView(
+        parts.services,
+        checkpoints=parts.checkpoints,
+        changes=parts.changes,
+        workspace=parts.workspace,
+        deferred=parts.deferred,
+        questions=parts.questions,
+        background=parts.background,
+        tree=tree,
+        branches=branches,
+        runs=parts.runs,
+        starter=starter,
     )
-    changes.before_change = checkpoints.before
-    return checkpoints
 
 
-def _start_in_background(
-    recorder: Recorder, work: Callable[[], Coroutine[object, None, None]]
-) -> None:
-    """Begin something that nobody waits for; nothing is begun while the session is not open."""
-    if recorder.background.group is not None:
-        recorder.background.group.start_soon(work)
-
-
-def _gate(
-    deps: SessionDeps,
-    publisher: EventPublisher,
-    asking: PromptHooks,
-    recorder: Recorder,
-    toolbox: ToolRegistry,
-) -> PermissionBroker:
-    return PermissionBroker(
-        permissions=deps.place.permissions,
-        prompts=PermissionPrompts(clock=deps.clock, recorder=recorder, publisher=asking),
-        context=BrokerContext(
-            session=deps.opened.log.header.id,
-            workspace=deps.place.workspace,
-            clock=deps.clock,
-            new_id=lambda: uuid7(deps.clock.now_ms()),
-            item_of=publisher.picture.item_of,
-            publish=publisher.publish,
-            settings_of=partial(tool_options, deps.options),
-            server_of=toolbox.server_of,
+def _info(parts: SessionParts) -> SessionView:
+    return SessionView(
+        EventsView(parts.publisher, parts.recorder),
+        UserEdits(
+            parts.services,
+            changes=parts.changes,
+            review=parts.review,
+            deferred=parts.deferred,
         ),
-        secrets=deps.place.secrets,
+        recorder=parts.recorder,
+        config=parts.config,
+        usage=parts.usage,
+        workspace=parts.workspace,
+        runs=parts.runs,
+        snapshots=SnapshotSource(
+            parts.services,
+            recorder=parts.recorder,
+            queue=parts.queue,
+            broker=parts.broker,
+            questions=parts.questions,
+            config=parts.config,
+            usage=parts.usage,
+            checkpoints=parts.checkpoints,
+        ),
     )
 
 
-def _questions(
-    deps: SessionDeps,
-    publisher: EventPublisher,
-    asking: PromptHooks,
-    recorder: Recorder,
-    gate: PermissionBroker,
-) -> QuestionPrompts:
-    questions = QuestionPrompts(
-        session=deps.opened.log.header.id,
-        clock=deps.clock,
-        recorder=recorder,
-        publisher=asking,
-        permissions=deps.place.permissions,
+def build_executor(parts: SessionParts, run: ActiveRun) -> RunExecutor:
+    """Build the executor of a run."""
+    options = parts.deps.options
+    transcript = RunTranscript(
+        run, recorder=parts.recorder, message_index=parts.message_index, usage=parts.usage
     )
-    publisher.awaits_user = lambda: bool(gate.prompts.pending) or questions.holds_up
-    return questions
-
-
-def _settings(deps: SessionDeps, parts: SessionContext) -> SettingsTracker | None:
-    if deps.settings is None:
-        return None
-    followed = SettingsTracker(live=deps.settings, parts=parts)
-    # First: what is read beside them may depend on them.
-    parts.reloads.insert(0, followed)
-    return followed
-
-
-def _brought(deps: SessionDeps) -> Sequence[Tool]:
-    return () if deps.extensions is None else deps.extensions.tools
-
-
-def _trusting(deps: SessionDeps, parts: SessionContext) -> TrustManager | None:
-    if deps.trust is None:
-        return None
-    permission_state = deps.place.permissions
-    trusting = TrustManager(
-        session=deps.opened.log.header.id,
-        trust=deps.trust,
-        permissions=permission_state,
-        prompts=parts.gate.prompts,
-        clock=deps.clock,
-        new_id=parts.new_id,
-        publish=parts.publisher.publish,
-        apply=partial(_apply_trust, deps, parts),
-        is_trusted=permission_state.is_trusted(),
+    inputs = RunInputHooks(
+        run,
+        hooks=parts.hooks,
+        commands=parts.commands,
+        trust=parts.trust,
+        recorder=parts.recorder,
+        queue=parts.queue,
+        usage=parts.usage,
     )
-    permission_state.is_trusted = lambda: trusting.is_trusted
-    return trusting
+    turns = TurnPreparation(
+        run,
+        prompts=parts.broker.prompts,
+        budgets=parts.budgets,
+        deferred=parts.deferred,
+        compaction=parts.compaction,
+    )
+    requests = RunRequests(parts.models, toolbox=parts.toolbox, options=options)
+    attempts = Attempts(
+        run,
+        requests=requests,
+        models=parts.models,
+        options=options,
+        queue=parts.queue,
+        transcript=transcript,
+        turns=turns,
+        budgets=parts.budgets,
+        compaction=parts.compaction,
+    )
+    return RunExecutor(
+        run,
+        loop=_loop(parts, run, requests=requests, ports=(transcript, inputs, turns)),
+        models=parts.models,
+        config=parts.config,
+        usage=parts.usage,
+        budgets=parts.budgets,
+        queue=parts.queue,
+        opening=_opening(parts, run, requests=requests, ports=(transcript, inputs, turns)),
+        hooks=RunHooks(run.id, hooks=parts.hooks, usage=parts.usage, recorder=parts.recorder),
+        attempts=attempts,
+        ending=parts.ending,
+    )
 
 
-async def _apply_trust(deps: SessionDeps, parts: SessionContext) -> None:
-    """Apply a change of trust to settings, rules and extensions; publish the session configuration if it changed."""
-    permission_state = deps.place.permissions
-    before = parts.config()
-    if deps.settings is not None:
-        is_trusted = permission_state.is_trusted()
-        await deps.settings.apply(deps.options, deps.place, is_trusted=is_trusted)
-    if (after := parts.config()) != before:
-        _ = parts.publisher.publish(SessionConfigured(config=after))
-    _ = await permission_state.refresh()
-    if deps.extensions is not None:
-        await deps.extensions.reload_and_publish()
+_Ports = tuple[RunTranscript, RunInputHooks, TurnPreparation]
+
+
+def _opening(
+    parts: SessionParts, run: ActiveRun, *, requests: RunRequests, ports: _Ports
+) -> RunOpening:
+    transcript, inputs, turns = ports
+    checks: list[RunCheck | None] = [parts.trust, parts.servers]
+    return RunOpening(
+        run,
+        recorder=parts.recorder,
+        transcript=transcript,
+        inputs=inputs,
+        checkpoints=parts.checkpoints,
+        checks=[one for one in checks if one is not None],
+        budgets=parts.budgets,
+        turns=turns,
+        deferred=parts.deferred,
+        preparation=RunPreparation(
+            run,
+            system_prompt=parts.system_prompt,
+            requests=requests,
+            toolbox=parts.toolbox,
+            tools=parts.tool_contexts,
+            hooks=parts.hooks,
+            recorder=parts.recorder,
+            compaction=parts.compaction,
+        ),
+    )
+
+
+def _loop(
+    parts: SessionParts, run: ActiveRun, *, requests: RunRequests, ports: _Ports
+) -> LoopContext:
+    transcript, inputs, turns = ports
+
+    def context(call: ToolCall, output: Callable[[str], None]) -> ToolContext:
+        return parts.tool_contexts.context(run, call, output)
+
+    clock = parts.services.clock
+    return LoopContext(
+        run=run.id,
+        session=parts.services.session,
+        demand=requests.next,
+        tools=ToolRunner(
+            tools=parts.toolbox.active,
+            hooks=parts.hooks,
+            policy=parts.broker,
+            clock=clock,
+            context=context,
+            run=run.id,
+        ),
+        inbox=parts.queue,
+        recording=transcript,
+        intake=inputs,
+        before_turn=turns,
+        hooks=parts.hooks,
+        publish=run.publish,
+        clock=clock,
+        new_id=parts.services.new_id,
+        items=run.activity,
+        turns=TurnCount(),
+    )
+
+
+class StartTools(Value, frozen=True, kw_only=True):
+    """Initial tools of a session."""
+
+    active: tuple[str, ...]
+    """Names and presets; the caller's own tools come last and are always among them."""
+    notices: tuple[str, ...] = ()
+    """Notices for the user about the choice, one sentence each."""
+    wants: Callable[[str], bool] = lambda _: True
+    """Whether a tool of another server is to be active, by its name, once it is there."""
+
+
+def choose_tools(
+    asked: str | Sequence[str] | None,
+    *,
+    own: Sequence[Tool],
+    brought: Sequence[Tool] = (),
+    built_in: Sequence[Tool],
+    settings: str | Sequence[str],
+    path: Sequence[AnyEntry],
+) -> StartTools:
+    """Choose the request, else the session's earlier choice, else the settings.
+
+    Args:
+        asked: Request of the session's opener; None: no request.
+        own: Tools that the session's opener supplies.
+        brought: Tools of extensions: active unless a set was chosen.
+        built_in: All other tools.
+        settings: Default set when nothing was chosen.
+        path: The session's current branch.
+    """
+    added = tuple(tool.spec.name for tool in own)
+    chosen = tools_of(path) if asked is None else None
+    if chosen is None:
+        tokens = _tokens(settings if asked is None else asked)
+        here = tuple(word for word in tokens if not is_of_server(word))
+        if tokens and tokens[0].startswith(("+", "-")) and not (here and here[0] == tokens[0]):
+            here = ("default", *here)
+        others = tuple(tool.spec.name for tool in brought) if asked is None else ()
+        return StartTools(active=(*here, *others, *added), wants=partial(_is_wanted, tokens))
+    available = {tool.spec.name for tool in (*built_in, *brought, *own)}
+    there = tuple(name for name in chosen if name in available)
+    missing = ", ".join(name for name in chosen if name not in available and not is_of_server(name))
+    notices = (f"the session was with tools that are not there now: {missing}",) if missing else ()
+    return StartTools(
+        active=(*(there or _tokens(settings)), *added),
+        notices=notices,
+        wants=partial(_is_wanted, chosen),
+    )
+
+
+def _is_wanted(tokens: Sequence[str], name: str) -> bool:
+    """Return whether a choice of tools means one that was not there yet: by its name, or as one of no preset."""
+    if f"-{name}" in tokens:
+        return False
+    starts_from_default = bool(tokens) and tokens[0][:1] in {"+", "-"}
+    return starts_from_default or not {"default", name, f"+{name}"}.isdisjoint(tokens)
+
+
+def _tokens(chosen: str | Sequence[str]) -> tuple[str, ...]:
+    parts = (chosen,) if isinstance(chosen, str) else tuple(chosen)
+    return tuple(word for part in parts for word in part.replace(",", " ").split())

@@ -1,51 +1,85 @@
 """Parts of a session on this machine; the adapters are chosen here."""
 
+import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from os import defpath
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_core.assembly.builder import SessionDeps, fork_writer_for
-from agent_core.assembly.config.session_options import allowance, session_options
-from agent_core.assembly.config.settings import LiveSettings
-from agent_core.assembly.config.workspace_config import WorkspaceConfig, home_of
+from agent_core.assembly.builder import StartTools, choose_tools
+from agent_core.assembly.config import (
+    LiveSettings,
+    WorkspaceConfig,
+    allowance,
+    home_of,
+    session_options,
+)
 from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.mcp import server_ground
-from agent_core.assembly.models.initial_model import (
-    InitialModelChoice,
-    RequestedModel,
-    choose_start,
-)
-from agent_core.assembly.models.loader import ModelSet
-from agent_core.assembly.outputs import outputs_of
+from agent_core.assembly.models import InitialModelChoice, ModelSet, RequestedModel, choose_start
 from agent_core.assembly.request import SessionRequest
 from agent_core.assembly.resources import ExtraResourcePaths, LiveResources
-from agent_core.assembly.tools import StartTools, choose_tools
-from agent_core.assembly.workspace.added_roots import LiveFolders
-from agent_core.assembly.workspace.sandbox import notice_of
+from agent_core.assembly.session_parts import SessionDeps, fork_writer_for
+from agent_core.assembly.workspace import LiveFolders, notice_of
 from agent_core.changes import BlobStore
-from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
-from agent_core.changes.adapters.folder_store import FolderBlobStore
-from agent_core.changes.adapters.memory_store import MemoryBlobStore
-from agent_core.changes.ports.byte_files import ByteFiles
-from agent_core.changes.ports.change_detector import ChangeDetector
+from agent_core.changes.adapters.blob_stores import FolderBlobStore, MemoryBlobStore
+from agent_core.changes.adapters.disk_detector import DiskChangeDetector
+from agent_core.changes.ports import ByteFiles, ChangeDetector
 from agent_core.hooks import HookLimits
 from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentWithout
+from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.resources.instructions.system_prompt import PromptSection, render_prompt
+from agent_core.resources.instructions import PromptSection, render_prompt
 from agent_core.resources.settings.values import SettingsValues
-from agent_core.session.context import SystemPrompt, WorkspaceContext
-from agent_core.session.input.system_prompt import Sections
+from agent_core.session.context import WorkspaceContext
+from agent_core.session.input.system_prompt import Sections, SystemPrompt
 from agent_core.storage import OpenedSession, SessionStore
+from agent_core.storage.adapters.paths import can_name_a_file
 from agent_core.tools import Tool, ToolSpec
 from agent_core.tools.builtin import builtin_tools
-from agent_core.transcript import AnyEntry, Transcript, build_context
+from agent_core.transcript import Transcript
+from agent_core.transcript.context import last_choice
+from agent_core.transcript.tree import records_of
 from agent_core.workspace import Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
+
+
+def outputs_of(outputs: Path, session: SessionId) -> Path:
+    """Return the folder of a session's outputs, or of what else is kept in a folder per session; it may not exist.
+
+    Args:
+        outputs: The folder of all sessions' outputs.
+        session: Its id. One from a file that somebody placed by hand may be anything, a way out of the folder even.
+    """
+    plain = can_name_a_file(session)
+    name = session if plain else hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()
+    return outputs / name
+
+
+def remove_outputs(folder: Path, *, what: str = "the outputs of its tools") -> None:
+    """Remove a session's outputs, or what else is called so; when there are none, nothing happens. Blocks.
+
+    Raises:
+        StorageUnavailable: They cannot be removed; some of them may be gone.
+    """
+    try:
+        with suppress(FileNotFoundError):
+            if folder.is_symlink():
+                folder.unlink()
+            else:
+                shutil.rmtree(folder)
+    except OSError as error:
+        message = (
+            f"the session was removed, and {what} in {str(folder)!r} could not be: "
+            f"{error.strerror or error}; remove that folder yourself"
+        )
+        raise StorageUnavailable(message) from error
 
 
 def choose_session_deps(
@@ -64,23 +98,23 @@ def choose_session_deps(
         ModelUnknown, ToolSetInvalid: The requested model or tool set cannot be used.
     """
     values = config.settings.values
-    path = Transcript(opened.entries).path()
+    transcript = opened.transcript
     built_in = builtin_tools()
-    tools = _tools(request, extensions, values, path, built_in=built_in)
+    tools = _tools(request, extensions, values, transcript, built_in=built_in)
     scratch = outputs_of(config.paths.outputs, opened.log.header.id)
     contents = _contents(request, config.paths.blobs, opened.log.header.id)
     settings = _live_settings(config, scratch)
-    start = _start(request, models, settings, path)
+    start = _start(request, models, settings, transcript)
     resources = _resources(request, config, settings, extensions)
     sections = _sections(resources, request.redactor)
     options = session_options(values, scratch=scratch)
-    place = _place(request, config, scratch, models, sandbox, contents=contents)
-    env, problems = place.workspace.env, _problems(config, models, opened, sandbox)
+    workspace = _workspace_context(request, config, scratch, models, sandbox, contents=contents)
+    env, problems = workspace.workspace.env, _problems(config, models, opened, sandbox)
     return SessionDeps(
         clock=request.clock,
         opened=opened,
         fork_writer=fork_writer_for(store),
-        place=place,
+        workspace=workspace,
         contents=contents,
         source=models.registry,
         model=start.model,
@@ -114,7 +148,7 @@ def _tools(
     request: SessionRequest,
     extensions: SessionExtensions,
     values: SettingsValues,
-    path: Sequence[AnyEntry],
+    transcript: Transcript,
     *,
     built_in: Sequence[Tool],
 ) -> StartTools:
@@ -124,18 +158,18 @@ def _tools(
         brought=extensions.tools,
         built_in=built_in,
         settings=values.default_tools,
-        path=path,
+        path=records_of(transcript.stored_path),
     )
 
 
 def _start(
-    request: SessionRequest, models: ModelSet, settings: LiveSettings, path: Sequence[AnyEntry]
+    request: SessionRequest, models: ModelSet, settings: LiveSettings, transcript: Transcript
 ) -> InitialModelChoice:
     return choose_start(
         RequestedModel(model=request.model, thinking=request.thinking),
         values=settings.now.values,
         registry=models.registry,
-        context=build_context(path),
+        context=last_choice(transcript),
         now=lambda: settings.now.values,
     )
 
@@ -176,7 +210,7 @@ def _contents(request: SessionRequest, blobs: Path, session: SessionId) -> BlobS
     return FolderBlobStore(outputs_of(blobs, session))
 
 
-def _place(
+def _workspace_context(
     request: SessionRequest,
     config: WorkspaceConfig,
     scratch: Path,

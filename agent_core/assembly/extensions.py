@@ -1,45 +1,48 @@
 """The extensions of a session: where they are looked for, and how they come to stand in it."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from agent_core.assembly.config.workspace_config import WorkspaceConfig, home_of
+from agent_core.assembly.config import WorkspaceConfig, home_of, load_workspace_config
 from agent_core.assembly.failure_reports import report_to
-from agent_core.assembly.models.loader import ModelSet
+from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice, SessionUsage
-from agent_core.extensions.calls.threads import LoopThread
-from agent_core.extensions.commands import ExtensionCommands
-from agent_core.extensions.host import ExtensionHost, HostBinding, HostPlan
-from agent_core.extensions.loader.discovery import (
+from agent_core.extensions.client_offers import ExtensionCommands, ExtensionOffers
+from agent_core.extensions.discovery import (
     DiscoveredExtension,
     DiscoveryResult,
     ExtensionSearchPaths,
     discover,
 )
-from agent_core.extensions.ports import Services
-from agent_core.extensions.registry.offers import Offers
-from agent_core.extensions.registry.provider_models import extension_models
-from agent_core.extensions.ui.client_offers import ExtensionOffers
+from agent_core.extensions.host import ExtensionHost, HostBinding, HostPlan
+from agent_core.extensions.ports import LoopThread, Services
+from agent_core.extensions.registry import Offers, extension_models
 from agent_core.hooks import HookFailure, HookRunner, SessionBegun, SessionEnding
 from agent_core.kernel import uuid7
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.messages import Usage
 from agent_core.providers import Model
-from agent_core.providers.extension_models import NOTHING, ExtensionModels
+from agent_core.providers.http.client import HttpPool
+from agent_core.providers.registry import NOTHING, ExtensionModels, ModelRegistry
 from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.load_result import LoadedResources, LoadProblem
 from agent_core.resources.paths import project_folder
 from agent_core.resources.settings.layers import load_settings
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session import AgentSession
-from agent_core.session.context import SessionContext
-from agent_core.session.model_selection import ModelResolver
+from agent_core.session.context import EventPublisher, WorkspaceContext
+from agent_core.session.input.commands import SlashCommands
+from agent_core.session.input.system_prompt import SystemPrompt
+from agent_core.session.model_selection import ModelResolver, ModelSelection
+from agent_core.session.runs.usage import UsageTracker
+from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import Tool
 
 FOLDER = "extensions"
@@ -121,36 +124,34 @@ class SessionExtensions:
         for problem in (await self.reload()).problems:
             _ = self._publish_warning(str(problem))
 
-    def bind(
-        self, session: AgentSession, parts: SessionContext, group: TaskGroup, source: ModelResolver
-    ) -> None:
+    def bind(self, binding: "ExtensionBinding") -> None:
         """Activate the loaded extensions in an open session."""
-        publish = parts.publisher.publish
-        self._hooks = parts.hooks
-        self._publish_warning = lambda text: publish(Notice(level="warning", text=text))
-        self._report = report_to(parts.publisher)
+        publisher, group = binding.publisher, binding.group
+        self._hooks = binding.hooks
+        self._publish_warning = lambda text: publisher.publish(Notice(level="warning", text=text))
+        self._report = report_to(publisher)
+        workspace = binding.workspace
         services = Services(
-            session=session,
-            workspace=parts.place.workspace,
-            clock=parts.clock,
+            session=binding.session,
+            workspace=workspace.workspace,
+            clock=self._request.clock,
             thread=LoopThread(),
-            show=publish,
-            is_attended=lambda: parts.place.permissions.fallback == "ask",
-            is_trusted=parts.place.permissions.is_trusted,
-            system_prompt=partial(_system_prompt, parts),
-            model=partial(_model, parts, source),
-            spent=partial(_spent, parts),
+            show=publisher.publish,
+            is_attended=lambda: workspace.permissions.fallback == "ask",
+            is_trusted=workspace.permissions.is_trusted,
+            system_prompt=binding.system_prompt,
+            model=binding.model,
+            spent=binding.spent,
             start=lambda work: group.start_soon(partial(self._fenced, work)),
             shows=lambda what: self._request.showing.shows(what),  # noqa: PLW0108 - asked anew each time
         )
-        parts.commands.sources.append(ExtensionCommands(self.host))
-        parts.commands.offers = ExtensionOffers(
+        binding.commands.sources.append(ExtensionCommands(self.host))
+        binding.commands.offers = ExtensionOffers(
             self.host,
             lambda name: self._flags.get(name),  # noqa: PLW0108 - as above
             self._config.settings.values.hooks.timeout_s,
         )
-        parts.reloads.insert(0, self)
-        self.host.bind(HostBinding(services=services, takes=_Taker(parts), changed=self._changed))
+        self.host.bind(HostBinding(services=services, takes=binding, changed=self._changed))
         group.start_soon(self._watch)
 
     def close(self) -> None:
@@ -223,34 +224,80 @@ class SessionExtensions:
             )
 
 
-class _Taker(Value, frozen=True):
-    _parts: SessionContext
+class ExtensionBinding(Value, frozen=True, kw_only=True):
+    """The open session, as its extensions are bound to it."""
+
+    session: AgentSession
+    group: TaskGroup
+    publisher: EventPublisher
+    hooks: HookRunner
+    workspace: WorkspaceContext
+    commands: SlashCommands
+    toolbox: ToolRegistry
+    models: ModelSelection
+    source: ModelResolver
+    usage: UsageTracker
+    prompt: SystemPrompt
 
     def set_extension_tools(self, tools: Sequence[Tool]) -> None:
         """Have these tools of extensions, and no others of theirs."""
-        self._parts.toolbox.set_extension_tools(tools)
+        self.toolbox.set_extension_tools(tools)
 
     def take_off(self, extension: str) -> None:
         """Show nothing of an extension any more."""
-        publisher = self._parts.publisher
-        for event in publisher.picture.views.taken_off(extension):
-            _ = publisher.publish(event)
+        for event in self.publisher.snapshot.views.taken_off(extension):
+            self.publisher.publish(event)
 
+    async def system_prompt(self) -> str:
+        """Return the system prompt for the active tools."""
+        return await self.prompt([tool.spec for tool in self.toolbox.active().values()])
 
-async def _system_prompt(parts: SessionContext) -> str:
-    return await parts.system_prompt([tool.spec for tool in parts.toolbox.active().values()])
+    def model(self, ref: str | None) -> Model:
+        """Return a model by its name; None: the one in force."""
+        if ref is None:
+            return self.models.required()
+        return self.source.open(self.source.resolve(ref).model)
 
-
-def _model(parts: SessionContext, source: ModelResolver, ref: str | None) -> Model:
-    return parts.models.required() if ref is None else source.open(source.resolve(ref).model)
-
-
-def _spent(parts: SessionContext, usage: Usage) -> None:
-    parts.tally.spent(usage)
-    _ = parts.publisher.publish(
-        SessionUsage(usage=parts.tally.of_session(parts.models.context_window))
-    )
+    def spent(self, usage: Usage) -> None:
+        """Count and publish usage of an extension's model call."""
+        self.usage.spent(usage)
+        self.publisher.publish(SessionUsage(usage=self.usage.of_session()))
 
 
 def _log_failure(failure: HookFailure) -> None:
     log.error("extension %r failed at %s", failure.owner, failure.point, exc_info=failure.exception)
+
+
+class AvailableModels(Value, frozen=True, kw_only=True):
+    """Models available to a session of the request."""
+
+    registry: ModelRegistry
+    notices: tuple[str, ...]
+    """Problems of the extensions, one sentence each."""
+
+
+@asynccontextmanager
+async def available_models(request: SessionRequest) -> AsyncGenerator[AvailableModels]:
+    """Load the extensions and read what models there are; code and connections are let go with the context.
+
+    Raises:
+        WorkspaceMissing: The workspace is no folder.
+    """
+    config = await load_workspace_config(request)
+    extensions = SessionExtensions(request, config, config.settings.values)
+    pool = HttpPool(clock=request.clock)
+    try:
+        await extensions.load()
+        models = await load_models(
+            paths=config.paths,
+            env=request.env,
+            clock=request.clock,
+            pool=pool,
+            roots=(config.root,),
+            redactor=request.redactor,
+            brought=extensions.models,
+        )
+        yield AvailableModels(registry=models.registry, notices=extensions.notices)
+    finally:
+        extensions.close()
+        await pool.aclose()

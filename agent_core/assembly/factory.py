@@ -4,21 +4,19 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly.builder import build_session
-from agent_core.assembly.config.workspace_config import WorkspaceConfig, load_workspace_config
-from agent_core.assembly.dependencies import choose_session_deps
+from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
+from agent_core.assembly.dependencies import choose_session_deps, outputs_of
 from agent_core.assembly.extensions import SessionExtensions
-from agent_core.assembly.models.loader import load_models
-from agent_core.assembly.outputs import outputs_of
+from agent_core.assembly.models import load_models
 from agent_core.assembly.request import SessionRequest, StoreKind
-from agent_core.assembly.workspace.sandbox import contain, contain_elsewhere
+from agent_core.assembly.workspace import contain, contain_elsewhere
 from agent_core.events import ThinkingLevel
-from agent_core.extensions import ExtensionApi
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
@@ -32,6 +30,10 @@ from agent_core.tools import Tool
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Workspace
 from agent_core.workspace.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from agent_core.extensions.api import ExtensionApi
+
 
 ONLY_READ: Final = (
     "the workspace is not trusted: nothing is changed or run in it, and its own instructions and settings are not used. "
@@ -143,7 +145,7 @@ def create_session(
     store: StoreKind | SessionStore = "files",
     settings: JsonObject | None = None,
     hooks: HookTable | None = None,
-    extensions: Sequence[str | Path | Callable[[ExtensionApi], object]] = (),
+    extensions: "Sequence[str | Path | Callable[[ExtensionApi], object]]" = (),
     trusted: bool = False,
     env: Mapping[str, str] | None = None,
     clock: Clock | None = None,

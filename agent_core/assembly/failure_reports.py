@@ -19,7 +19,7 @@ class StorageStatusPublisher(Value, frozen=True):
 
     def failed(self, error: StorageError, /) -> None:
         """Report that something is only in memory."""
-        view = self.publisher.picture.run
+        view = self.publisher.snapshot.run
         _ = self.publisher.publish(
             ErrorRaised(run=view.run if view else None, error=failure_of(error))
         )

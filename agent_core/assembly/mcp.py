@@ -9,31 +9,26 @@ from typing import Final
 from anyio import to_thread
 from msgspec.structs import replace
 
-from agent_core.assembly.config.workspace_config import WorkspaceConfig
+from agent_core.assembly.config import WorkspaceConfig
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import NotText
 from agent_core.kernel.values import Value
 from agent_core.mcp import McpServers
-from agent_core.mcp.adapters.http import http
-from agent_core.mcp.adapters.library import connected
-from agent_core.mcp.adapters.stdio import stdio
 from agent_core.mcp.approvals import ApprovalStore
-from agent_core.mcp.definitions import Http, Server, Stdio
-from agent_core.mcp.files import ServerFiles
-from agent_core.mcp.port import McpConnection, ServerFailed
-from agent_core.mcp.results import Pictures
+from agent_core.mcp.definitions import Http, Server, ServerFiles, Stdio
+from agent_core.mcp.port import McpConnection, Pictures, ServerFailed
 from agent_core.mcp.server import Limits
 from agent_core.mcp.servers import McpDeps
 from agent_core.messages import Text, UserContent
 from agent_core.resources.settings.values import McpSettings
-from agent_core.session.context import SessionContext, SessionOptions
-from agent_core.session.permissions.mcp_approval import McpApprovalPrompt
+from agent_core.session.context import SessionOptions, SessionServices
+from agent_core.session.permissions.broker import PermissionState
+from agent_core.session.permissions.permission_prompts import PermissionPrompts
+from agent_core.session.permissions.trust import McpApprovalPrompt
 from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import Tool
-from agent_core.tools.builtin.read.image import image_result, image_rules
-from agent_core.tools.builtin.read.image_header import image_kind
 from agent_core.workspace import FileBytes
 from agent_core.workspace.permissions.policy.commands.programs import (
     find_outside_program,
@@ -96,32 +91,39 @@ def server_ground(
 
 
 def build_servers(
-    around: McpDeps | None, parts: SessionContext, *, wants: Callable[[str], bool]
+    around: McpDeps | None,
+    services: SessionServices,
+    *,
+    permissions: PermissionState,
+    prompts: PermissionPrompts,
+    toolbox: ToolRegistry,
+    wants: Callable[[str], bool],
 ) -> McpServers | None:
     """Build the MCP servers of a session; None if there are none.
 
     Args:
         around: Result of `server_ground`.
-        parts: Parts of the session.
+        services: Id, clock and publisher of the session.
+        permissions: Its permissions.
+        prompts: Its permission requests.
+        toolbox: Its tools.
         wants: Whether a tool of a server is to be active, by its name.
     """
     if around is None:
         return None
     asking = McpApprovalPrompt(
-        session=parts.session,
-        permissions=parts.place.permissions,
-        prompts=parts.gate.prompts,
-        clock=parts.clock,
-        new_id=parts.new_id,
+        session=services.session,
+        permissions=permissions,
+        prompts=prompts,
+        clock=services.clock,
+        new_id=services.new_id,
     )
-    servers = McpServers(
+    return McpServers(
         around,
-        toolbox=McpToolShelf(toolbox=parts.toolbox, is_wanted=wants),
+        toolbox=McpToolShelf(toolbox=toolbox, is_wanted=wants),
         approves=asking,
-        report=lambda text: parts.publisher.publish(Notice(level="warning", text=text)),
+        report=lambda text: services.publish(Notice(level="warning", text=text)),
     )
-    parts.reloads.append(servers)
-    return servers
 
 
 class McpToolShelf(Value, frozen=True, kw_only=True):
@@ -155,6 +157,10 @@ class _ServerConnector(Value, frozen=True, kw_only=True):
     @asynccontextmanager
     async def opens(self, server: Server) -> AsyncGenerator[McpConnection]:
         """Open a connection."""
+        from agent_core.mcp.adapters.http import http  # noqa: PLC0415 - at first use
+        from agent_core.mcp.adapters.library import connected  # noqa: PLC0415 - at first use
+        from agent_core.mcp.adapters.stdio import stdio  # noqa: PLC0415 - at first use
+
         way = server.way
         if isinstance(way, Http):
             transport = http(way)
@@ -206,6 +212,9 @@ def _limits(values: McpSettings) -> Limits:
 
 def _pictures(options: Callable[[], Mapping[str, JsonValue]]) -> Pictures:
     def shown(name: str, data: bytes) -> tuple[UserContent, ...]:
+        from agent_core.tools.builtin.read.image import image_result, image_rules  # noqa: PLC0415 - at first use
+        from agent_core.tools.builtin.read.image_header import image_kind  # noqa: PLC0415 - at first use
+
         kind = image_kind(data)
         if kind is None:
             return (Text(text=f"[{name} is left out: it is no image that is known]"),)

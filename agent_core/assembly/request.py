@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
-from agent_core.assembly.workspace.added_roots import AddedRoots
+from agent_core.assembly.workspace import AddedRoots
 from agent_core.events import ThinkingLevel
-from agent_core.extensions.loader.loader import Factory
-from agent_core.extensions.ui.view_filter import ViewFilter
+from agent_core.extensions.loader import Factory
+from agent_core.extensions.ports import ViewFilter
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SystemClock
 from agent_core.kernel.redaction.redactor import Redactor
@@ -21,7 +21,7 @@ from agent_core.resources.settings.layers import LayerName
 from agent_core.storage import SessionStore
 from agent_core.tools import Tool
 from agent_core.workspace import Files, Processes, Workspace
-from agent_core.workspace.files.disk.path_locks import PathLocks
+from agent_core.workspace.files.disk.disk_files import PathLocks
 from agent_core.workspace.sandbox import Prober
 
 StoreKind = Literal["files", "memory"]

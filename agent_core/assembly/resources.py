@@ -3,30 +3,34 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import anyio.to_thread
 
-from agent_core.assembly.config.workspace_config import WorkspaceConfig, home_of
+from agent_core.assembly.config import WorkspaceConfig, home_of
 from agent_core.assembly.request import SessionRequest
+from agent_core.hooks import HookRunner, ResourcesGiven, ResourcesSought
 from agent_core.kernel.values import Value
-from agent_core.resources.instructions.context_files import ContextFiles, load_context_files
-from agent_core.resources.instructions.system_prompt import (
+from agent_core.resources.instructions import (
+    ContextFiles,
     PromptSection,
     ToolPrompt,
+    load_context_files,
     prompt_sections,
 )
 from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
-from agent_core.resources.prompts.path_lists import read_path_list
-from agent_core.resources.prompts.prompt_resources import (
+from agent_core.resources.offers import SlashCommand, SlashInvocation
+from agent_core.resources.prompts import (
     PromptResourcePaths,
     PromptResourceReader,
     PromptResources,
+    read_path_list,
 )
-from agent_core.resources.prompts.skills import PREFIX, expand_skill, skills_section
-from agent_core.resources.prompts.templates import expand_template
 from agent_core.resources.settings.values import SettingsValues
-from agent_core.resources.slash_commands import SlashCommand, SlashInvocation
+from agent_core.resources.skills import PREFIX, expand_skill, skills_section
+from agent_core.resources.templates import expand_template
+from agent_core.session.input.commands import TemplateSource
 from agent_core.tools import ToolSpec
 
 
@@ -166,3 +170,26 @@ def _context_resources(files: ContextFiles) -> LoadedResources:
     ]
     problems = tuple(LoadProblem(message=why, level="error") for why in files.problems)
     return LoadedResources(resources=(*context, *system), problems=problems)
+
+
+class HookResourcePaths:
+    """The folders that hooks give: asked for when a session opens, and whenever everything is read anew."""
+
+    def __init__(self, hooks: HookRunner, root: Path, templates: TemplateSource) -> None:
+        self._hooks = hooks
+        self._root = root
+        self._templates = templates
+
+    async def look(self, reason: Literal["startup", "reload"]) -> None:
+        """Ask hooks, and have their folders looked in from now on."""
+        cwd = str(self._root)
+        match await self._hooks.ask(ResourcesSought(cwd=cwd, reason=reason)):
+            case ResourcesGiven(skills=skills, prompts=prompts):
+                self._templates.look_also(skills=skills, prompts=prompts)
+            case _:
+                self._templates.look_also(skills=(), prompts=())
+
+    async def reload(self) -> LoadedResources:
+        """Ask the hooks again. The reader of the folders reports their problems, so the result is empty."""
+        await self.look("reload")
+        return LoadedResources()

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-from anyio import to_thread
 
 from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.threads import run_in_thread
 from agent_core.workspace import Processes
 from agent_core.workspace.git.command import GitCommand
 from agent_core.workspace.git.object_command import object_command
@@ -56,7 +56,7 @@ async def committed(
         listed = await said("ls-tree", "-z", "--full-name", "HEAD", "--", *names)
         prefix = await said("rev-parse", "--show-prefix")
         objects = _objects(listed, prefix.removesuffix(b"\n"))
-        return await to_thread.run_sync(_alike, files, names, objects)
+        return await run_in_thread(_alike, files, names, objects)
     return frozenset()
 
 

@@ -8,8 +8,7 @@ import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from agent_core.compaction.estimate import estimate_text
-from agent_core.compaction.files import TouchedFiles
+from agent_core.compaction.preparation import LARGEST_SHARE, TouchedFiles, estimate_text
 from agent_core.compaction.prompts import (
     NO_HISTORY,
     SYSTEM,
@@ -18,11 +17,6 @@ from agent_core.compaction.prompts import (
     turn_prompt,
     with_files,
 )
-from agent_core.compaction.serialisation import (
-    TIGHTER_RESULT_CHARS,
-    serialise_within,
-)
-from agent_core.compaction.settings import LARGEST_SHARE
 from agent_core.events import CompactionReason, ThinkingLevel
 from agent_core.hooks import Compacting, CompactionCancelled, Hooks, SummaryGiven
 from agent_core.kernel import EntryId, JsonValue
@@ -186,6 +180,8 @@ class Summariser:
 
     async def notes(self, messages: Sequence[Message], prompt: Callable[[str], str]) -> str:
         """Have notes written on messages, which are shortened to what fits; the prompt is made of their text."""
+        from agent_core.compaction.prompts import TIGHTER_RESULT_CHARS, serialise_within  # noqa: PLC0415 - at first use
+
         model = self._model.facts
         around = estimate_text(prompt("")) + PROMPT_TOKENS
         room = _room(model, around=around)

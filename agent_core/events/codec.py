@@ -1,133 +1,43 @@
 """Events as JSON objects: the form that `--json`, the replay cache and the wire share.
 
-The names of events exist only here. Paths stay paths (`"path"`): a front end that speaks of URIs turns them.
+The classes name their events (`tag`) and their keys (`rename`). By hand is what msgspec cannot derive from a class:
+None that is left out although the field has no default, nested values that JSON groups otherwise (usage, times, content),
+and paths. Paths stay paths (`"path"`): a front end that speaks of URIs converts them.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from msgspec import Struct
 
 from agent_core.events.feed import EventEnvelope
-from agent_core.events.permissions import (
+from agent_core.events.union import Event, RunEnded
+from agent_core.events.values import (
+    CheckpointInfo,
     PermissionRequest,
-    PermissionRequested,
-    PermissionResolved,
+    Question,
+    QueueItem,
+    TaggedEvent,
+    UsageReport,
 )
-from agent_core.events.questions import Question, QuestionRequested, QuestionResolved
-from agent_core.events.session_events import (
-    BashEnded,
-    BashOutput,
-    BashStarted,
-    CheckpointCreated,
-    CheckpointRestored,
-    EntryLabelled,
-    ErrorRaised,
-    ExtensionError,
-    LeafMoved,
-    ModelChanged,
-    Notice,
-    SessionClients,
-    SessionConfigured,
-    SessionRoots,
-    SessionStateChanged,
-    SessionTitle,
-    SessionTrust,
-    SessionUsage,
-)
-from agent_core.events.ui import UiEditorText, UiNotify, UiStatus, UiTitle, UiWidget
-from agent_core.events.union import (
-    ChangesUpdated,
-    CompactionEnded,
-    CompactionStarted,
-    EditApplied,
-    EditConflict,
-    EditProposed,
-    EditRejected,
-    EditSaved,
-    EditUndone,
-    Event,
-    MessageDelta,
-    MessageEnded,
-    MessageStarted,
-    QueueChanged,
-    RetryEnded,
-    RetryStarted,
-    RunEnded,
-    RunStarted,
-    ThoughtDelta,
-    ThoughtEnded,
-    ThoughtStarted,
-    ToolEnded,
-    ToolInputDelta,
-    ToolOutputDelta,
-    ToolRunning,
-    ToolStarted,
-    TurnEnded,
-    TurnStarted,
-)
-from agent_core.events.values import CheckpointInfo, QueueItem, UsageReport
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.messages import Image, Text, Usage
 
-NAMES: Mapping[type[Event], str] = {
-    SessionStateChanged: "session.state",
-    SessionConfigured: "session.config",
-    SessionRoots: "session.roots",
-    SessionUsage: "session.usage",
-    SessionTitle: "session.title",
-    SessionClients: "session.clients",
-    SessionTrust: "session.trust",
-    RunStarted: "run.started",
-    RunEnded: "run.ended",
-    TurnStarted: "turn.started",
-    TurnEnded: "turn.ended",
-    MessageStarted: "message.started",
-    MessageDelta: "message.delta",
-    MessageEnded: "message.ended",
-    ThoughtStarted: "thought.started",
-    ThoughtDelta: "thought.delta",
-    ThoughtEnded: "thought.ended",
-    ToolStarted: "tool.started",
-    ToolInputDelta: "tool.input.delta",
-    ToolRunning: "tool.running",
-    ToolOutputDelta: "tool.output.delta",
-    ToolEnded: "tool.ended",
-    EditApplied: "edit.applied",
-    EditConflict: "edit.conflict",
-    EditRejected: "edit.rejected",
-    EditProposed: "edit.proposed",
-    EditUndone: "edit.undone",
-    EditSaved: "edit.saved",
-    ChangesUpdated: "changes.updated",
-    QueueChanged: "queue.changed",
-    PermissionRequested: "permission.requested",
-    PermissionResolved: "permission.resolved",
-    QuestionRequested: "question.requested",
-    QuestionResolved: "question.resolved",
-    CompactionStarted: "compaction.started",
-    CompactionEnded: "compaction.ended",
-    RetryStarted: "retry.started",
-    RetryEnded: "retry.ended",
-    ModelChanged: "model.changed",
-    LeafMoved: "leaf.moved",
-    CheckpointCreated: "checkpoint.created",
-    CheckpointRestored: "checkpoint.restored",
-    EntryLabelled: "entry.labelled",
-    BashStarted: "bash.started",
-    BashOutput: "bash.output",
-    BashEnded: "bash.ended",
-    Notice: "notice",
-    ErrorRaised: "error",
-    ExtensionError: "extension.error",
-    UiNotify: "ui.notify",
-    UiStatus: "ui.status",
-    UiWidget: "ui.widget",
-    UiTitle: "ui.title",
-    UiEditorText: "ui.editorText",
-}
 
+def event_name(event: type[TaggedEvent]) -> str:
+    """Return the `type` of an event in JSON."""
+    return str(event.__struct_config__.tag)
+
+
+def event_types() -> Sequence[type[Event]]:
+    """Return the classes of all events, in the order of the union."""
+    return get_args(Event)
+
+
+NAMES: Mapping[type[Event], str] = {event: event_name(event) for event in event_types()}
+"""Names of all events, in the order of the union."""
 CURRENCY = "USD"
 STOP_REASONS: Mapping[str, str] = {"tool_use": "toolUse"}
 """Stop reasons that JSON spells otherwise."""
@@ -147,12 +57,6 @@ def encode(stamped: EventEnvelope) -> dict[str, JsonValue]:
     if isinstance(event, RunEnded):
         out["cost"] = cost(event.usage.tokens)
     return out
-
-
-def camel(name: str) -> str:
-    """Spell a field's name as JSON does."""
-    head, *rest = name.split("_")
-    return head + "".join(part.title() for part in rest)
 
 
 def usage(report: UsageReport) -> dict[str, JsonValue]:
@@ -268,5 +172,5 @@ def _put_fields(out: dict[str, JsonValue], one: Struct) -> None:
 
 @cache
 def _plan(kind: type[Struct]) -> tuple[tuple[str, str], ...]:
-    """Name a class's fields and their JSON keys; asked once per class."""
-    return tuple((name, camel(name)) for name in kind.__struct_fields__)
+    """Return a class's fields and their JSON keys; once per class."""
+    return tuple(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))

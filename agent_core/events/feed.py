@@ -1,15 +1,106 @@
-"""The feed of a session: one writer, many bounded readers that never slow it."""
+"""The feed of a session: one writer, many bounded readers that never slow it; deltas are merged."""
 
+from asyncio import Event as Signal
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-import anyio
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agent_core.events.delta_merge import EventEnvelope, elide, merge
-from agent_core.events.union import Delta, Event
+from agent_core.events.union import (
+    BashOutput,
+    Delta,
+    Event,
+    MessageDelta,
+    ThoughtDelta,
+    ToolInputDelta,
+    ToolOutputDelta,
+)
 from agent_core.kernel import Clock
+from agent_core.kernel.values import Value
+
+HEAD_CHARS = 8 * 1024
+"""How much of a long output's beginning is kept when its middle is left out."""
+TAIL_CHARS = 8 * 1024
+
+
+class EventEnvelope(Value, frozen=True, kw_only=True):
+    """An event with its place in the session's history."""
+
+    seq: int
+    first: int
+    """The first number that this event stands for; below `seq` only for merged deltas."""
+    at_ms: int
+    event: Event
+
+
+def merge(events: Iterable[EventEnvelope]) -> tuple[EventEnvelope, ...]:
+    """Merge adjacent deltas of one item; order and text are untouched."""
+    merged: list[EventEnvelope] = []
+    texts: list[str] = []
+    first: EventEnvelope | None = None
+    last: EventEnvelope | None = None
+    for stamped in events:
+        if first is not None and last is not None:
+            if _continues(last, stamped):
+                texts.append(_delta_text(stamped.event))
+                last = stamped
+                continue
+            merged.append(_joined(first, last, texts))
+            first = None
+        if isinstance(stamped.event, Delta):
+            first = last = stamped
+            texts = [stamped.event.text]
+        else:
+            merged.append(stamped)
+    if first is not None and last is not None:
+        merged.append(_joined(first, last, texts))
+    return tuple(merged)
+
+
+def elide(stamped: EventEnvelope) -> EventEnvelope:
+    """Remove the middle of long tool output; short output and other events are returned unchanged.
+
+    The first `HEAD_CHARS` characters are the beginning; `elided` is the number of characters missing after them.
+    """
+    event = stamped.event
+    if not isinstance(event, ToolOutputDelta) or len(event.text) <= HEAD_CHARS + TAIL_CHARS:
+        return stamped
+    left_out = len(event.text) - HEAD_CHARS - TAIL_CHARS
+    text = event.text[:HEAD_CHARS] + event.text[-TAIL_CHARS:]
+    return replace(stamped, event=replace(event, text=text, elided=left_out + (event.elided or 0)))
+
+
+def _continues(before: EventEnvelope, after: EventEnvelope) -> bool:
+    if type(before.event) is not type(after.event) or after.first != before.seq + 1:
+        return False
+    # The user's own commands run one at a time: what they print needs no item.
+    if isinstance(before.event, BashOutput) or isinstance(after.event, BashOutput):
+        return True
+    return (
+        isinstance(before.event, Delta)
+        and isinstance(after.event, Delta)
+        and before.event.item == after.event.item
+    )
+
+
+def _delta_text(event: Event) -> str:
+    return event.text if isinstance(event, Delta) else ""
+
+
+def _joined(first: EventEnvelope, last: EventEnvelope, texts: list[str]) -> EventEnvelope:
+    if first is last:
+        return first
+    event = first.event
+    text = "".join(texts)
+    match event:
+        case MessageDelta() | ThoughtDelta() | ToolInputDelta() | ToolOutputDelta() | BashOutput():
+            whole: Event = replace(event, text=text)
+        case _:
+            return last
+    return EventEnvelope(seq=last.seq, first=first.first, at_ms=last.at_ms, event=whole)
+
 
 __all__ = ["EventEnvelope", "EventFeed", "EventObserver", "EventSubscription", "merge"]
 
@@ -25,11 +116,11 @@ EventObserver = Callable[[EventEnvelope], None]
 
 
 class _Signals(Struct):
-    """Wake-up events of a reader's task."""
+    """Wake-up events of a reader's task. Those of anyio cannot be used again, and every reader waits after each event."""
 
-    some: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    urgent: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    some: Signal = msgspec.field(default_factory=Signal)
+    urgent: Signal = msgspec.field(default_factory=Signal)
+    over: Signal = msgspec.field(default_factory=Signal)
 
 
 class EventSubscription:
@@ -70,18 +161,18 @@ class EventSubscription:
     async def wait(self) -> None:
         """Wait until there is something to take, or the reader is closed."""
         while not self._pending and not self.closed:
-            self._signals.some = anyio.Event()
-            await self._signals.some.wait()
+            self._signals.some.clear()
+            _ = await self._signals.some.wait()
 
     async def wait_urgent(self) -> None:
         """Wait until something urgent waits, or the reader is closed."""
         while not self.urgent and not self.closed:
-            self._signals.urgent = anyio.Event()
-            await self._signals.urgent.wait()
+            self._signals.urgent.clear()
+            _ = await self._signals.urgent.wait()
 
     async def wait_closed(self) -> None:
         """Wait until the reader is closed."""
-        await self._signals.over.wait()
+        _ = await self._signals.over.wait()
 
     async def take(self) -> tuple[EventEnvelope, ...]:
         """Wait for events and give all there are; an empty tuple means that the feed or reader is closed."""
@@ -144,7 +235,8 @@ class EventSubscription:
         return self
 
     async def __anext__(self) -> EventEnvelope:
-        await self.wait()
+        if not self._pending:
+            await self.wait()
         if not self._pending:
             raise StopAsyncIteration
         taken = self._pending.pop(0)

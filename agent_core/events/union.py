@@ -1,43 +1,35 @@
 """Every event a session can emit: one frozen class each, one closed union.
 
-A class is the CamelCase of its wire name (`tool.input.delta` is `ToolInputDelta`). Sequence number and time are the
-feed's business (`EventEnvelope`).
+A class is the CamelCase of its wire name (`tool.input.delta` is `ToolInputDelta`) and its only definition (decision 0074).
+Sequence number and time are the feed's business (`EventEnvelope`).
 """
 
-from typing import Literal
+from pathlib import Path
+from typing import Literal, TypeAlias
 
-from agent_core.events.permissions import PermissionRequested, PermissionResolved
-from agent_core.events.questions import QuestionRequested, QuestionResolved
-from agent_core.events.session_events import (
-    BashEnded,
-    BashOutput,
-    BashStarted,
-    CheckpointCreated,
-    CheckpointRestored,
-    EntryLabelled,
-    ErrorRaised,
-    ExtensionError,
-    LeafMoved,
-    ModelChanged,
-    Notice,
-    SessionClients,
-    SessionConfigured,
-    SessionRoots,
-    SessionStateChanged,
-    SessionTitle,
-    SessionTrust,
-    SessionUsage,
-)
-from agent_core.events.ui import UiEvent
 from agent_core.events.values import (
     ChangeCounts,
+    CheckpointInfo,
     CompactionReason,
     Delivery,
     DocumentChange,
+    EventValue,
     Failure,
+    MessageRole,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionRequested,
+    QuestionResolved,
     QueueItem,
     RunStatus,
+    SafeCount,
+    SessionConfig,
+    SessionState as State,
+    TaggedEvent,
+    ThinkingLevel,
     ToolStatus,
+    UiEvent,
+    Uint,
     UsageReport,
 )
 from agent_core.kernel import (
@@ -50,20 +42,166 @@ from agent_core.kernel import (
     ToolCallId,
     TurnId,
 )
-from agent_core.kernel.values import Value
-from agent_core.messages import UserContent
+from agent_core.messages import StopReason, UserContent
 
 
-class RunStarted(Value, frozen=True, kw_only=True):
-    """First of a run."""
+class SessionStateChanged(TaggedEvent, frozen=True, kw_only=True, tag="session.state"):
+    """State of the session."""
+
+    state: State
+
+
+class SessionConfigured(TaggedEvent, frozen=True, kw_only=True, tag="session.config"):
+    """Configuration in force."""
+
+    config: SessionConfig
+
+
+class SessionUsage(TaggedEvent, frozen=True, kw_only=True, tag="session.usage"):
+    """Usage of the session."""
+
+    usage: UsageReport
+
+
+class SessionTitle(TaggedEvent, frozen=True, kw_only=True, tag="session.title"):
+    """Title; null removes it."""
+
+    title: str | None
+
+
+class ModelChanged(TaggedEvent, frozen=True, kw_only=True, tag="model.changed"):
+    """Another model or thinking level is in force from the next request."""
+
+    model: str
+    thinking: ThinkingLevel
+    source: Literal["set", "cycle", "restore"]
+
+
+class LeafMoved(TaggedEvent, frozen=True, kw_only=True, tag="leaf.moved"):
+    """The conversation continues from another entry of the tree."""
+
+    leaf: EntryId | None
+    from_: EntryId | None
+    """Entry that was left; not an event number."""
+
+
+class CheckpointCreated(TaggedEvent, frozen=True, kw_only=True, tag="checkpoint.created"):
+    """A checkpoint was made."""
+
+    run: RunId | None
+    checkpoint: CheckpointInfo
+
+
+class CheckpointRestored(TaggedEvent, frozen=True, kw_only=True, tag="checkpoint.restored"):
+    """A checkpoint was restored."""
+
+    checkpoint: CheckpointInfo
+
+
+class EntryLabelled(TaggedEvent, frozen=True, kw_only=True, tag="entry.labelled"):
+    """Label of an entry; null removes it."""
+
+    entry: EntryId
+    label: str | None
+
+
+class BashStarted(TaggedEvent, frozen=True, kw_only=True, tag="bash.started"):
+    """A command of the user begins."""
+
+    command: str
+
+
+class BashOutput(TaggedEvent, frozen=True, kw_only=True, tag="bash.output"):
+    """More output of the user's command."""
+
+    text: str
+
+
+class BashEnded(TaggedEvent, frozen=True, kw_only=True, tag="bash.ended"):
+    """The user's command ended."""
+
+    exit_code: int | None  # None: it was cancelled, or killed by a signal.
+    output: str  # Its end, as it is kept.
+    cancelled: bool
+    truncated: bool
+    full_output: str | None  # File that holds all of it, when it is more than `output`.
+
+
+class Notice(TaggedEvent, frozen=True, kw_only=True, tag="notice"):
+    """Message for the user; nothing failed."""
+
+    level: Literal["info", "warning"]
+    text: str
+
+
+class ErrorRaised(TaggedEvent, frozen=True, kw_only=True, tag="error"):
+    """Error that ends no run."""
+
+    run: RunId | None
+    error: Failure
+
+
+class ExtensionError(TaggedEvent, frozen=True, kw_only=True, tag="extension.error"):
+    """An extension failed or took too long; the run continues without it."""
+
+    extension: str
+    event: str
+    error: str
+    stack: str | None = None
+    """Stack in the extension's code."""
+
+
+class Attendant(EventValue, frozen=True, kw_only=True):
+    """A client that is attached to the session."""
+
+    role: str
+    name: str
+
+
+class SessionClients(TaggedEvent, frozen=True, kw_only=True, tag="session.clients"):
+    """Attached clients."""
+
+    clients: tuple[Attendant, ...]
+
+
+class WorkspaceRoot(EventValue, frozen=True, kw_only=True):
+    """A folder of the workspace."""
+
+    folder: Path
+    name: str
+    primary: bool
+    trusted: bool
+
+
+class SessionRoots(TaggedEvent, frozen=True, kw_only=True, tag="session.roots"):
+    """Folders of the workspace."""
+
+    roots: tuple[WorkspaceRoot, ...]
+
+
+class FolderTrust(EventValue, frozen=True, kw_only=True):
+    """Whether the user trusts a folder as it is now."""
+
+    folder: Path
+    trusted: bool
+
+
+class SessionTrust(TaggedEvent, frozen=True, kw_only=True, tag="session.trust"):
+    """Which folders the user trusts."""
+
+    items: tuple[FolderTrust, ...]
+
+
+class RunStarted(TaggedEvent, frozen=True, kw_only=True, tag="run.started"):
+    """First event of a run."""
 
     run: RunId
     message_id: MessageId | None
     model: str
 
 
-class RunEnded(Value, frozen=True, kw_only=True):
-    """Last of a run, exactly once, on every path out."""
+class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
+    """Last event of a run, exactly once."""
 
     run: RunId
     status: RunStatus
@@ -71,50 +209,50 @@ class RunEnded(Value, frozen=True, kw_only=True):
     changes: ChangeCounts
     error: Failure | None = None
     cause: Literal["daemonRestart"] | None = None
-    """Why a run was interrupted."""
+    """Why the run was interrupted."""
     resumable: bool | None = None
-    """Whether an interrupted run can be retried."""
-    duration_ms: int | None = None
-    """From its first event, permissions and retries included; None, as the counts: its process died."""
-    turns: int | None = None
-    """Answers of the model, those that failed included."""
-    tool_calls: int | None = None
-    """Calls that have a result, those that were not run included."""
+    """Whether `agent/run/retry` continues it."""
+    duration_ms: Uint | None = None
+    """From its first event, permissions and retries included; left out, as the counts, when its process died."""
+    turns: Uint | None = None
+    """Answers of the model, failed ones included."""
+    tool_calls: Uint | None = None
+    """Calls that have a result, those that did not run included."""
 
 
-class TurnStarted(Value, frozen=True, kw_only=True):
-    """One model response with its tool calls begins."""
-
-    run: RunId
-    turn: TurnId
-    index: int
-
-
-class TurnEnded(Value, frozen=True, kw_only=True):
-    """The response and the results of its tools are in the transcript."""
+class TurnStarted(TaggedEvent, frozen=True, kw_only=True, tag="turn.started"):
+    """A model response with its tool calls begins."""
 
     run: RunId
     turn: TurnId
-    index: int
-    stop_reason: str
+    index: Uint
+
+
+class TurnEnded(TaggedEvent, frozen=True, kw_only=True, tag="turn.ended"):
+    """The response and the results of its tools are stored."""
+
+    run: RunId
+    turn: TurnId
+    index: Uint
+    stop_reason: StopReason
     usage: UsageReport
-    duration_ms: int | None = None
+    duration_ms: Uint | None = None
     """From its first event, permissions included."""
 
 
-class MessageStarted(Value, frozen=True, kw_only=True):
-    """Start of a message of the user, the model or a program."""
+class MessageStarted(TaggedEvent, frozen=True, kw_only=True, tag="message.started"):
+    """A message begins."""
 
     run: RunId | None
     """None: a program's words, added while nothing ran."""
     turn: TurnId | None
     item: ItemId
-    role: Literal["user", "assistant", "custom"]
+    role: MessageRole
     model: str | None = None
 
 
-class MessageDelta(Value, frozen=True, kw_only=True):
-    """More words of a message."""
+class MessageDelta(TaggedEvent, frozen=True, kw_only=True, tag="message.delta"):
+    """More text of a message."""
 
     run: RunId
     turn: TurnId | None
@@ -122,43 +260,35 @@ class MessageDelta(Value, frozen=True, kw_only=True):
     text: str
 
 
-class MessageEnded(Value, frozen=True, kw_only=True):
-    """A message as a whole; the authority over its deltas."""
+class MessageEnded(TaggedEvent, frozen=True, kw_only=True, tag="message.ended"):
+    """Complete message; prompts of the user are messages too."""
 
     run: RunId | None
     turn: TurnId | None
     item: ItemId
-    role: Literal["user", "assistant", "custom"]
+    role: MessageRole
     content: tuple[UserContent, ...]
     custom_type: str | None = None
-    """Whose words they are, with the role `custom`."""
+    """Type of a message with the role `custom`."""
     delivery: Delivery | None = None
     message_id: MessageId | None = None
     model: str | None = None
     usage: UsageReport | None = None
-    stop_reason: str | None = None
+    stop_reason: StopReason | None = None
     entry: EntryId | None = None
+    """Its entry in the session."""
 
 
-class ThoughtStarted(Value, frozen=True, kw_only=True):
-    """The model begins to think aloud."""
-
-    run: RunId
-    turn: TurnId | None
-    item: ItemId
-
-
-class ThoughtDelta(Value, frozen=True, kw_only=True):
-    """More of a thought."""
+class ThoughtStarted(TaggedEvent, frozen=True, kw_only=True, tag="thought.started"):
+    """A thought of the model begins."""
 
     run: RunId
     turn: TurnId | None
     item: ItemId
-    text: str
 
 
-class ThoughtEnded(Value, frozen=True, kw_only=True):
-    """A thought as a whole, when the answer that it is part of is in the session."""
+class ThoughtDelta(TaggedEvent, frozen=True, kw_only=True, tag="thought.delta"):
+    """More text of a thought."""
 
     run: RunId
     turn: TurnId | None
@@ -166,8 +296,17 @@ class ThoughtEnded(Value, frozen=True, kw_only=True):
     text: str
 
 
-class ToolStarted(Value, frozen=True, kw_only=True):
-    """The model asks for a tool; its arguments may still be streaming."""
+class ThoughtEnded(TaggedEvent, frozen=True, kw_only=True, tag="thought.ended"):
+    """Complete thought, when the answer that contains it is stored."""
+
+    run: RunId
+    turn: TurnId | None
+    item: ItemId
+    text: str
+
+
+class ToolStarted(TaggedEvent, frozen=True, kw_only=True, tag="tool.started"):
+    """The model calls a tool; the arguments may still be incomplete."""
 
     run: RunId
     turn: TurnId | None
@@ -177,8 +316,8 @@ class ToolStarted(Value, frozen=True, kw_only=True):
     title: str
 
 
-class ToolInputDelta(Value, frozen=True, kw_only=True):
-    """More raw argument text."""
+class ToolInputDelta(TaggedEvent, frozen=True, kw_only=True, tag="tool.input.delta"):
+    """More raw text of the arguments."""
 
     run: RunId
     turn: TurnId | None
@@ -186,8 +325,8 @@ class ToolInputDelta(Value, frozen=True, kw_only=True):
     text: str
 
 
-class ToolRunning(Value, frozen=True, kw_only=True):
-    """The call passed every check and runs now."""
+class ToolRunning(TaggedEvent, frozen=True, kw_only=True, tag="tool.running"):
+    """The call passed every check and runs."""
 
     run: RunId
     turn: TurnId | None
@@ -196,19 +335,19 @@ class ToolRunning(Value, frozen=True, kw_only=True):
     input: JsonObject
 
 
-class ToolOutputDelta(Value, frozen=True, kw_only=True):
+class ToolOutputDelta(TaggedEvent, frozen=True, kw_only=True, tag="tool.output.delta"):
     """More output of a running tool."""
 
     run: RunId
     turn: TurnId | None
     item: ItemId
     text: str
-    elided: int | None = None
-    """How many characters are missing in the middle: the reader was too slow."""
+    elided: SafeCount | None = None
+    """Characters left out in the middle because the client was slow."""
 
 
-class ToolEnded(Value, frozen=True, kw_only=True):
-    """A tool call has its result, exactly once, also when it was skipped or blocked."""
+class ToolEnded(TaggedEvent, frozen=True, kw_only=True, tag="tool.ended"):
+    """Result of a tool call, also of one that was skipped or blocked and never ran."""
 
     run: RunId
     turn: TurnId | None
@@ -219,10 +358,10 @@ class ToolEnded(Value, frozen=True, kw_only=True):
     content: tuple[UserContent, ...]
     details: JsonValue
     duration_ms: int | None
-    """None: it did not run."""
+    """Left out: it did not run."""
 
 
-class _Edited(Value, frozen=True, kw_only=True):
+class _Edited(TaggedEvent, frozen=True, kw_only=True):
     run: RunId | None
     """None: the run is over, or there was none."""
     edit: str
@@ -230,85 +369,85 @@ class _Edited(Value, frozen=True, kw_only=True):
     documents: tuple[DocumentChange, ...]
 
 
-class EditApplied(_Edited, frozen=True, kw_only=True):
-    """An edit landed and was verified."""
+class EditApplied(_Edited, frozen=True, kw_only=True, tag="edit.applied"):
+    """An edit was applied and verified."""
 
 
-class EditConflict(_Edited, frozen=True, kw_only=True):
-    """An edit did not land: the text had changed, or nobody can say what happened to it."""
+class EditConflict(_Edited, frozen=True, kw_only=True, tag="edit.conflict"):
+    """An edit was not applied because the text had changed, or its outcome is unknown."""
 
 
-class EditRejected(_Edited, frozen=True, kw_only=True):
+class EditRejected(_Edited, frozen=True, kw_only=True, tag="edit.rejected"):
     """The editor or its user refused an edit."""
 
 
-class EditProposed(_Edited, frozen=True, kw_only=True):
-    """An edit waits for the user, because the editor cannot take it. Nothing was written."""
+class EditProposed(_Edited, frozen=True, kw_only=True, tag="edit.proposed"):
+    """An edit waits for the user, because the editor cannot take it."""
 
 
-class EditUndone(_Edited, frozen=True, kw_only=True):
-    """The user undid an edit in their editor."""
+class EditUndone(_Edited, frozen=True, kw_only=True, tag="edit.undone"):
+    """The user undid an edit."""
 
 
-class EditSaved(_Edited, frozen=True, kw_only=True):
-    """An edit that lay unsaved in an editor is on the disk now."""
+class EditSaved(_Edited, frozen=True, kw_only=True, tag="edit.saved"):
+    """An edit that was unsaved in the editor is on disk."""
 
 
-class ChangesUpdated(Value, frozen=True, kw_only=True):
-    """Counts of all pending changes of the session, which wait for review."""
+class ChangesUpdated(TaggedEvent, frozen=True, kw_only=True, tag="changes.updated"):
+    """Size of all changes of the session that wait for a decision."""
 
     run: RunId | None
     """Run that made the change; None: the change was made outside of any run."""
-    files: int
-    additions: int
-    deletions: int
-    unreviewed: int
+    files: SafeCount
+    additions: SafeCount
+    deletions: SafeCount
+    unreviewed: SafeCount
 
 
-class QueueChanged(Value, frozen=True, kw_only=True):
-    """Words were queued, delivered, returned or dropped."""
+class QueueChanged(TaggedEvent, frozen=True, kw_only=True, tag="queue.changed"):
+    """Prompts were queued, delivered, returned or dropped. Images that the model is not sent pause the queue, with a `notice`."""
 
     queue: tuple[QueueItem, ...]
     paused: bool = False
-    """The queue waits for the next prompt: a run was cancelled while words waited."""
+    """The queue waits for the next prompt or `sendNow`."""
 
 
-class CompactionStarted(Value, frozen=True, kw_only=True):
+class CompactionStarted(TaggedEvent, frozen=True, kw_only=True, tag="compaction.started"):
     """The older part of the conversation is being summarised."""
 
     run: RunId | None
     reason: CompactionReason
 
 
-class CompactionEnded(Value, frozen=True, kw_only=True):
-    """Compaction is over, one way or another."""
+class CompactionEnded(TaggedEvent, frozen=True, kw_only=True, tag="compaction.ended"):
+    """Compaction ended, with or without success."""
 
     run: RunId | None
     reason: CompactionReason
     summary: str | None
-    tokens_before: int
-    tokens_after: int | None
+    tokens_before: SafeCount
+    tokens_after: SafeCount | None
     aborted: bool
     will_retry: bool
     error: Failure | None = None
 
 
-class RetryStarted(Value, frozen=True, kw_only=True):
-    """A model call failed in a way that may pass; it is tried again after the delay."""
+class RetryStarted(TaggedEvent, frozen=True, kw_only=True, tag="retry.started"):
+    """A model call failed with an error that may pass; it is repeated after the delay."""
 
     run: RunId
-    attempt: int
-    max_attempts: int
-    delay_ms: int
+    attempt: Uint
+    max_attempts: Uint
+    delay_ms: SafeCount
     error: Failure
 
 
-class RetryEnded(Value, frozen=True, kw_only=True):
-    """Retrying succeeded or was given up."""
+class RetryEnded(TaggedEvent, frozen=True, kw_only=True, tag="retry.ended"):
+    """The repeated call succeeded, or the retries were given up."""
 
     run: RunId
     success: bool
-    attempt: int
+    attempt: Uint
     error: Failure | None = None
 
 
@@ -367,3 +506,30 @@ Event = (
 
 Delta = MessageDelta | ThoughtDelta | ToolInputDelta | ToolOutputDelta | BashOutput
 """Events that append: merged without loss, and not written to disk."""
+
+
+StreamKey: TypeAlias = tuple[type, str]
+"""The kind of the pieces, and the item that they are of."""
+
+
+def stream_of(event: Delta) -> StreamKey:
+    """Return which stream a piece belongs to."""
+    # The user's own commands run one at a time: what they print has no item.
+    return type(event), "" if isinstance(event, BashOutput) else event.item
+
+
+def streams_ended_by(event: Event) -> tuple[StreamKey, ...]:
+    """Return the streams that an event ends."""
+    match event:
+        case MessageEnded(item=item):
+            return ((MessageDelta, item),)
+        case ThoughtEnded(item=item):
+            return ((ThoughtDelta, item),)
+        case ToolRunning(item=item):
+            return ((ToolInputDelta, item),)
+        case ToolEnded(item=item):
+            return ((ToolInputDelta, item), (ToolOutputDelta, item))
+        case BashEnded():
+            return ((BashOutput, ""),)
+        case _:
+            return ()

@@ -1,9 +1,12 @@
-"""The values inside events and snapshots that are not messages."""
+"""The values inside events and snapshots that are not messages: permissions, questions, views, streams."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from agent_core.kernel import JsonValue, QueueId, RunId
+from msgspec import Meta
+
+from agent_core.kernel import ItemId, JsonObject, JsonValue, QueueId, RunId, SessionId
 from agent_core.kernel.values import Value
 from agent_core.messages import Usage, UserContent
 
@@ -18,9 +21,26 @@ CompactionReason = Literal["manual", "threshold", "overflow", "length"]
 QueueMode = Literal["one-at-a-time", "all"]
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 PermissionMode = Literal["plan", "ask", "auto", "yolo"]
+MessageRole = Literal["user", "assistant", "custom"]
+Uint = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+"""LSP's `uinteger`."""
+SafeCount = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+"""A count that JavaScript holds without loss."""
 
 
-class InjectedBy(Value, frozen=True, kw_only=True):
+class EventValue(Value, frozen=True, kw_only=True, rename="camel"):
+    """A value inside events; its keys in JSON are camelCase."""
+
+
+class TaggedEvent(EventValue, frozen=True, kw_only=True, tag_field="type"):
+    """Base of every event.
+
+    The class is the only definition of its event: `tag` is the `type` in JSON, `Meta` the bounds, and the docstrings of
+    class and fields are the descriptions in `schema.json` and PROTOCOL.md.
+    """
+
+
+class InjectedBy(EventValue, frozen=True, kw_only=True):
     """Marker of input from a program rather than the user."""
 
     custom_type: str
@@ -31,7 +51,7 @@ class InjectedBy(Value, frozen=True, kw_only=True):
     """For the program's front end; the model never sees it."""
 
 
-class QueueItem(Value, frozen=True, kw_only=True):
+class QueueItem(EventValue, frozen=True, kw_only=True):
     """Words that wait for their turn."""
 
     queue_id: QueueId
@@ -43,7 +63,7 @@ class QueueItem(Value, frozen=True, kw_only=True):
     source: InputSource = "person"
 
 
-class Budgets(Value, frozen=True, kw_only=True):
+class Budgets(EventValue, frozen=True, kw_only=True):
     """Limits of one run; None: no limit."""
 
     usd: float | None = None
@@ -52,7 +72,7 @@ class Budgets(Value, frozen=True, kw_only=True):
     minutes: float | None = None
 
 
-class SessionConfig(Value, frozen=True, kw_only=True):
+class SessionConfig(EventValue, frozen=True, kw_only=True):
     """Configuration in force for the next request."""
 
     model: str | None
@@ -69,7 +89,7 @@ class SessionConfig(Value, frozen=True, kw_only=True):
     """For front ends: whether to ask, before a branch is left, if it shall be summed up."""
 
 
-class UsageReport(Value, frozen=True, kw_only=True):
+class UsageReport(EventValue, frozen=True, kw_only=True):
     """Tokens and money, beside how full the context window is."""
 
     tokens: Usage
@@ -79,7 +99,7 @@ class UsageReport(Value, frozen=True, kw_only=True):
     """0: the model does not say."""
 
 
-class ChangeCounts(Value, frozen=True, kw_only=True):
+class ChangeCounts(EventValue, frozen=True, kw_only=True):
     """How much a run or session has changed."""
 
     files: int = 0
@@ -88,7 +108,7 @@ class ChangeCounts(Value, frozen=True, kw_only=True):
     unreviewed: int = 0
 
 
-class CheckpointInfo(Value, frozen=True, kw_only=True):
+class CheckpointInfo(EventValue, frozen=True, kw_only=True):
     """A state to which files and conversation can be taken back."""
 
     checkpoint: str
@@ -99,7 +119,7 @@ class CheckpointInfo(Value, frozen=True, kw_only=True):
     """How many files have been changed from there to the next one, as far as that is known when it is told."""
 
 
-class DocumentChange(Value, frozen=True, kw_only=True):
+class DocumentChange(EventValue, frozen=True, kw_only=True):
     """One file of an edit, and what became of it."""
 
     path: Path
@@ -114,7 +134,7 @@ class DocumentChange(Value, frozen=True, kw_only=True):
     why: str | None = None
 
 
-class Failure(Value, frozen=True, kw_only=True):
+class Failure(EventValue, frozen=True, kw_only=True):
     """Why a run, retry or compaction failed, for people and for programs."""
 
     kind: str
@@ -125,7 +145,7 @@ class Failure(Value, frozen=True, kw_only=True):
     retry_after_ms: int | None = None
 
 
-class RunResult(Value, frozen=True, kw_only=True):
+class RunResult(EventValue, frozen=True, kw_only=True):
     """Result of a run."""
 
     run: RunId
@@ -135,3 +155,265 @@ class RunResult(Value, frozen=True, kw_only=True):
     usage: UsageReport
     changes: ChangeCounts
     error: Failure | None = None
+
+
+SandboxCoverage = Literal["full", "partial", "none"]
+Risk = Literal["low", "medium", "high"]
+RuleScope = Literal["run", "session", "project", "user"]
+OptionKind = Literal[
+    "allowOnce",
+    "allowRun",
+    "allowSession",
+    "allowProject",
+    "allowUser",
+    "rejectOnce",
+    "rejectAlways",
+]
+TargetKind = Literal["edit", "delete", "fetch", "mcp", "outsideRoot", "secret", "tool"]
+
+
+class RuleInfo(EventValue, frozen=True, kw_only=True):
+    """A standing answer, as people see it."""
+
+    id: str
+    tool: str
+    argv_prefix: tuple[str, ...] | None = None
+    path: str | None = None
+    host: str | None = None
+    mcp: str | None = None
+    needs: tuple[str, ...] | None = None
+    verdict: Literal["allow", "ask", "deny"]
+    scope: RuleScope
+    match: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
+
+
+class PermissionOption(EventValue, frozen=True, kw_only=True):
+    """One way to answer."""
+
+    id: str
+    kind: OptionKind
+    label: str
+    rule: RuleInfo | None = None
+    """Rule that this answer creates; None: no rule."""
+
+
+class CommandRead(EventValue, frozen=True, kw_only=True):
+    """One command of a line, as far as it could be read."""
+
+    argv: tuple[str, ...]
+
+
+class CommandSubject(EventValue, frozen=True, kw_only=True):
+    """A command that wants to run."""
+
+    type: Literal["command"] = "command"
+    argv: tuple[str, ...] | None
+    """The words of a line that is one plain command."""
+    command: str
+    """Exactly what will run."""
+    cwd: Path
+    plain: bool
+    """The line was understood whole; if not, `parsed` is only what might run."""
+    sandbox: SandboxCoverage
+    parsed: tuple[CommandRead, ...]
+    needs: tuple[str, ...] = ()
+    """Access that containment would deny and that the model requests."""
+
+
+class TargetSubject(EventValue, frozen=True, kw_only=True):
+    """Anything else with a target: a file to change, a tool of somebody else."""
+
+    type: TargetKind
+    tool: str
+    sandbox: SandboxCoverage
+    path: Path | None = None
+    input: JsonObject | None = None
+    """The arguments of the call, shortened where they are long."""
+    change_set: str | None = None
+    """Id of the change set of an edit; None for other targets."""
+
+
+class TrustSubject(EventValue, frozen=True, kw_only=True):
+    """A workspace that wants to configure the session and to be changed."""
+
+    type: Literal["trust"] = "trust"
+    folder: Path
+    added: tuple[str, ...] = ()
+    """Files added since it was trusted, as paths relative to it; at most 20. `removed` and `changed` alike."""
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    difference: str = ""
+    """How texts differ from those that were trusted, as a unified diff."""
+
+
+class ServerSubject(EventValue, frozen=True, kw_only=True):
+    """A server whose tools want to be used."""
+
+    type: Literal["server"] = "server"
+    server: str
+    way: str
+    """How it is reached, and what holds it in."""
+    source: Path
+    """The file that names it."""
+    added: tuple[str, ...] = ()
+    """Tools that nobody approved yet, by the server's own names; at most 128, as the other two."""
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+    """Tools that would run without a question each time, since the server marks them as read-only."""
+    difference: str = ""
+    """All that the server says of new tools, and how it differs for those that have changed."""
+
+
+PermissionSubject = CommandSubject | TargetSubject | TrustSubject | ServerSubject
+
+
+class PermissionRequest(EventValue, frozen=True, kw_only=True):
+    """Asks a person whether something may be done."""
+
+    request: str
+    session: SessionId
+    run: RunId | None
+    """None: nothing runs; the wire then shows an empty run."""
+    item: ItemId
+    title: str
+    description: str | None
+    """Why it is asked."""
+    risk: Risk
+    since_ms: int
+    expires_ms: int | None
+    """When silence becomes a no."""
+    subject: PermissionSubject
+    options: tuple[PermissionOption, ...]
+    default: str
+    """The option that silence takes; never one that allows."""
+
+    def option(self, option: str) -> PermissionOption | None:
+        """Return the option of that id."""
+        return next((one for one in self.options if one.id == option), None)
+
+
+class PermissionRequested(TaggedEvent, frozen=True, kw_only=True, tag="permission.requested"):
+    """The user is asked for a permission."""
+
+    run: RunId | None
+    request: PermissionRequest
+
+
+class PermissionResolved(TaggedEvent, frozen=True, kw_only=True, tag="permission.resolved"):
+    """A permission request is answered; the rule that follows from the answer is in force."""
+
+    run: RunId | None
+    request: str
+    option: str | None
+    """Id of the option; null: none."""
+    by: str
+    """Client that answered, or `timeout`, `cancelled`, `restart`."""
+    rule: RuleInfo | None = None
+
+
+QuestionKind = Literal["choice", "text", "confirm"]
+Answer = bool | str | tuple[str, ...]
+"""Yes or no to a `confirm`; words for a `text`; an option's id for a `choice`, or several."""
+
+
+class QuestionOption(EventValue, frozen=True, kw_only=True):
+    """One thing to choose."""
+
+    id: str
+    label: str
+    description: str | None = None
+
+
+class QuestionLine(EventValue, frozen=True, kw_only=True):
+    """One question of a form."""
+
+    id: str
+    text: str
+    kind: QuestionKind
+    options: tuple[QuestionOption, ...] = ()
+    """Options of a `choice`."""
+    default: Answer | None = None
+    """Answer used when the user gives none; None: then there is no answer."""
+
+
+class Question(EventValue, frozen=True, kw_only=True):
+    """Asks a person what is meant."""
+
+    request: str
+    session: SessionId
+    run: RunId | None
+    """None: nothing runs; the wire then shows an empty run."""
+    questions: tuple[QuestionLine, ...]
+    blocking: bool
+    """Whether the asker waits for the answer."""
+    since_ms: int
+    expires_ms: int | None
+    """When silence becomes the answer."""
+
+
+class Answers(EventValue, frozen=True, kw_only=True):
+    """Answers to a question, or the reason why there are none."""
+
+    answers: Mapping[str, Answer] | None
+    """By the id of the line; None: there are none, and `by` says why."""
+    by: str
+    """Source of the answer or refusal: a client, `timeout`, `cancelled`, `policy` (the policy forbids questions here),
+    `unshown` (no client can show it)."""
+
+
+class QuestionRequested(TaggedEvent, frozen=True, kw_only=True, tag="question.requested"):
+    """The user is asked a question."""
+
+    run: RunId | None
+    request: Question
+
+
+class QuestionResolved(TaggedEvent, frozen=True, kw_only=True, tag="question.resolved"):
+    """A question is answered or withdrawn."""
+
+    run: RunId | None
+    request: str
+    by: str
+    """Client that answered, or `timeout`, `cancelled`, `unshown`, `restart`."""
+    answers: Mapping[str, Answer] | None = None
+    """Answers by line id; left out: none."""
+
+
+class UiNotify(TaggedEvent, frozen=True, kw_only=True, tag="ui.notify"):
+    """Something to read once: `text` and `level`."""
+
+    extension: str
+    view: JsonObject
+
+
+class UiStatus(TaggedEvent, frozen=True, kw_only=True, tag="ui.status"):
+    """A few words under a key, until others come: `key` and `text`, null to take them off."""
+
+    extension: str
+    view: JsonObject
+
+
+class UiWidget(TaggedEvent, frozen=True, kw_only=True, tag="ui.widget"):
+    """A view under a key, until another comes: `key`, `view`, null to take it off, and `placement`."""
+
+    extension: str
+    view: JsonObject
+
+
+class UiTitle(TaggedEvent, frozen=True, kw_only=True, tag="ui.title"):
+    """A name for the window: `text`."""
+
+    extension: str
+    view: JsonObject
+
+
+class UiEditorText(TaggedEvent, frozen=True, kw_only=True, tag="ui.editorText"):
+    """Words for where the user types: `text`, and the `mode` `replace` or `insert`."""
+
+    extension: str
+    view: JsonObject
+
+
+UiEvent = UiNotify | UiStatus | UiWidget | UiTitle | UiEditorText

@@ -5,12 +5,12 @@ base class of its tools' arguments in `agent_core.tools.arguments`.
 """
 
 from agent_core.extensions.api import ExtensionApi
-from agent_core.extensions.calls.programs import ExecResult
 from agent_core.extensions.context import CommandContext, Context, ToolCallContext
-from agent_core.extensions.ui.views import ListView, Row, TableView, TextView, View
+from agent_core.extensions.ports import ListView, Row, TableView, TextView, View
+from agent_core.extensions.scope import ExecResult
 from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
 from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
-from agent_core.resources.slash_commands import Completion
+from agent_core.resources.offers import Completion
 from agent_core.tools import ToolResult, error_result, text_result
 from agent_core.tools.arguments import ToolArguments
 

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NoReturn
 
 from agent_core.events import ThinkingLevel
-from agent_core.extensions.calls.programs import ExecResult, run_program
 from agent_core.extensions.ports import ExtensionDelivery
-from agent_core.extensions.scope import ExtensionScope
+from agent_core.extensions.scope import ExecResult, ExtensionScope, run_program
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ModelUnknown, Unsupported, UsageError
 from agent_core.messages import UserContent
-from agent_core.resources.slash_commands import SlashCommand
+from agent_core.resources.offers import SlashCommand
 from agent_core.workspace import NO_NEEDS
 from agent_core.workspace.permissions.call_permission import Needs
 

@@ -1,31 +1,215 @@
 """API of an extension for registrations and actions: the only argument of `def extension(api)`."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, overload
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar, cast, get_type_hints, overload
+
+import msgspec
+from msgspec import Struct
 
 from agent_core.extensions.context import Context, ToolCallContext
-from agent_core.extensions.event_bus import EventBus, OwnBus
-from agent_core.extensions.lifetime import inside
-from agent_core.extensions.registry.registrar import HandlerFunction, Registrar
-from agent_core.extensions.registry.registrations import (
+from agent_core.extensions.ports import Lifetime, call_either, inside
+from agent_core.extensions.registry import (
     AnyInput,
     FlagValue,
+    HandlerFunction,
     OwnCommand,
+    Registrar,
     Registrations,
 )
 from agent_core.extensions.scope import ExtensionScope
-from agent_core.extensions.tools import Function, make_tool
 from agent_core.hooks import Hook
-from agent_core.hooks.call import HookCall
+from agent_core.hooks.calls import HookCall
 from agent_core.hooks.catalogue import POINTS, Point
-from agent_core.hooks.table import AnyHook
+from agent_core.hooks.runner import AnyHook
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.resources.slash_commands import Completion
-from agent_core.tools import Tool, ToolContext
-from agent_core.tools.arguments import ToolArguments
+from agent_core.kernel.values import Value
+from agent_core.resources.offers import Completion
+from agent_core.tools import CheckedCall, Tool, ToolContext, ToolResult, ToolSpec, text_result
+from agent_core.tools.arguments import ToolArguments, dumped, schema_of, validated
 from agent_core.workspace.permissions.call_permission import ToolKind
+
+BusListener = Callable[[object], object]
+"""Receives the data of an event; may return an awaitable."""
+ListenerErrorHandler = Callable[[str, str, BaseException], None]
+"""Told of a listener that failed: extension, channel, error."""
+
+
+class _BusSubscription(Value, frozen=True, eq=False):
+    extension: str
+    life: Lifetime
+    channel: str
+    listener: BusListener
+
+
+class EventBus(Struct, kw_only=True):
+    """Hands on what is told; a listener that fails costs only itself."""
+
+    failed: ListenerErrorHandler
+    later: Callable[[Awaitable[object], str, str], None]
+    """Awaits what a listener gave, in a task that belongs to the session."""
+    _heard: list[_BusSubscription] = msgspec.field(default_factory=list[_BusSubscription])
+
+    def on(
+        self, channel: str, listener: BusListener, *, extension: str, life: Lifetime
+    ) -> Callable[[], None]:
+        """Listen for as long as a life lasts; gives what ends it before."""
+        heard = _BusSubscription(extension, life, channel, listener)
+        self._heard.append(heard)
+
+        def stop() -> None:
+            self._heard = [one for one in self._heard if one is not heard]
+
+        return stop
+
+    def emit(self, channel: str, data: object = None) -> None:
+        """Publish data to all listeners of a channel, in subscription order, the publisher's own included."""
+        self._heard = [one for one in self._heard if not one.life.is_over]
+        for heard in tuple(self._heard):
+            if heard.channel != channel:
+                continue
+            try:
+                given = heard.listener(data)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around foreign code: reported, never swallowed
+                self.failed(heard.extension, channel, error)
+                continue
+            if inspect.isawaitable(given):
+                self.later(given, heard.extension, channel)
+
+
+class OwnBus(Value, frozen=True):
+    """The bus as one extension sees it."""
+
+    _bus: EventBus
+    _extension: str
+    _life: Lifetime
+
+    def on(self, channel: str, listener: BusListener) -> Callable[[], None]:
+        """Listen on a channel; gives what ends it. It ends by itself when the extension is loaded anew."""
+        self._life.check()
+        return self._bus.on(channel, listener, extension=self._extension, life=self._life)
+
+    def emit(self, channel: str, data: object = None) -> None:
+        """Publish data to all listeners of a channel."""
+        self._life.check()
+        self._bus.emit(channel, data)
+
+
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Tool names that all providers accept."""
+ToolFunction = Callable[..., object]
+"""Gets the arguments and a `ToolCallContext`; gives words or a `ToolResult`, or what is awaited for them."""
+Function = TypeVar("Function", bound=ToolFunction)
+
+
+class ExtensionTool(Value, frozen=True, kw_only=True):
+    """A tool of an extension."""
+
+    spec: ToolSpec
+    extension: str
+    function: ToolFunction
+    arguments: type[ToolArguments] | None
+    """None: its arguments are what its JSON Schema says, and come as they are."""
+    titled: Callable[[JsonObject], str]
+    context: Callable[[ToolContext], ToolCallContext]
+
+    def title(self, arguments: JsonObject) -> str:
+        """Describe in a few words what a call does."""
+        return self.titled(arguments)
+
+    def check(self, arguments: JsonObject) -> CheckedCall:
+        """Coerce and check the arguments of a call."""
+        if self.arguments is None:
+            return CheckedCall(arguments=arguments, run=partial(self._run, arguments))
+        typed = validated(self.spec.name, self.arguments, arguments)
+        return CheckedCall(arguments=dumped(typed), run=partial(self._run, typed))
+
+    async def _run(self, given: object, context: ToolContext) -> ToolResult:
+        with inside(f"the tool {self.spec.name}"):
+            return self._result(await call_either(self.function, given, self.context(context)))
+
+    def _result(self, given: object) -> ToolResult:
+        match given:
+            case ToolResult():
+                return given
+            case str():
+                return text_result(given)
+            case None:
+                return text_result("Done.")
+            case _:
+                message = (
+                    f"the tool {self.spec.name} of extension {self.extension} gave a {type(given).__name__}; "
+                    "it must give words or a ToolResult"
+                )
+                raise ExtensionBroken(message)
+
+
+def make_tool(
+    function: ToolFunction,
+    *,
+    extension: str,
+    context: Callable[[ToolContext], ToolCallContext],
+    name: str | None,
+    description: str | None,
+    arguments: type[ToolArguments] | None,
+    parameters: JsonObject | None,
+    kind: ToolKind,
+    parallel_safe: bool,
+    snippet: str,
+    guidelines: Sequence[str],
+    title: Callable[[JsonObject], str] | None,
+) -> ExtensionTool:
+    """Make it.
+
+    Raises:
+        ExtensionBroken: It has no name or description that a model could use, or arguments that nobody can check.
+    """
+    named = name or function.__name__
+    if not NAME.fullmatch(named):
+        message = f"a tool cannot be called {named!r}; take 1 to 64 letters, digits, _ and -"
+        raise ExtensionBroken(message)
+    described = description or inspect.getdoc(function)
+    if not described:
+        message = f"the tool {named} has no description; give one, or write a docstring"
+        raise ExtensionBroken(message)
+    model = arguments if parameters is not None else arguments or _annotated(function, named)
+    return ExtensionTool(
+        spec=ToolSpec(
+            name=named,
+            description=described,
+            parameters=schema_of(model) if model is not None else parameters or {"type": "object"},
+            kind=kind,
+            parallel_safe=parallel_safe,
+            snippet=snippet,
+            guidelines=tuple(guidelines),
+        ),
+        extension=extension,
+        function=function,
+        arguments=model,
+        titled=title or (lambda _: named),
+        context=context,
+    )
+
+
+def _annotated(function: ToolFunction, name: str) -> type[ToolArguments]:
+    """Find the class of a tool's arguments in its own annotations."""
+    first = next(iter(inspect.signature(function).parameters), None)
+    try:
+        found = cast("object", get_type_hints(function).get(first or ""))
+    except NameError as error:
+        message = f"the annotations of the tool {name} cannot be read: {error}"
+        raise ExtensionBroken(message) from error
+    if isinstance(found, type) and issubclass(found, ToolArguments):
+        return found
+    message = (
+        f"the tool {name} does not say what it takes: annotate its first parameter with a class of ToolArguments, "
+        "or give arguments= or parameters="
+    )
+    raise ExtensionBroken(message)
+
 
 AnyHandler = Callable[..., Any]  # pyright: ignore[reportExplicitAny] - code of others gives what it likes
 ArgumentCompleter = Callable[[str], Sequence[Completion | str] | None]

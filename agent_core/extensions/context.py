@@ -5,17 +5,23 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from agent_core.extensions.calls.model import ask_model
-from agent_core.extensions.calls.programs import ExecResult, run_program
-from agent_core.extensions.lifetime import check_not_inside
-from agent_core.extensions.ports import BranchNavigation, ContextFill, NewSession, Services, Session
-from agent_core.extensions.scope import ExtensionScope
-from agent_core.extensions.ui.dialogs import Pause, Ui
-from agent_core.extensions.ui.session_screen import SessionScreen
+from agent_core.events import Answers, QuestionLine, UiEvent
+from agent_core.extensions.ports import (
+    BranchNavigation,
+    ContextFill,
+    NewSession,
+    Services,
+    Session,
+    ViewKind,
+    check_not_inside,
+)
+from agent_core.extensions.scope import ExecResult, ExtensionScope, run_program
+from agent_core.extensions.ui import Pause, Ui
 from agent_core.kernel import EntryId
-from agent_core.kernel.errors import Unsupported
-from agent_core.messages import AssistantMessage, Message
-from agent_core.providers import ModelInfo
+from agent_core.kernel.errors import ProviderError, Unsupported
+from agent_core.kernel.values import Value
+from agent_core.messages import AssistantMessage, Message, Text, UserMessage
+from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished
 from agent_core.tools import ToolContext
 from agent_core.transcript.entries import AnyEntry, WholeEntry
 from agent_core.workspace import NO_NEEDS
@@ -113,7 +119,7 @@ class Context(SessionReadContext):
         """Dialogs and views."""
         if self._ui is None:
             # Most calls of hooks show nothing, and there are many of them.
-            screen = SessionScreen(self._scope)
+            screen = _SessionScreen(self._scope)
             self._ui = Ui(self.extension, screen, life=self._scope.life, pause=self._pause)
         return self._ui
 
@@ -191,7 +197,7 @@ class Context(SessionReadContext):
         """
         chosen = self._services.model(model)
         with self._pause():
-            answer = await ask_model(
+            answer = await _ask_model(
                 chosen,
                 prompt,
                 system=system,
@@ -283,3 +289,49 @@ class CommandContext(Context):
         """Load extensions, skills and prompts anew; then this context is stale."""
         check_not_inside("loading extensions anew")
         _ = await self._session.resources.reload()
+
+
+async def _ask_model(
+    model: Model, prompt: str, *, system: str, max_tokens: int | None, at_ms: int
+) -> AssistantMessage:
+    """Ask, and give the whole answer.
+
+    Raises:
+        ProviderError: There is none.
+    """
+    request = ModelRequest(
+        system=system,
+        messages=(UserMessage(content=(Text(text=prompt),), at_ms=at_ms),),
+        max_tokens=max_tokens,
+    )
+    async with model.stream(request) as parts:
+        async for part in parts:
+            if isinstance(part, StreamFinished):
+                return part.message
+    raise ProviderError(
+        "the answer ended before it was whole", reason="protocol", provider=model.facts.provider
+    )
+
+
+class _SessionScreen(Value, frozen=True):
+    """Asks and shows by way of a session, as it is when it does."""
+
+    scope: ExtensionScope
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether people can be asked."""
+        return self.scope.services.is_attended()
+
+    async def ask(self, line: QuestionLine, *, timeout_s: float | None) -> Answers:
+        """Ask and wait."""
+        return await self.scope.session.questions.ask([line], timeout_s=timeout_s)
+
+    def shows(self, what: ViewKind) -> bool:
+        """Return whether some client shows such a thing."""
+        return self.scope.services.shows(what)
+
+    def show(self, event: UiEvent) -> None:
+        """Hand a view to the clients."""
+        services = self.scope.services
+        _ = services.thread.call(lambda: services.show(event))

@@ -2,24 +2,26 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 
-from agent_core.extensions.api import ExtensionApi
-from agent_core.extensions.event_bus import EventBus
-from agent_core.extensions.loader.discovery import DiscoveredExtension, DiscoveryResult
-from agent_core.extensions.loader.loader import LoadedExtension, load
+from agent_core.extensions.api import EventBus
+from agent_core.extensions.discovery import DiscoveredExtension, DiscoveryResult
+from agent_core.extensions.loader import LoadedExtension, load
 from agent_core.extensions.ports import Services
-from agent_core.extensions.registry.offers import Conflicts, Offers, offers_of
-from agent_core.extensions.registry.registrations import FlagValue, Registrations
+from agent_core.extensions.registry import Conflicts, FlagValue, Offers, Registrations, offers_of
 from agent_core.extensions.scope import ExtensionScope
 from agent_core.hooks import HookFailure, HookTable
-from agent_core.hooks.table import AnyHook
+from agent_core.hooks.runner import AnyHook
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
 from agent_core.tools import Tool
+
+if TYPE_CHECKING:
+    from agent_core.extensions.api import ExtensionApi
+
 
 RELOADED: Final = "the extension was loaded anew"
 CLOSED: Final = "its session is over"
@@ -169,7 +171,9 @@ class ExtensionHost:
             problems.append(LoadProblem(message=f"{error}{stays}", path=found.path, level="error"))
             return kept
 
-    def _api(self, scope: ExtensionScope, registered: Registrations) -> ExtensionApi:
+    def _api(self, scope: ExtensionScope, registered: Registrations) -> "ExtensionApi":
+        from agent_core.extensions.api import ExtensionApi  # noqa: PLC0415 - at first use
+
         return ExtensionApi(
             scope,
             registered,

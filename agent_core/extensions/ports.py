@@ -1,18 +1,230 @@
-"""Ports of extensions to their session: the part of its interface that they see, and the services for them."""
+"""Ports of extensions to their session, the views that they show, and how long what they were handed is good for."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, Protocol
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar, assert_never
 
-from agent_core.events import Answers, Event, InputSource, QuestionLine, ThinkingLevel
-from agent_core.extensions.calls.threads import LoopThread
-from agent_core.extensions.ui.view_filter import ViewKind
-from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from agent_core.events import (
+    Answers,
+    Event,
+    InputSource,
+    QuestionLine,
+    ThinkingLevel,
+    UiEditorText,
+    UiEvent,
+    UiNotify,
+    UiStatus,
+    UiTitle,
+    UiWidget,
+)
+from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId
+from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
 from agent_core.kernel.values import Value
 from agent_core.messages import Message, Usage, UserContent
 from agent_core.providers import Model, ModelInfo
-from agent_core.resources.slash_commands import SlashCommand
+from agent_core.resources.offers import SlashCommand
 from agent_core.transcript.entries import AnyEntry, WholeEntry
 from agent_core.workspace import Workspace
+
+TextViewStyle: TypeAlias = Literal["plain", "markdown", "code"]
+
+
+class TextView(Value, frozen=True, kw_only=True):
+    """Words."""
+
+    text: str
+    title: str = ""
+    style: TextViewStyle = "plain"
+
+
+class Row(Value, frozen=True, kw_only=True):
+    """One line of a list."""
+
+    text: str
+    detail: str = ""
+    done: bool | None = None
+    """Shown as a box that is ticked or not; None: there is no box."""
+
+
+class ListView(Value, frozen=True, kw_only=True):
+    """Lines one below the other."""
+
+    rows: Sequence[Row]
+    title: str = ""
+
+
+class TableView(Value, frozen=True, kw_only=True):
+    """Cells in columns."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+
+
+View: TypeAlias = TextView | ListView | TableView
+
+
+def view_json(view: View | str) -> JsonObject:
+    """Return a view as JSON; plain words are a view as well."""
+    match view:
+        case str():
+            return {"kind": "text", "text": view, "style": "plain"}
+        case TextView():
+            made: JsonObject = {"kind": "text", "text": view.text, "style": view.style}
+        case ListView():
+            made = {"kind": "list", "rows": [_row(one) for one in view.rows]}
+        case TableView():
+            made = {
+                "kind": "table",
+                "head": list(view.head),
+                "rows": [list(one) for one in view.rows],
+            }
+        case _:
+            assert_never(view)
+    return {**made, "title": view.title} if view.title else made
+
+
+def _row(row: Row) -> JsonObject:
+    made: JsonObject = {"text": row.text}
+    if row.detail:
+        made = {**made, "detail": row.detail}
+    return made if row.done is None else {**made, "done": row.done}
+
+
+ViewKind = Literal["notify", "status", "widget", "title", "editorText"]
+SHOWN: Final[Mapping[type[UiEvent], ViewKind]] = {
+    UiNotify: "notify",
+    UiStatus: "status",
+    UiWidget: "widget",
+    UiTitle: "title",
+    UiEditorText: "editorText",
+}
+"""Kind of view by event class."""
+
+
+class ViewFilter(Struct):
+    """Predicate for the views that clients show; by default all are, since any client may subscribe to a session."""
+
+    shows: Callable[[ViewKind], bool] = lambda _: True
+
+
+_INSIDE: Final[ContextVar[str]] = ContextVar("tiller_extension_inside", default="")
+"""Description of the hook or tool of an extension that runs in this context and that a run waits for; empty: none."""
+
+
+class Lifetime:
+    """One loading of an extension. When it is over, everything that was handed out says so."""
+
+    def __init__(self, extension: str) -> None:
+        self._extension = extension
+        self._why = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what was handed out is stale."""
+        return bool(self._why)
+
+    def end(self, why: str) -> None:
+        """End it; the first reason stays."""
+        self._why = self._why or why
+
+    def check(self) -> None:
+        """Go on only while it lasts.
+
+        Raises:
+            ContextStale: It is over; the text says why and what to use.
+        """
+        if self._why:
+            message = (
+                f"this context of extension {self._extension!r} is stale: {self._why}; "
+                "use the one that the handler is called with, and keep none"
+            )
+            raise ContextStale(message)
+
+
+@contextmanager
+def inside(what: str) -> Generator[None]:
+    """Report that a hook or tool of an extension is being run, by whose end a run is held up."""
+    token = _INSIDE.set(what)
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
+
+
+def check_not_inside(asked: str) -> None:
+    """Check that a call which waits for the session is not made where the session waits for the caller.
+
+    Raises:
+        Unsupported: The call is made inside a hook or tool of an extension: it would wait for itself.
+    """
+    if what := _INSIDE.get():
+        message = f"{asked} inside {what} would wait for itself; do it in a command"
+        raise Unsupported(message)
+
+
+T = TypeVar("T")
+
+
+async def call_either(function: Callable[..., object], *given: object) -> object:
+    """Call a function of either colour; a plain one runs in a thread, which is left to itself when cancelled."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*given)  # pyright: ignore[reportAny] - code of others
+    made = await anyio.to_thread.run_sync(partial(function, *given), abandon_on_cancel=True)
+    return await made if inspect.isawaitable(made) else made
+
+
+class LoopThread(Value, frozen=True):
+    """The thread of a loop; to be made on it."""
+
+    _loop: asyncio.AbstractEventLoop = msgspec.field(default_factory=asyncio.get_running_loop)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is that thread."""
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def call(self, act: Callable[[], T]) -> T:
+        """Do something there, and give what came of it."""
+        if self.is_here:
+            return act()
+        done: Future[T] = Future()
+
+        def there() -> None:
+            try:
+                done.set_result(act())
+            except BaseException as error:  # noqa: BLE001 - goes to whoever waits in the thread
+                done.set_exception(error)
+
+        _ = self._loop.call_soon_threadsafe(there)
+        return done.result()
+
+    def wait_for(self, work: Coroutine[object, None, T]) -> T:
+        """Have something awaited there, and give what came of it; only for threads beside it.
+
+        Raises:
+            ExtensionBroken: This is the loop's own thread, where it is to be awaited.
+        """
+        if self.is_here:
+            work.close()
+            message = (
+                "this runs on the loop's thread: write await, for ctx.wait is for plain functions"
+            )
+            raise ExtensionBroken(message)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
 
 ExtensionDelivery = Literal["append", "steer", "followUp", "nextTurn"]
 """When a program's words are said; as `AgentSession.add` knows it."""

@@ -1,10 +1,22 @@
-"""Catalogue of hook points: name, permitted outcomes, and the effect of answers and failures."""
+"""Catalogue of hook points, those in the life of a session among them: permitted outcomes, effect of failures."""
 
 from collections.abc import Mapping
 from types import MappingProxyType, UnionType
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
-from agent_core.hooks.kinds import Composition, GoOn, HookInput, HookOutcome
+from msgspec.structs import replace
+from typing_extensions import override
+
+from agent_core.events.values import CompactionReason, ThinkingLevel
+from agent_core.hooks.kinds import (
+    Collect,
+    Composition,
+    GoOn,
+    HookInput,
+    HookOutcome,
+    LastWins,
+    Veto,
+)
 from agent_core.hooks.points import (
     CommandOutcome,
     CommandTyped,
@@ -14,57 +26,245 @@ from agent_core.hooks.points import (
     HeadersOutcome,
     InputOutcome,
     InputTyped,
-    PayloadBuilt,
-    PayloadOutcome,
-    RequestBuilt,
-    RequestOutcome,
-    ResponseArrived,
-    RunOutcome,
-    RunPreparing,
-    ToolCalled,
-    ToolCallOutcome,
-    ToolResultOutcome,
-    ToolReturned,
-)
-from agent_core.hooks.run_points import (
     MessageBegun,
     MessageGrown,
     MessageOutcome,
     MessageOver,
+    PayloadBuilt,
+    PayloadOutcome,
     PromptClosed,
     PromptShown,
+    RequestBuilt,
+    RequestOutcome,
+    ResponseArrived,
     RunBegun,
+    RunOutcome,
     RunOver,
+    RunPreparing,
     RunSettled,
     ToolBegun,
+    ToolCalled,
+    ToolCallOutcome,
     ToolOver,
     ToolPrinted,
+    ToolResultOutcome,
+    ToolReturned,
     TurnBegun,
     TurnOver,
+    own_messages,
 )
-from agent_core.hooks.session_points import (
-    Compacting,
-    CompactionFailed,
-    CompactionKept,
-    CompactionOutcome,
-    ForkOutcome,
-    ModelSelected,
-    NavigationOutcome,
-    ResourcesOutcome,
-    ResourcesSought,
-    SessionBegun,
-    SessionEnding,
-    SessionForked,
-    SessionForking,
-    SessionNamed,
-    SessionSwitched,
-    SessionSwitching,
-    SwitchOutcome,
-    ThinkingSelected,
-    TreeNavigated,
-    TreeNavigating,
-)
+from agent_core.kernel import EntryId, JsonValue, SessionId
 from agent_core.kernel.values import Value
+from agent_core.messages import Message
+
+SessionReason = Literal["new", "resume", "reload"]
+"""Why a session begins: it is a new one, it was there before, or the code that is asked was loaded anew."""
+SwitchReason = Literal["new", "resume"]
+EndReason = Literal["quit", "reload"]
+ModelSelectionSource = Literal["set", "cycle", "restore"]
+"""How a model came to be chosen: by name, as the next one, or because the session's branch says so."""
+
+
+class ResourcesSought(HookInput["ResourcesOutcome"], frozen=True, kw_only=True):
+    """Skills and prompt templates are being looked for."""
+
+    cwd: str
+    reason: Literal["startup", "reload"]
+
+
+class ResourcesGiven(Collect, frozen=True, kw_only=True):
+    """More files or folders to look in."""
+
+    collected: ClassVar[tuple[str, ...]] = ("skills", "prompts")
+
+    skills: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+
+
+ResourcesOutcome = GoOn | ResourcesGiven
+
+
+class SessionBegun(HookInput[GoOn], frozen=True, kw_only=True):
+    """A session is open."""
+
+    reason: SessionReason
+
+
+class SessionEnding(HookInput[GoOn], frozen=True, kw_only=True):
+    """A session is about to be let go; nothing goes on in it any more."""
+
+    reason: EndReason = "quit"
+
+
+class SessionSwitching(HookInput["SwitchOutcome"], frozen=True, kw_only=True):
+    """A client is about to switch from this session to another."""
+
+    reason: SwitchReason
+    target: SessionId | None = None
+    """None: a new one."""
+
+
+class SwitchCancelled(Veto, frozen=True, kw_only=True):
+    """Stay in this session."""
+
+    reason: str = ""
+
+
+SwitchOutcome = GoOn | SwitchCancelled
+
+
+class SessionSwitched(HookInput[GoOn], frozen=True, kw_only=True):
+    """A client has switched to this session from another."""
+
+    reason: SwitchReason
+    previous: SessionId | None
+
+
+class SessionForking(HookInput["ForkOutcome"], frozen=True, kw_only=True):
+    """A session is about to be made of a part of this one."""
+
+    entry: EntryId | None
+    """The message before which it ends; None: all of the branch is copied."""
+
+
+class ForkCancelled(Veto, frozen=True, kw_only=True):
+    """Do not make it."""
+
+    reason: str = ""
+
+
+ForkOutcome = GoOn | ForkCancelled
+
+
+class SessionForked(HookInput[GoOn], frozen=True, kw_only=True):
+    """A session was made of a part of this one."""
+
+    session: SessionId | None
+    """None: nothing was said before the entry, so nothing was kept."""
+    location: str | None
+
+
+class Compacting(HookInput["CompactionOutcome"], frozen=True, kw_only=True):
+    """The older part of the conversation is about to be summarised."""
+
+    reason: str
+    messages: tuple[Message, ...]
+    """Messages to be summarised."""
+    previous_summary: str | None
+    instructions: str | None
+    tokens_before: int
+
+    @override
+    def isolate(self) -> "Compacting":
+        """Return messages whose arguments and details are copies."""
+        return replace(self, messages=own_messages(self.messages))
+
+
+class CompactionCancelled(Veto, frozen=True, kw_only=True):
+    """Do not compact; later hooks are not asked."""
+
+
+class SummaryGiven(LastWins, frozen=True, kw_only=True):
+    """Use this summary instead of asking a model."""
+
+    summary: str
+    details: JsonValue = None
+
+
+CompactionOutcome = GoOn | CompactionCancelled | SummaryGiven
+
+
+class CompactionKept(HookInput[GoOn], frozen=True, kw_only=True):
+    """A summary stands in the place of the older part now."""
+
+    reason: CompactionReason
+    entry: EntryId
+    summary: str
+    from_hook: bool
+
+
+class CompactionFailed(HookInput[GoOn], frozen=True, kw_only=True):
+    """There is no summary; the conversation is as it was, or has its tool output cut."""
+
+    reason: CompactionReason
+    error: str
+    aborted: bool
+    """Whether the user or a hook cancelled it."""
+
+
+class TreeNavigating(HookInput["NavigationOutcome"], frozen=True, kw_only=True):
+    """The conversation is about to go on from another entry."""
+
+    target: EntryId
+    old_leaf: EntryId | None
+    common_ancestor: EntryId | None
+    messages: tuple[Message, ...]
+    """Messages of the branch that is left: the text for a summary."""
+    wants_summary: bool
+    instructions: str | None
+    replaces_instructions: bool
+    """Whether the instructions stand in the place of the usual ones."""
+    label: str | None
+
+    @override
+    def isolate(self) -> "TreeNavigating":
+        """Return messages whose arguments and details are copies."""
+        return replace(self, messages=own_messages(self.messages))
+
+
+class NavigationCancelled(Veto, frozen=True, kw_only=True):
+    """Stay where the conversation is."""
+
+    reason: str = ""
+
+
+class BranchSummaryGiven(LastWins, frozen=True, kw_only=True):
+    """Use this summary of the branch that is left; without effect when none was asked for."""
+
+    summary: str
+    details: JsonValue = None
+
+
+class NavigationChanged(LastWins, frozen=True, kw_only=True):
+    """Have the branch summarised by other instructions, or set a label; None leaves a part as it is."""
+
+    instructions: str | None = None
+    replaces_instructions: bool | None = None
+    label: str | None = None
+
+
+NavigationOutcome = GoOn | NavigationCancelled | BranchSummaryGiven | NavigationChanged
+
+
+class TreeNavigated(HookInput[GoOn], frozen=True, kw_only=True):
+    """The conversation goes on from another entry."""
+
+    new_leaf: EntryId | None
+    old_leaf: EntryId | None
+    summary: str | None
+    from_hook: bool
+
+
+class SessionNamed(HookInput[GoOn], frozen=True, kw_only=True):
+    """The session has another name."""
+
+    name: str | None
+
+
+class ModelSelected(HookInput[GoOn], frozen=True, kw_only=True):
+    """Another model was chosen; it counts from the next request."""
+
+    model: str
+    previous: str | None
+    source: ModelSelectionSource
+
+
+class ThinkingSelected(HookInput[GoOn], frozen=True, kw_only=True):
+    """Another thinking level was chosen."""
+
+    level: ThinkingLevel
+    previous: ThinkingLevel
+
 
 OnFailure = Literal["open", "closed"]
 """Effect of a failing hook: ignored (`open`), or counted as a refusal (`closed`)."""

@@ -1,16 +1,262 @@
-"""The points where hooks change what a run says and does: words, requests, tool calls, the user's own commands."""
+"""The hook points of a run: messages, turns, requests, tool calls, prompts, and what hooks may answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeVar
 
 from msgspec.structs import replace
 from typing_extensions import override
 
 from agent_core.events import InputSource
-from agent_core.hooks.copies import copied, copied_object, own_messages
+from agent_core.events.values import RunStatus, ToolStatus
 from agent_core.hooks.kinds import Chain, Composition, FirstWins, GoOn, HookInput, Veto
-from agent_core.kernel import JsonObject, JsonValue, ToolCallId
-from agent_core.messages import CustomMessage, Message, UserContent
+from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, ToolCallId, TurnId
+from agent_core.messages import (
+    AssistantContent,
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    Text,
+    ToolCall,
+    ToolResultMessage,
+    UserContent,
+)
+
+OneMessage = TypeVar("OneMessage", bound=Message)
+
+
+def copied(value: JsonValue) -> JsonValue:
+    """Copy JSON, however deep."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return copied_object(value)
+    return [copied(item) for item in value]
+
+
+def copied_object(value: JsonObject) -> dict[str, JsonValue]:
+    """Copy a JSON object, however deep."""
+    return {key: item if isinstance(item, str) else copied(item) for key, item in value.items()}
+
+
+def own_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Copy the arguments and details that messages hold; their words cannot be changed."""
+    return tuple(map(own_message, messages))
+
+
+def own_message(message: OneMessage) -> OneMessage:
+    """Copy the arguments and details that a message holds."""
+    match message:
+        case AssistantMessage(content=content) if any(isinstance(one, ToolCall) for one in content):
+            return _with_content(message, tuple(map(_own_part, content)))
+        case ToolResultMessage() | CustomMessage() if message.details is not None:
+            return replace(message, details=copied(message.details))
+        case _:
+            return message
+
+
+def _own_part(part: AssistantContent) -> AssistantContent:
+    if isinstance(part, ToolCall):
+        return ToolCall(
+            id=part.id,
+            name=part.name,
+            arguments=copied_object(part.arguments),
+            arguments_error=part.arguments_error,
+            signature=part.signature,
+        )
+    return part
+
+
+def _with_content(
+    message: AssistantMessage, content: tuple[AssistantContent, ...]
+) -> AssistantMessage:
+    # Written out: whole conversations come through here before each request, and `replace` takes four times as long.
+    return AssistantMessage(
+        content=content,
+        api=message.api,
+        provider=message.provider,
+        model=message.model,
+        stop_reason=message.stop_reason,
+        usage=message.usage,
+        error=message.error,
+        raw_stop_reason=message.raw_stop_reason,
+        response_id=message.response_id,
+        at_ms=message.at_ms,
+    )
+
+
+class RunBegun(HookInput[GoOn], frozen=True, kw_only=True):
+    """A run's words are in the conversation and its first request is next."""
+
+    run: RunId
+
+
+class RunOver(HookInput[GoOn], frozen=True, kw_only=True):
+    """The turns of a run have come to their end; a retry or a compaction may still follow."""
+
+    run: RunId
+    messages: tuple[Message, ...]
+    """The model's context at that moment."""
+    duration_ms: int
+    """Since the run began, permissions and retries included."""
+    turns: int
+    """Answers of the model so far, those that failed included."""
+    tool_calls: int
+    """Calls that have a result."""
+
+    @override
+    def isolate(self) -> "RunOver":
+        """Return messages whose arguments and details are copies."""
+        return replace(self, messages=own_messages(self.messages))
+
+
+class RunSettled(HookInput[GoOn], frozen=True, kw_only=True):
+    """Nothing of a run goes on any more."""
+
+    run: RunId
+    status: RunStatus
+    duration_ms: int
+    turns: int
+    tool_calls: int
+
+
+class TurnBegun(HookInput[GoOn], frozen=True, kw_only=True):
+    """One answer of the model with its tool calls begins."""
+
+    run: RunId
+    turn: TurnId
+    index: int
+    at_ms: int
+
+
+class TurnOver(HookInput[GoOn], frozen=True, kw_only=True):
+    """The answer and the results of its tools are in the transcript."""
+
+    run: RunId
+    turn: TurnId
+    index: int
+    message: AssistantMessage
+    results: tuple[ToolResultMessage, ...]
+    duration_ms: int
+
+    @override
+    def isolate(self) -> "TurnOver":
+        """Return messages whose arguments and details are copies."""
+        return replace(
+            self,
+            message=own_message(self.message),
+            results=tuple(map(own_message, self.results)),
+        )
+
+
+class MessageBegun(HookInput[GoOn], frozen=True, kw_only=True):
+    """Start of a message of the user, the model or a program."""
+
+    run: RunId
+    item: ItemId
+    role: Literal["user", "assistant", "custom"]
+
+
+class MessageGrown(HookInput[GoOn], frozen=True, kw_only=True):
+    """The model has produced more text. Sent at intervals, not per delta, and the run does not wait for the hooks."""
+
+    run: RunId
+    item: ItemId
+    text: str
+    """Text since the last such input."""
+
+
+class MessageOver(HookInput["MessageOutcome"], frozen=True, kw_only=True):
+    """A message is whole, and is not kept yet."""
+
+    run: RunId
+    item: ItemId
+    message: Message
+
+    @override
+    def isolate(self) -> "MessageOver":
+        """Return a message whose arguments and details are copies."""
+        return replace(self, message=own_message(self.message))
+
+
+class AnswerReplaced(Chain[MessageOver], frozen=True, kw_only=True):
+    """Keep an answer of the model with other words; its thoughts and tool calls stay. Later hooks see it."""
+
+    text: str
+
+    @override
+    def applied(self, value: MessageOver) -> MessageOver:
+        message = value.message
+        if not isinstance(message, AssistantMessage):
+            return value
+        return replace(value, message=replace(message, content=self.content_of(message)))
+
+    def content_of(self, message: AssistantMessage) -> tuple[AssistantContent, ...]:
+        """Return the content of an answer with these words, where its first words stood."""
+        text_parts: tuple[AssistantContent, ...] = (Text(text=self.text),) if self.text else ()
+        at = next((n for n, part in enumerate(message.content) if isinstance(part, Text)), None)
+        if at is None:
+            at = next(
+                (n for n, part in enumerate(message.content) if isinstance(part, ToolCall)),
+                len(message.content),
+            )
+        rest = tuple(part for part in message.content[at:] if not isinstance(part, Text))
+        return (*message.content[:at], *text_parts, *rest)
+
+
+MessageOutcome = GoOn | AnswerReplaced
+
+
+class ToolBegun(HookInput[GoOn], frozen=True, kw_only=True):
+    """A tool call passed every check and runs next."""
+
+    call: ToolCallId
+    tool: str
+    arguments: JsonObject
+
+    @override
+    def isolate(self) -> "ToolBegun":
+        """Return a copy of the arguments."""
+        return replace(self, arguments=copied_object(self.arguments))
+
+
+class ToolPrinted(HookInput[GoOn], frozen=True, kw_only=True):
+    """A running tool has more output. Sent at intervals, and the run does not wait for the hooks."""
+
+    call: ToolCallId
+    tool: str
+    text: str
+    """Output since the last such input."""
+
+
+class ToolOver(HookInput[GoOn], frozen=True, kw_only=True):
+    """A tool call has its one result, also when it was blocked or skipped."""
+
+    call: ToolCallId
+    tool: str
+    status: ToolStatus
+    content: tuple[UserContent, ...]
+    details: JsonValue
+    is_error: bool
+
+    @override
+    def isolate(self) -> "ToolOver":
+        """Return a copy of the details."""
+        return replace(self, details=copied(self.details))
+
+
+class PromptShown(HookInput[GoOn], frozen=True, kw_only=True):
+    """A person is asked something."""
+
+    kind: str
+    """`permission`, `select`, `confirm`, `input` …"""
+    title: str
+
+
+class PromptClosed(HookInput[GoOn], frozen=True, kw_only=True):
+    """A question was answered or withdrawn."""
+
+    kind: str
+    title: str
 
 
 class InputTyped(HookInput["InputOutcome"], frozen=True, kw_only=True):
@@ -27,7 +273,6 @@ class InputReplaced(Chain[InputTyped], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: InputTyped) -> InputTyped:
-        """Return what later hooks see."""
         return replace(value, content=self.content)
 
 
@@ -56,7 +301,6 @@ class RunPrepared(Chain[RunPreparing], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: RunPreparing) -> RunPreparing:
-        """Return what later hooks see."""
         return value if self.system is None else replace(value, system=self.system)
 
 
@@ -81,7 +325,6 @@ class ContextReplaced(Chain[ContextBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: ContextBuilt) -> ContextBuilt:
-        """Return what later hooks see."""
         return replace(value, messages=self.messages)
 
 
@@ -108,7 +351,6 @@ class RequestReplaced(Chain[RequestBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: RequestBuilt) -> RequestBuilt:
-        """Return what later hooks see."""
         return RequestBuilt(
             system=value.system if self.system is None else self.system,
             messages=value.messages if self.messages is None else self.messages,
@@ -132,7 +374,6 @@ class ToolCalled(HookInput["ToolCallOutcome"], frozen=True, kw_only=True):
 
     @override
     def refusal(self, owner: str) -> "ToolBlocked":
-        """Return the no that a failed check means."""
         return ToolBlocked(
             reason=f"{self.tool} was not run: the check {owner!r} failed, and a check that fails means no."
         )
@@ -151,7 +392,6 @@ class ArgumentsReplaced(Chain[ToolCalled], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: ToolCalled) -> ToolCalled:
-        """Return what later hooks see."""
         return replace(value, arguments=self.arguments)
 
 
@@ -190,7 +430,6 @@ class ResultReplaced(Chain[ToolReturned], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: ToolReturned) -> ToolReturned:
-        """Return what later hooks see."""
         return replace(
             value,
             content=value.content if self.content is None else self.content,
@@ -211,7 +450,6 @@ class CommandTyped(HookInput["CommandOutcome"], frozen=True, kw_only=True):
 
     @override
     def refusal(self, owner: str) -> "CommandBlocked":
-        """Return the no that a failed check means."""
         return CommandBlocked(
             reason=f"the command was not run: the check {owner!r} failed, and a check that fails means no."
         )
@@ -260,7 +498,6 @@ class PayloadReplaced(Chain[PayloadBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: PayloadBuilt) -> PayloadBuilt:
-        """Return what later hooks see."""
         return replace(value, payload=self.payload)
 
 
@@ -284,7 +521,6 @@ class HeadersChanged(Chain[HeadersBuilt], frozen=True, kw_only=True):
 
     @override
     def applied(self, value: HeadersBuilt) -> HeadersBuilt:
-        """Return what later hooks see."""
         merged = {**value.headers, **self.headers}
         return replace(
             value, headers={name: text for name, text in merged.items() if text is not None}

@@ -1,22 +1,98 @@
-"""Asks the hooks of a point in order and makes one answer of theirs; one that fails costs its own effect and no more."""
+"""The hooks of a session by point, and the runner that asks them in order and makes one answer of theirs."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from inspect import isawaitable, iscoroutine
-from typing import Any, TypeVar
+from inspect import isawaitable, iscoroutine, iscoroutinefunction
+from typing import Any, Generic, TypeVar
 
 import anyio
 import msgspec
 from msgspec.structs import replace
 
-from agent_core.hooks.call import HookCall
+from agent_core.hooks.calls import (
+    HookCall,
+    HookFailure,
+    HookWatchdog,
+    OutOfTime,
+    Threads,
+    apart,
+    fault,
+)
 from agent_core.hooks.catalogue import POINTS, Point
-from agent_core.hooks.failure import HookFailure
-from agent_core.hooks.isolation import HookWatchdog, OutOfTime, Threads, apart
 from agent_core.hooks.kinds import Chain, Collect, FirstWins, GoOn, HookInput, HookOutcome, Veto
-from agent_core.hooks.table import Entered, HookTable
-from agent_core.hooks.validation import fault
+from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
+
+InputT = TypeVar("InputT", bound=HookInput[Any])  # pyright: ignore[reportExplicitAny] - of any point
+OutcomeT = TypeVar("OutcomeT", bound=HookOutcome)
+
+
+def current_call(call: HookCall) -> object:
+    """Return hooks the bare call as their context."""
+    return call
+
+
+class Hook(Value, Generic[InputT, OutcomeT], frozen=True):
+    """A function that is asked at a point."""
+
+    owner: str
+    """Whose it is: the name that its failures are reported under, and by which it is removed."""
+    run: Callable[[InputT, Any], Awaitable[OutcomeT | None] | OutcomeT | None]  # pyright: ignore[reportExplicitAny] - what `context` makes
+    """One that is `async` is cancelled when its time is over. Any other runs in a thread, and is left to itself then."""
+    context: Callable[[HookCall], object] = current_call
+    """Makes what the function is given beside the value, anew for each call."""
+
+    @property
+    def is_async(self) -> bool:
+        """Return whether calling the function takes no time."""
+        return iscoroutinefunction(self.run) or iscoroutinefunction(
+            getattr(self.run, "__call__", None)  # noqa: B004 - an object whose call is `async`
+        )
+
+
+AnyHook = Hook[Any, Any]  # pyright: ignore[reportExplicitAny] - of any point
+
+
+class Entered(Value, frozen=True):
+    """A hook at its place."""
+
+    hook: AnyHook
+    is_async: bool
+
+
+class HookTable:
+    """The hooks of a session; it may grow and shrink while hooks are asked."""
+
+    def __init__(self) -> None:
+        self._hooks: dict[type[HookInput[HookOutcome]], tuple[Entered, ...]] = {}
+
+    def add(self, hook: Hook[InputT, OutcomeT], at: type[InputT]) -> None:
+        """Ask a function at a point from now on, after those that are there.
+
+        Raises:
+            UsageError: Hooks are not asked about such values.
+        """
+        if at not in POINTS:
+            names = ", ".join(sorted(one.__name__ for one in POINTS))
+            message = f"{at!r} is no point of hooks; there are {names}"
+            raise UsageError(message)
+        self._hooks[at] = (*self.at(at), Entered(hook, hook.is_async))
+
+    def remove(self, owner: str) -> None:
+        """Remove an owner's hooks from all points; a call in progress finishes."""
+        for at, hooks in self._hooks.items():
+            self._hooks[at] = tuple(one for one in hooks if one.hook.owner != owner)
+
+    def discard(self, hooks: Iterable[AnyHook]) -> None:
+        """Remove exactly these hooks from all points, and no others that are reported under the same name."""
+        gone = {id(hook) for hook in hooks}
+        for at, there in self._hooks.items():
+            self._hooks[at] = tuple(one for one in there if id(one.hook) not in gone)
+
+    def at(self, point: type[HookInput[HookOutcome]]) -> tuple[Entered, ...]:
+        """Return the functions at a point, in order."""
+        return self._hooks.get(point, ())
+
 
 SHORT_LIMIT_S = 5.0
 LONG_LIMIT_S = 120.0
@@ -80,7 +156,7 @@ class HookRunner:
         """
         entered = self._table.at(type(value))
         if not entered:
-            return _go_on(value)
+            return GO_ON  # pyright: ignore[reportReturnType] - `GoOn` is in the union of every point
         point = POINTS[type(value)]
         asking = _Asking(
             value.isolate(),

@@ -1,4 +1,4 @@
-"""The ids that go around: opaque strings, each kind with a type of its own."""
+"""Ids: opaque strings, each kind with a type of its own."""
 
 import os
 import secrets

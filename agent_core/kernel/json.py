@@ -100,7 +100,12 @@ def is_object(value: JsonValue) -> TypeGuard[JsonObject]:
 
 def as_object(value: JsonValue) -> JsonObject:
     """Return an object as it is and anything else as an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict | Mapping) else {}
+
+
+def as_text(value: JsonValue) -> str:
+    """Return a value that is text; else an empty one."""
+    return value if isinstance(value, str) else ""
 
 
 def scrub(text: str) -> str:
@@ -112,19 +117,19 @@ def scrub(text: str) -> str:
 
 def has_lone_surrogate(value: JsonValue) -> bool:
     """Return whether a text somewhere in a JSON value holds half of a character."""
-    match value:
-        case str():
-            try:
-                _ = value.encode()
-            except UnicodeEncodeError:
-                return True
+    if isinstance(value, str):
+        if value.isascii():
             return False
-        case Mapping():
-            return any(has_lone_surrogate(key) or has_lone_surrogate(value[key]) for key in value)
-        case Sequence():
-            return any(map(has_lone_surrogate, value))
-        case _:
-            return False
+        try:
+            _ = value.encode()
+        except UnicodeEncodeError:
+            return True
+        return False
+    if isinstance(value, dict | Mapping):
+        return any(map(has_lone_surrogate, value)) or any(map(has_lone_surrogate, value.values()))
+    if isinstance(value, list | Sequence):
+        return any(map(has_lone_surrogate, value))
+    return False
 
 
 def _read_slowly(text: bytes | str) -> tuple[object, object]:

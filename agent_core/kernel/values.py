@@ -1,4 +1,4 @@
-"""The bases of immutable values: msgspec structs that `dataclasses.replace`, `fields` and `asdict` accept too."""
+"""The bases of immutable values: msgspec structs that work with `dataclasses.replace`, `fields` and `asdict`."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -69,6 +69,9 @@ def _field(default: object) -> "Field[object]":
     factory = cast("Callable[[], object] | None", getattr(default, "factory", None))
     if type(default).__module__ == "msgspec._core" and factory is not None:
         return cast("Field[object]", field(default_factory=factory))
+    if type(default).__hash__ is None:
+        # A dataclass refuses it as mutable; msgspec accepts what it knows to be immutable.
+        return cast("Field[object]", field(default_factory=lambda: default))
     return cast(
         "Field[object]", field(default=MISSING if default is msgspec.NODEFAULT else default)
     )

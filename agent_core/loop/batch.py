@@ -11,8 +11,7 @@ from msgspec import Struct
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
 from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
-from agent_core.loop.answer import KEEP_S, StoredAnswer
-from agent_core.loop.hook_stream import NullHookStream, TextSink, hook_stream
+from agent_core.loop.answer import KEEP_S, NullHookStream, StoredAnswer, TextSink, hook_stream
 from agent_core.loop.port import LoopContext, RequestConfig
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
 from agent_core.messages.values import Unfinished
@@ -114,7 +113,43 @@ async def _skip(loop: LoopContext, slots: Sequence[_Slot], *, turn: TurnId) -> N
 
 async def _run(loop: LoopContext, demand: RequestConfig, slot: _Slot, turn: TurnId) -> None:
     """Run one call in a scope of its own, so that it can be stopped alone."""
+
+    def stop() -> None:
+        slot.stop_text = STOPPED_BY_USER
+        slot.scope.cancel()
+
+    if (refusal := loop.repetition.refusal(slot.call)) is not None:
+        slot.outcome = ToolOutcome.without_run("error", refusal)
+        return
+    # A call may end as if nothing had happened although it was cancelled; the next one must not start then.
+    await checkpoint()
+    runs_processes = loop.tools.runs_processes(slot.call.name)
+    if runs_processes:
+        slot.stop_text = COMMAND_CANCELLED
+    loop.items.started(slot.item, stop)
+    begun_s = loop.clock.monotonic_s()
     begun = anyio.Event()
+    try:
+        if demand.steer_grace_s is None or not runs_processes:
+            await _run_tool(loop, slot, turn, begun)
+        else:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_stop_on_steering, loop, slot, begun, demand.steer_grace_s)
+                await _run_tool(loop, slot, turn, begun)
+                group.cancel_scope.cancel()
+    finally:
+        loop.items.ended(slot.item)
+    if slot.outcome is not None:
+        loop.repetition.ran(
+            slot.call, slot.outcome.result.content, duration_ms=slot.outcome.duration_ms
+        )
+    if slot.outcome is None:
+        took_ms = round((loop.clock.monotonic_s() - begun_s) * 1000)
+        slot.outcome = _stopped(slot, took_ms)
+
+
+async def _run_tool(loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.Event) -> None:
+    """Run the tool of a call until it ends or its scope is cancelled, and publish what it does meanwhile."""
     growth: TextSink = NullHookStream()
     printed = partial(ToolPrinted, call=slot.call.id, tool=slot.call.name)
 
@@ -130,38 +165,9 @@ async def _run(loop: LoopContext, demand: RequestConfig, slot: _Slot, turn: Turn
         growth.add(text)
         loop.publish(ToolOutputDelta(run=loop.run, turn=turn, item=slot.item, text=text))
 
-    def stop() -> None:
-        slot.stop_text = STOPPED_BY_USER
-        slot.scope.cancel()
-
-    if (refusal := loop.repetition.refusal(slot.call)) is not None:
-        slot.outcome = ToolOutcome.without_run("error", refusal)
-        return
-    # A call may end as if nothing had happened although it was cancelled; the next one must not start then.
-    await checkpoint()
-    if loop.tools.runs_processes(slot.call.name):
-        slot.stop_text = COMMAND_CANCELLED
-    loop.items.started(slot.item, stop)
-    begun_s = loop.clock.monotonic_s()
-    try:
-        async with anyio.create_task_group() as group:
-            if demand.steer_grace_s is not None and loop.tools.runs_processes(slot.call.name):
-                group.start_soon(_stop_on_steering, loop, slot, begun, demand.steer_grace_s)
-            with slot.scope:
-                async with hook_stream(
-                    loop.hooks, ToolPrinted, lambda text: printed(text=text)
-                ) as growth:
-                    slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
-            group.cancel_scope.cancel()
-    finally:
-        loop.items.ended(slot.item)
-    if slot.outcome is not None:
-        loop.repetition.ran(
-            slot.call, slot.outcome.result.content, duration_ms=slot.outcome.duration_ms
-        )
-    if slot.outcome is None:
-        took_ms = round((loop.clock.monotonic_s() - begun_s) * 1000)
-        slot.outcome = _stopped(slot, took_ms)
+    with slot.scope:
+        async with hook_stream(loop.hooks, ToolPrinted, lambda text: printed(text=text)) as growth:
+            slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
 
 
 async def _stop_on_steering(

@@ -72,13 +72,13 @@ async def _turn(loop: LoopContext, take: Callable[[], tuple[UserInput, ...]]) ->
     begun = _Turn(id=turn, index=index, begun_s=loop.clock.monotonic_s())
     loop.publish(TurnStarted(run=loop.run, turn=turn, index=index))
     said: list[tuple[UserInput, EntryId]] = []
-    # What is taken from the queue must land in the transcript, whatever is cancelled meanwhile.
-    with anyio.CancelScope(shield=True):
-        for user_input in take():
-            entry = await loop.recording.add_user(user_input)
-            publish_input(loop, user_input, entry, turn=turn)
-            said.append((user_input, entry))
-    if said:
+    if taken := take():
+        # What is taken from the queue must land in the transcript, whatever is cancelled meanwhile.
+        with anyio.CancelScope(shield=True):
+            for user_input in taken:
+                entry = await loop.recording.add_user(user_input)
+                publish_input(loop, user_input, entry, turn=turn)
+                said.append((user_input, entry))
         loop.repetition.reset()
     demand = loop.demand()
     stream = AnswerStream(ItemId(loop.new_id()))

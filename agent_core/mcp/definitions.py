@@ -1,18 +1,23 @@
-"""Server definitions of an `mcp.json`, as values. Pure."""
+"""Definitions of servers, and the files in which they stand."""
 
+import hashlib
+import os
 import re
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, assert_never
 from urllib.parse import urlsplit
 
+import anyio.to_thread
 import msgspec
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import is_object
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean
 from agent_core.kernel.values import Value
-from agent_core.mcp.variable_expansion import Unfit, expanded
+from agent_core.resources.load_result import JsonTextError, read_object
+from agent_core.resources.paths import project_folder
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs
 
@@ -27,6 +32,8 @@ OUTERMOST: Final = ("mcpServers",)
 COMMON_KEYS: Final = frozenset({"disabled", "enabled", "timeoutS", "startTimeoutS"})
 HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamableHttp"})
 WORD_OF_NEED: Final[Mapping[str, Needs]] = {"network": "network", "sockets": "sockets"}
+
+VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class Stdio(Value, frozen=True, kw_only=True):
@@ -136,10 +143,10 @@ class _Reading(Value, frozen=True, kw_only=True):
             message = (
                 "its name is to be of letters, digits, `-`, `_` and `.`, at most 40, without `__`"
             )
-            raise Unfit(message)
+            raise _Unfit(message)
         if not is_object(entry):
             message = f"it is to be an object, not {entry!r}"
-            raise Unfit(message)
+            raise _Unfit(message)
         if entry.get("disabled") is True or entry.get("enabled") is False:
             return None
         if any(
@@ -168,7 +175,7 @@ class _Reading(Value, frozen=True, kw_only=True):
         kind = entry.get("type", "stdio")
         if kind != "stdio" or "command" not in entry:
             message = 'it needs a "command" to start, or a "url" to reach'
-            raise Unfit(message)
+            raise _Unfit(message)
         command = self._text(entry["command"], "command")
         args = tuple(self._text(one, "args") for one in _list(entry.get("args"), "args"))
         cwd = entry.get("cwd")
@@ -185,16 +192,16 @@ class _Reading(Value, frozen=True, kw_only=True):
         kind = entry.get("type", "http")
         if kind not in HTTP_TYPES:
             message = f'its type is {kind!r}; only "stdio" and "http" (streamable) are spoken'
-            raise Unfit(message)
+            raise _Unfit(message)
         url = self._text(entry["url"], "url")
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             message = f"{without_password(url)!r} is no address of http or https"
-            raise Unfit(message)
+            raise _Unfit(message)
         headers = self._texts(entry.get("headers"), "headers")
         if any("\n" in value or "\r" in value for value in headers.values()):
             message = "a header has a line break"
-            raise Unfit(message)
+            raise _Unfit(message)
         if parts.scheme == "http" and headers and not _is_here(parts.hostname):
             self._tell(name, "its headers go over the net without encryption; use https")
         return Http(url=url, headers=headers)
@@ -212,7 +219,7 @@ class _Reading(Value, frozen=True, kw_only=True):
     def _is_contained(self, name: str, wanted: JsonValue) -> bool:
         if wanted not in {"auto", "off"}:
             message = f'"sandbox" is "auto" or "off", not {wanted!r}'
-            raise Unfit(message)
+            raise _Unfit(message)
         if wanted == "off" and self.origin == "project":
             self._tell(
                 name, '"sandbox": "off" counts only in your own mcp.json; it stays contained'
@@ -225,20 +232,20 @@ class _Reading(Value, frozen=True, kw_only=True):
             return {}
         if not is_object(value):
             message = f"{key!r} is to be an object of texts"
-            raise Unfit(message)
+            raise _Unfit(message)
         return {name: self._text(one, key) for name, one in value.items()}
 
     def _text(self, value: JsonValue, key: str) -> str:
         if not isinstance(value, str) or "\0" in value or not (value or key in {"env", "args"}):
             message = f"{key!r} is to be text, not {value!r}"
-            raise Unfit(message)
+            raise _Unfit(message)
         return expanded(value, self._looked_up)
 
     def _looked_up(self, name: str) -> str | None:
         value = self.env.get(name)
         if value is not None and self.origin == "project" and is_secret(name, value):
             message = f"it asks for {name}, a secret of yours, which a project does not get; name the server in your own mcp.json"
-            raise Unfit(message)
+            raise _Unfit(message)
         return value
 
     def _tell(self, name: str, what: str) -> None:
@@ -250,7 +257,7 @@ def _list(value: JsonValue, key: str) -> Iterator[JsonValue]:
         return iter(())
     if isinstance(value, str) or not isinstance(value, list | tuple):
         message = f"{key!r} is to be a list"
-        raise Unfit(message)
+        raise _Unfit(message)
     return iter(value)
 
 
@@ -258,7 +265,7 @@ def _need(value: JsonValue) -> Needs:
     need = WORD_OF_NEED.get(value) if isinstance(value, str) else None
     if need is None:
         message = f'"needs" knows "network" and "sockets", not {value!r}'
-        raise Unfit(message)
+        raise _Unfit(message)
     return need
 
 
@@ -268,9 +275,121 @@ def _seconds(entry: JsonObject, key: str) -> float | None:
         return None
     if not isinstance(value, int | float) or value is True or not 0 < value <= LONGEST_S:
         message = f"{key!r} is to be a number of seconds, not {value!r}"
-        raise Unfit(message)
+        raise _Unfit(message)
     return float(value)
 
 
 def _is_here(host: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+class _Unfit(ValueError):
+    """An entry cannot be used; the text says why."""
+
+
+def expanded(text: str, look_up: Callable[[str], str | None]) -> str:
+    """Replace the variables of a text.
+
+    Raises:
+        _Unfit: One is not set and says nothing of what to take then.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name, otherwise = found[1], found[2]
+        set_to = look_up(name)
+        if set_to:
+            return set_to
+        if otherwise is None and set_to is None:
+            message = f"the variable {name} is not set; set it, or write ${{{name}:-otherwise}}"
+            raise _Unfit(message)
+        return otherwise or ""
+
+    return VARIABLE.sub(value, text)
+
+
+FILE_BYTES: Final = 1024 * 1024
+
+
+class ServerFiles(Value, frozen=True, kw_only=True):
+    """The files that define servers. Of two servers with one name, the one defined nearer to the workspace wins."""
+
+    config: Path
+    """The user's configuration folder."""
+    root: Path
+    env: Mapping[str, str]
+    is_trusted: Callable[[], bool]
+    """Whether the workspace may configure us; its files are not even opened before."""
+    expected: Callable[[Path], str | None] = lambda _: None
+    """Returns the SHA-256 of the trusted content of a workspace file; None: any."""
+
+    async def read(self) -> Defined:
+        """Read the current definitions. Never raises: a file that cannot be read is a problem in the result."""
+        # Asked here: the answer belongs to the thread of the session.
+        return await anyio.to_thread.run_sync(self._read, self.is_trusted())
+
+    def read_now(self) -> Defined:
+        """Do as `read` does, blocking."""
+        return self._read(self.is_trusted())
+
+    def _read(self, with_project: bool) -> Defined:  # noqa: FBT001 - for a thread
+        found: dict[str, Server] = {}
+        problems: list[str] = []
+        places: list[tuple[Path, McpServerOrigin]] = [(self.config / "mcp.json", "user")]
+        if with_project:
+            places.append((self.root / ".mcp.json", "project"))
+            places.append((project_folder(self.root) / "mcp.json", "project"))
+        for path, origin in places:
+            defined = self._of(path, origin)
+            problems.extend(defined.problems)
+            found.update({server.name: server for server in defined.servers})
+        return Defined(servers=tuple(found.values()), problems=tuple(problems))
+
+    def _of(self, path: Path, origin: McpServerOrigin) -> Defined:
+        expected = self.expected(path) if origin == "project" else None
+        try:
+            raw = _bytes_of(path)
+            if raw is None:
+                return Defined()
+            if expected is not None and hashlib.sha256(raw).hexdigest() != expected:
+                return Defined(
+                    problems=(f"{path} is not what was trusted any more; it is not used",)
+                )
+            document = read_object(raw.decode("utf-8-sig"))
+        except JsonTextError as error:
+            where = f":{error.place.line}:{error.place.column}" if error.place else ""
+            return Defined(problems=(f"{path}{where} {error}; no MCP server of it is used",))
+        except (OSError, UnicodeError, RecursionError) as error:
+            return Defined(problems=(f"{path} cannot be read: {_why(error)}",))
+        return read_definitions(document, at=path, origin=origin, root=self.root, env=self.env)
+
+
+def _why(error: OSError | UnicodeError | RecursionError) -> str:
+    match error:
+        case OSError():
+            return error.strerror or str(error)
+        case UnicodeError():
+            return "it is not UTF-8 text"
+        case RecursionError():
+            return "it is nested too deeply"
+
+
+def _bytes_of(path: Path) -> bytes | None:
+    """Read a file; None when there is none.
+
+    Raises:
+        OSError: It cannot be read, is none, or is too large.
+    """
+    # Not to wait for a writer when it is a pipe.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        handle = os.open(path, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(0, "it is no regular file")
+    with os.fdopen(handle, "rb") as file:
+        raw = file.read(FILE_BYTES + 1)
+    if len(raw) > FILE_BYTES:
+        raise OSError(0, f"it has more than {FILE_BYTES} bytes")
+    return raw

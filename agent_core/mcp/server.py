@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from agent_core.kernel import JsonObject
 from agent_core.kernel.values import Value
-from agent_core.mcp.declarations import Declared, believed
+from agent_core.mcp.approvals import Declared, believed
 from agent_core.mcp.definitions import Server
 from agent_core.mcp.port import (
     McpConnection,

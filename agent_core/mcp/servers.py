@@ -1,11 +1,10 @@
 """All servers of a session: which there are, which of their tools a person approved, and who is asked."""
 
 import hashlib
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import anyio
 from anyio import to_thread
@@ -23,23 +22,22 @@ from agent_core.mcp.approvals import (
     is_approved,
     key_of,
     new_approval,
+    tool_name,
 )
-from agent_core.mcp.declarations import tool_name
-from agent_core.mcp.definitions import Defined, Http, Server, Stdio, shown_way
-from agent_core.mcp.files import ServerFiles
-from agent_core.mcp.port import Opens
-from agent_core.mcp.results import Pictures
+from agent_core.mcp.definitions import Defined, Http, Server, ServerFiles, Stdio, shown_way
+from agent_core.mcp.port import Opens, Pictures
 from agent_core.mcp.server import Limits, McpServer, McpServerDeps
-from agent_core.mcp.tool import McpTool
 from agent_core.resources.load_result import LoadedResources, LoadProblem
 from agent_core.tools import Tool
+
+if TYPE_CHECKING:
+    from agent_core.mcp.tool import McpTool
+
 
 WAIT_S: Final = 10.0
 """Longest wait of a run for starting servers; a slower server is available from a later run."""
 
 McpApprovalReply = Literal["always", "session", "no", "never"]
-
-log = logging.getLogger(__name__)
 
 
 class Approval(Value, frozen=True, kw_only=True):
@@ -190,6 +188,8 @@ class McpServers:
 
     def _take(self, server: McpServer) -> None:
         """Register the tools that a server declares, and update those registered before."""
+        from agent_core.mcp.tool import McpTool  # noqa: PLC0415 - at first use
+
         name = server.server.name
         for declared in server.tools:
             tool = self._tools.get((name, declared.name))
@@ -207,7 +207,7 @@ class McpServers:
             self._tools[name, declared.name] = tool
             self._toolbox.register(tool)
 
-    def _is_approved(self, tool: McpTool) -> bool:
+    def _is_approved(self, tool: "McpTool") -> bool:
         server = tool.server
         kept = self._kept.get(server.server.name)
         if kept is None or kept.server is not server or tool.declared not in server.tools:

@@ -8,12 +8,11 @@ from typing import Final
 from anyio import current_time, to_thread
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.visible_text import one_line
-from agent_core.mcp.declarations import Declared
-from agent_core.mcp.port import McpProgress, ServerFailed
-from agent_core.mcp.results import Pictures, result_of
+from agent_core.kernel.text import one_line
+from agent_core.mcp.approvals import Declared
+from agent_core.mcp.port import McpProgress, Pictures, ServerFailed, result_of
 from agent_core.mcp.server import McpServer
-from agent_core.tools import ToolContext, ToolResult, ToolSpec, error_result
+from agent_core.tools import CheckedCall, ToolContext, ToolResult, ToolSpec, error_result
 
 TELL_S: Final = 0.5
 """Progress is shown no more often."""
@@ -66,11 +65,11 @@ class McpTool:
         about = ", ".join(shown[:TITLE_KEYS])
         return f"{self._server.server.name}/{self.declared.name} {about}".strip()
 
-    def check(self, arguments: JsonObject) -> JsonObject:
-        """Pass them on as they are: the server knows its own schema best."""
-        return arguments
+    def check(self, arguments: JsonObject) -> CheckedCall:
+        """Pass the arguments on as they are: the server knows its own schema best."""
+        return CheckedCall(arguments=arguments, run=partial(self._run, arguments))
 
-    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
+    async def _run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
         """Call the tool on its server; return an error result when the server fails or its declaration has changed."""
         declared, server = self.declared, self._server
         try:

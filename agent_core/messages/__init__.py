@@ -1,6 +1,5 @@
 """Messages of a conversation, with their text, images, thoughts and tool calls."""
 
-from agent_core.messages.partial_answer import PartialAnswer
 from agent_core.messages.values import (
     AssistantContent,
     AssistantMessage,
@@ -11,6 +10,7 @@ from agent_core.messages.values import (
     CustomMessage,
     Image,
     Message,
+    PartialAnswer,
     StopReason,
     Text,
     Thinking,

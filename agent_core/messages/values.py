@@ -1,11 +1,17 @@
-"""Messages and their content, as frozen values."""
+"""Messages, their parts and their use of tokens."""
 
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import add
+from typing import Annotated, Literal
 
 import msgspec
 
-from agent_core.kernel import JsonObject, JsonValue, ToolCallId
+from agent_core.kernel import ToolCallId
 from agent_core.kernel.values import Value
+from agent_core.messages.stored_value import JsonObject, JsonValue, StoredValue, always
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
 StopReason = Literal["stop", "length", "tool_use", "error", "aborted"]
 """Why an answer ended. `length`: cut off by the output limit, its tool calls are never executed."""
@@ -14,7 +20,11 @@ Unfinished = Literal["skipped", "blocked", "cancelled"]
 """Why a tool call was not done: words of the user came first, it was not allowed, or it was stopped."""
 
 
-class Text(Value, frozen=True, kw_only=True):
+class _Block(StoredValue, frozen=True, kw_only=True, tag_field="type"):
+    """A piece of content."""
+
+
+class Text(_Block, frozen=True, kw_only=True, tag="text", rename={"signature": "textSignature"}):
     """Words."""
 
     text: str
@@ -22,15 +32,21 @@ class Text(Value, frozen=True, kw_only=True):
     """Opaque; goes back only to the model that made it."""
 
 
-class Image(Value, frozen=True, kw_only=True):
+class Image(_Block, frozen=True, kw_only=True, tag="image", rename={"mime": "mimeType"}):
     """A picture."""
 
-    mime: str
     data: str
     """Base64."""
+    mime: str
 
 
-class Thinking(Value, frozen=True, kw_only=True):
+class Thinking(
+    _Block,
+    frozen=True,
+    kw_only=True,
+    tag="thinking",
+    rename={"text": "thinking", "signature": "thinkingSignature"},
+):
     """Reasoning text of a model."""
 
     text: str
@@ -40,7 +56,13 @@ class Thinking(Value, frozen=True, kw_only=True):
     """The provider hid the text; the signature stands for it."""
 
 
-class ToolCall(Value, frozen=True, kw_only=True):
+class ToolCall(
+    _Block,
+    frozen=True,
+    kw_only=True,
+    tag="toolCall",
+    rename={"arguments_error": "argumentsError", "signature": "thoughtSignature"},
+):
     """A model asks for a tool."""
 
     id: ToolCallId
@@ -52,7 +74,10 @@ class ToolCall(Value, frozen=True, kw_only=True):
     """Opaque; goes back only to the model that made it."""
 
 
-class Cost(Value, frozen=True, kw_only=True):
+_CACHE_NAMES: Mapping[str, str] = {"cache_read": "cacheRead", "cache_write": "cacheWrite"}
+
+
+class Cost(Value, frozen=True, kw_only=True, rename=_CACHE_NAMES):
     """Money for one answer, in US dollars, by kind of token."""
 
     input: float = 0.0
@@ -66,17 +91,17 @@ class Cost(Value, frozen=True, kw_only=True):
         return self.input + self.output + self.cache_read + self.cache_write
 
 
-class Usage(Value, frozen=True, kw_only=True):
+class Usage(Value, frozen=True, kw_only=True, rename=_CACHE_NAMES):
     """Tokens of one answer, or of many added up.
 
     `input` excludes what was read from or written to the provider's cache; `output` includes `reasoning`.
     """
 
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    reasoning: int = 0
+    input: Count = 0
+    output: Count = 0
+    cache_read: Count = 0
+    cache_write: Count = 0
+    reasoning: Count = 0
     cost: Cost | None = None
     """None: the price is unknown, which is not the same as free."""
 
@@ -116,14 +141,38 @@ UserContent = Text | Image
 AssistantContent = Text | Thinking | ToolCall
 
 
-class UserMessage(Value, frozen=True, kw_only=True):
+class _StoredMessage(
+    StoredValue,
+    frozen=True,
+    kw_only=True,
+    tag_field="role",
+    rename={
+        "at_ms": "timestamp",
+        "stop_reason": "stopReason",
+        "error": "errorMessage",
+        "raw_stop_reason": "rawStopReason",
+        "response_id": "responseId",
+        "call_id": "toolCallId",
+        "tool_name": "toolName",
+        "is_error": "isError",
+        "duration_ms": "durationMs",
+        "custom_type": "customType",
+        "exit_code": "exitCode",
+        "full_output": "fullOutputPath",
+        "exclude_from_context": "excludeFromContext",
+    },
+):
+    """A message that session files hold."""
+
+
+class UserMessage(_StoredMessage, frozen=True, kw_only=True, tag="user"):
     """The user's words."""
 
     content: tuple[UserContent, ...]
     at_ms: int
 
 
-class AssistantMessage(Value, frozen=True, kw_only=True):
+class AssistantMessage(_StoredMessage, frozen=True, kw_only=True, tag="assistant"):
     """One answer of a model."""
 
     content: tuple[AssistantContent, ...]
@@ -131,8 +180,8 @@ class AssistantMessage(Value, frozen=True, kw_only=True):
     provider: str
     model: str
     """Without the provider: `provider/model` is the full name."""
-    stop_reason: StopReason
     usage: Usage = msgspec.field(default_factory=Usage)
+    stop_reason: StopReason
     error: str | None = None
     """One sentence, with `error` and sometimes `aborted`."""
     raw_stop_reason: str | None = None
@@ -150,39 +199,39 @@ class AssistantMessage(Value, frozen=True, kw_only=True):
         return tuple(part for part in self.content if isinstance(part, ToolCall))
 
 
-class ToolResultMessage(Value, frozen=True, kw_only=True):
+class ToolResultMessage(_StoredMessage, frozen=True, kw_only=True, tag="toolResult"):
     """Result of a tool call, with `content` for the model and `details` for the front end."""
 
+    content: tuple[UserContent, ...]
     call_id: ToolCallId
     tool_name: str
-    content: tuple[UserContent, ...]
+    is_error: bool = always(default=False)
     details: JsonValue = None
-    is_error: bool = False
-    duration_ms: int | None = None
+    duration_ms: Count | None = None
     """None: the tool did not run."""
     unfinished: Unfinished | None = None
     """None: the call was done, well or with an error."""
     at_ms: int
 
 
-class CustomMessage(Value, frozen=True, kw_only=True):
+class CustomMessage(_StoredMessage, frozen=True, kw_only=True, tag="custom"):
     """Words that an extension or hook adds; the model reads them as the user's."""
 
-    custom_type: str
     content: tuple[UserContent, ...]
-    display: bool = True
+    custom_type: str
+    display: bool = always(default=True)
     details: JsonValue = None
     at_ms: int
 
 
-class BashMessage(Value, frozen=True, kw_only=True):
+class BashMessage(_StoredMessage, frozen=True, kw_only=True, tag="bashExecution"):
     """A command that the user ran; the model reads it unless it is excluded."""
 
     command: str
     output: str
-    exit_code: int | None
-    cancelled: bool = False
-    truncated: bool = False
+    cancelled: bool = always(default=False)
+    truncated: bool = always(default=False)
+    exit_code: int | None = None
     full_output: str | None = None
     exclude_from_context: bool = False
     at_ms: int
@@ -218,3 +267,65 @@ Message = (
 def text_of(content: tuple[UserContent | AssistantContent, ...]) -> str:
     """Join the words of some content."""
     return "".join(part.text for part in content if isinstance(part, Text))
+
+
+class PartialAnswer:
+    """The words and thoughts that have come so far.
+
+    Tool calls are left out on purpose: a call that was not finished is never executed, and one without
+    a result would make the next request invalid.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: list[type[Text | Thinking]] = []
+        self._pieces: list[list[str]] = []
+
+    def text(self, piece: str) -> None:
+        """Append words."""
+        self._append(Text, piece)
+
+    def thinking(self, piece: str) -> None:
+        """Append a thought."""
+        self._append(Thinking, piece)
+
+    def content(self) -> tuple[AssistantContent, ...]:
+        """Return the content so far; parts of only white space are dropped."""
+        whole = (
+            (kind, "".join(part)) for kind, part in zip(self._kinds, self._pieces, strict=True)
+        )
+        return tuple(kind(text=text) for kind, text in whole if text.strip())
+
+    def _append(self, kind: type[Text] | type[Thinking], piece: str) -> None:
+        if not self._kinds or self._kinds[-1] is not kind:
+            self._kinds.append(kind)
+            self._pieces.append([])
+        self._pieces[-1].append(piece)
+
+
+_NOTHING = Usage()
+
+
+def total_usage(parts: Iterable[Usage]) -> Usage:
+    """Return what `Usage.plus` makes of all parts, one after the other: whole sessions are added up at their opening."""
+    used = [one for one in parts if one != _NOTHING]
+    costs = [one.cost for one in used if one.cost is not None]
+    if any(one.cost is None and one.total for one in used):
+        return reduce(Usage.plus, used, _NOTHING)
+    return Usage(
+        input=sum(one.input for one in used),
+        output=sum(one.output for one in used),
+        cache_read=sum(one.cache_read for one in used),
+        cache_write=sum(one.cache_write for one in used),
+        reasoning=sum(one.reasoning for one in used),
+        cost=_total_cost(costs) if costs else None,
+    )
+
+
+def _total_cost(costs: list[Cost]) -> Cost:
+    # `sum` of later Python versions rounds in another way than adding one by one.
+    return Cost(
+        input=reduce(add, [one.input for one in costs]),
+        output=reduce(add, [one.output for one in costs]),
+        cache_read=reduce(add, [one.cache_read for one in costs]),
+        cache_write=reduce(add, [one.cache_write for one in costs]),
+    )

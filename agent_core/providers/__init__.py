@@ -1,6 +1,6 @@
 """Models: the port, what is known of them, and how to find one."""
 
-from agent_core.kernel.deprecated_names import deprecated_names
+from agent_core.kernel.package_names import deprecated_names
 from agent_core.providers.model import (
     CacheRetention,
     Model,

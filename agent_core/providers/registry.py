@@ -1,41 +1,71 @@
-"""Finds models by name, chooses one, and opens it with the credentials of its provider."""
+"""The registry of models: those of the catalogue, of files and of extensions, and the model of a reference."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.kernel.values import Value
-from agent_core.providers.auth.authenticator import Authenticator
-from agent_core.providers.auth.credentials import ProviderCredentials
-from agent_core.providers.auth.store import AuthStore
-from agent_core.providers.catalog.catalogue import ProviderInfo
-from agent_core.providers.catalog.local_servers import FoundServer, local_model, local_servers
-from agent_core.providers.catalog.models_file import (
-    CONTEXT_WINDOW,
-    MAX_TOKENS,
-    ModelsFile,
-    load_models_file,
+from agent_core.kernel.values import SecretValue, Value
+from agent_core.providers.auth.credentials import (
+    Authenticator,
+    CredentialSources,
+    ProviderCredentials,
+    ProviderState,
+    in_environment,
+    state_of,
 )
-from agent_core.providers.catalog.provider_state import ProviderState, state_of
-from agent_core.providers.catalog.provider_table import ProviderConfig, build_provider_table
-from agent_core.providers.catalog.references import (
+from agent_core.providers.auth.oauth import OAuthFacts
+from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.catalog.catalogue import (
+    FoundServer,
     ModelScope,
     Named,
+    ProviderInfo,
+    builtin_providers,
     exactly,
+    local_model,
+    local_servers,
     matching,
     without_date,
     without_level,
 )
-from agent_core.providers.extension_models import NOTHING, ExtensionModelFactory, ExtensionModels
-from agent_core.providers.messages.thinking_level import LEVELS
+from agent_core.providers.catalog.models_file import (
+    CONTEXT_WINDOW,
+    MAX_TOKENS,
+    ModelsFile,
+    ProviderShape,
+    WrittenAccess,
+    apply_models_file,
+    load_models_file,
+    written_access,
+)
+from agent_core.providers.messages.request_options import LEVELS
 from agent_core.providers.model import Model, ModelInfo, WireApi
+
+ExtensionModelFactory = Callable[[ModelInfo, Authenticator], Model]
+"""Makes a model ready to be asked."""
+
+
+class ExtensionModels(Value, frozen=True, kw_only=True):
+    """Everything by the name of the provider."""
+
+    shapes: Mapping[str, ProviderShape] = msgspec.field(default_factory=dict[str, ProviderShape])
+    oauth: Mapping[str, OAuthFacts] = msgspec.field(default_factory=dict[str, OAuthFacts])
+    adapters: Mapping[str, ExtensionModelFactory] = msgspec.field(
+        default_factory=dict[str, ExtensionModelFactory]
+    )
+    """Answer in the place of those of the wire format."""
+
+
+NOTHING = ExtensionModels()
+
 
 ModelFactory = Callable[[ModelInfo, Authenticator], Model]
 """Makes a model of one API, ready to be asked."""
@@ -94,7 +124,7 @@ class ModelRegistry:
             brought: Models and providers of extensions.
         """
         self._openers = openers
-        self._ground = ProviderConfig(
+        self._ground = _ProviderConfig(
             file or ModelsFile(), extra, auth, keys or {}, environment, redactor
         )
         self._models_path = models_path
@@ -110,7 +140,7 @@ class ModelRegistry:
     def set_extension_models(self, brought: ExtensionModels) -> None:
         """Replace the models of extensions by these; the user's own models.json has precedence over them."""
         self._brought = brought
-        table = build_provider_table(self._ground, brought)
+        table = _build_provider_table(self._ground, brought)
         self._adapters = brought.adapters
         self._providers = {provider.id: provider for provider in table.providers}
         self._credentials = table.credentials
@@ -229,10 +259,7 @@ class ModelRegistry:
     def scope(self, patterns: Sequence[str]) -> ModelScope:
         """Return the models to cycle through: the matches of the patterns, or without patterns those with a key."""
         if not patterns:
-            ready = tuple(
-                Named(model=one) for one in self._all_models() if self._comes_by_chance(one)
-            )
-            return ModelScope(models=ready)
+            return ModelScope(models=tuple(Named(model=one) for one in self._by_chance()))
         chosen: dict[str, Named] = {}
         problems: list[str] = []
         for pattern in patterns:
@@ -283,7 +310,7 @@ class ModelRegistry:
                 troubles.append(f"{whose} cannot be used: {error}")
                 continue
             return ChosenModel(model=model, fallback_message=_fallback_message(troubles, model))
-        model = next((one for one in self._all_models() if self._comes_by_chance(one)), None)
+        model = next(self._by_chance(), None)
         if model is None:
             return ChosenModel(model=None, fallback_message="; ".join((*troubles, NO_MODEL)))
         return ChosenModel(model=model, fallback_message=_fallback_message(troubles, model))
@@ -341,15 +368,21 @@ class ModelRegistry:
     def _can_be_asked(self, model: ModelInfo) -> bool:
         return model.api in self._openers and self.auth(model.provider) == "ok"
 
-    def _comes_by_chance(self, model: ModelInfo) -> bool:
-        """Return whether a model may be chosen without being named.
+    def _by_chance(self) -> Iterator[ModelInfo]:
+        """Return the models that may be chosen without being named."""
+        providers = {name for name in self._providers if self._comes_by_chance(name)}
+        spoken = (model for model in self._all_models() if model.api in self._openers)
+        return (model for model in spoken if model.provider in providers)
+
+    def _comes_by_chance(self, provider: str) -> bool:
+        """Return whether models of a provider may be chosen without being named.
 
         A model that needs no key, or that an AWS or Google account pays for, must be named.
         """
-        if model.provider in NEVER_BY_CHANCE or not self._can_be_asked(model):
+        if provider in NEVER_BY_CHANCE or self.auth(provider) != "ok":
             return False
-        keyless = self._providers[model.provider].keyless
-        return not keyless and self._credentials[model.provider].has_key()
+        keyless = self._providers[provider].keyless
+        return not keyless and self._credentials[provider].has_key()
 
 
 def _unknown(
@@ -397,3 +430,68 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 def _fallback_message(troubles: Sequence[str], model: ModelInfo) -> str | None:
     return f"{'; '.join(troubles)}; using {model.ref}" if troubles else None
+
+
+class _ProviderConfig(SecretValue, frozen=True):
+    """Providers and credentials that do not depend on extensions. The `repr` shows no key."""
+
+    hidden: ClassVar = frozenset({"file", "auth", "keys", "environment", "redactor"})
+
+    file: ModelsFile
+    extra: Sequence[ProviderInfo]
+    auth: AuthStore | None
+    keys: Mapping[str, str]
+    environment: Mapping[str, str]
+    redactor: Redactor | None
+
+
+class _ProviderTable(SecretValue, frozen=True, kw_only=True):
+    """Known providers and their credentials, including those of extensions."""
+
+    hidden: ClassVar = frozenset({"credentials"})
+
+    providers: tuple[ProviderInfo, ...]
+    credentials: Mapping[str, ProviderCredentials]
+    problems: tuple[ConfigError, ...]
+
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The variables of the environment that may hold a key of some provider."""
+        return frozenset[str]().union(*(one.variables() for one in self.credentials.values()))
+
+
+def _build_provider_table(ground: _ProviderConfig, brought: ExtensionModels) -> _ProviderTable:
+    """Return the known providers and their credentials; the user's own file has precedence over extensions."""
+    file = replace(ground.file, providers={**brought.shapes, **ground.file.providers})
+    bare = (
+        in_environment(one, ground.environment) for one in (*builtin_providers(), *ground.extra)
+    )
+    laid, problems = apply_models_file(tuple(bare), file)
+    providers = tuple(
+        replace(one, oauth=brought.oauth[one.id], keyless=False) if one.id in brought.oauth else one
+        for one in laid
+    )
+    credentials = {
+        provider.id: ProviderCredentials(
+            provider,
+            CredentialSources(
+                given=ground.keys.get(provider.id),
+                stored=ground.auth,
+                written=_written(file, provider.id),
+                environment=ground.environment,
+                redactor=ground.redactor,
+            ),
+        )
+        for provider in providers
+    }
+    of_auth = ground.auth.problems if ground.auth is not None else ()
+    return _ProviderTable(
+        providers=providers,
+        credentials=credentials,
+        problems=(*ground.file.problems, *problems, *of_auth),
+    )
+
+
+def _written(file: ModelsFile, provider: str) -> WrittenAccess:
+    shape = file.providers.get(provider)
+    return WrittenAccess() if shape is None else written_access(shape)

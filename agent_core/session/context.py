@@ -1,15 +1,13 @@
-"""The parts of a session, and the one gate through which its events are published."""
+"""Values and services that the parts of a session share: options, workspace, clock, ids and the publisher of events."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from agent_core.changes import BlobStore
-from agent_core.changes.ports.byte_files import ByteFiles
-from agent_core.changes.ports.change_detector import ChangeDetector
-from agent_core.compaction import CompactionPolicy, Compactor
+from agent_core.changes.ports import ByteFiles, ChangeDetector
+from agent_core.compaction import CompactionPolicy
 from agent_core.events import (
     Event,
     EventFeed,
@@ -17,52 +15,25 @@ from agent_core.events import (
     Failure,
     PermissionMode,
     RunStatus,
-    SessionConfig,
-    SessionConfigured,
     SessionStateChanged,
 )
 from agent_core.events.values import SessionState as State
-from agent_core.hooks import HookRunner
-from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId, uuid7
-from agent_core.kernel.errors import ProviderError, TillerError
+from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, RunId, SessionId, uuid7
+from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError, TooManyDenials
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.mcp import McpServers
 from agent_core.providers import CacheRetention
-from agent_core.providers.http.retry import is_retryable
-from agent_core.resources.folder_watch import FolderWatches
-from agent_core.resources.load_result import Reloadable
-from agent_core.session.changes.checkpoints.store import Checkpoints
-from agent_core.session.changes.record import ChangeRecord
-from agent_core.session.changes.review import ChangeReviewer
-from agent_core.session.history.fork import ForkWriter
-from agent_core.session.history.recorder import Durability, Recorder
-from agent_core.session.input.commands import SlashCommands
-from agent_core.session.input.deferred_messages import DeferredMessages
-from agent_core.session.input.prompt_deduplication import MessageIndex
-from agent_core.session.input.queue import InputQueue
-from agent_core.session.input.system_prompt import SystemPromptSync
-from agent_core.session.model_selection import ModelSelection, Servers
-from agent_core.session.permissions.broker import PermissionBroker
-from agent_core.session.permissions.question_prompts import QuestionPrompts
-from agent_core.session.permissions.state import PermissionState
-from agent_core.session.permissions.trust import TrustManager
+from agent_core.providers.http.client import is_retryable
+from agent_core.session.history.recorder import Durability
+from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.redaction import EventRedaction
-from agent_core.session.runs.budgets import BudgetPolicy
 from agent_core.session.runs.retry_policy import RetryOptions
 from agent_core.session.runs.slot import Activity
-from agent_core.session.runs.usage import UsageTracker
+from agent_core.session.runs.usage import BudgetPolicy
 from agent_core.session.snapshot import SnapshotBuilder
 from agent_core.session.tools.processes import ProcessLog
-from agent_core.session.tools.registry import ToolRegistry
-from agent_core.tools import ToolSpec
-from agent_core.tools.program_versions import ProgramVersions
-from agent_core.tools.read_cache import ReadCache
 from agent_core.workspace import Workspace
-from agent_core.workspace.permissions.secret_access import SecretAccess
-
-SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
-"""Builds the system prompt of a run for the tools that are active."""
+from agent_core.workspace.permissions.call_permission import SecretAccess
 
 
 class SessionOptions(Struct, kw_only=True):
@@ -101,16 +72,16 @@ class WorkspaceContext(Struct, kw_only=True):
 
 
 class EventPublisher(Struct, kw_only=True):
-    """The one way to tell something: the picture sees it, then the feed hands it on."""
+    """Publisher of events: removes secrets, appends to the feed, then updates the snapshot."""
 
     feed: EventFeed
     redaction: EventRedaction = msgspec.field(default_factory=lambda: EventRedaction(Redactor()))
-    picture: SnapshotBuilder = msgspec.field(default_factory=SnapshotBuilder)
+    snapshot: SnapshotBuilder = msgspec.field(default_factory=SnapshotBuilder)
     state: State = "idle"
     awaits_user: Callable[[], bool] = lambda: False
     """Whether a person is asked something without which it does not go on."""
     dropped: int = 0
-    """Events of fenced runs that were not told."""
+    """Count of events of abandoned runs, which were dropped."""
     backlog: list[Event] = msgspec.field(default_factory=list)
     """Events before the first subscription; sent to the first reader."""
     opened_after: EntryId | None = None
@@ -128,10 +99,10 @@ class EventPublisher(Struct, kw_only=True):
         """Publish an event, without secrets; the end of what streams may have to wait for what follows."""
         for clean in self.redaction.clean(event):
             stamped = self.feed.publish(clean)
-            self.picture.apply(clean, stamped.at_ms)
+            self.snapshot.apply(clean, stamped.at_ms)
 
     def publish_for(self, activity: Activity, event: Event) -> None:
-        """Publish an event of an activity, unless that was fenced off."""
+        """Publish an event of an activity, unless that was abandoned."""
         if activity.abandoned:
             self.dropped += 1
             return
@@ -147,86 +118,32 @@ class EventPublisher(Struct, kw_only=True):
             self.publish(SessionStateChanged(state=state))
 
 
-class FollowsSettings(Protocol):
-    """The settings of a session, which others change while it is open."""
-
-    async def configure(self, values: JsonObject) -> None:
-        """Apply the settings of an editor's configuration in place of its earlier ones."""
-        ...
-
-    async def watch(self, watches: FolderWatches) -> None:
-        """Read the settings again whenever one of their files has changed; problems in them are reported."""
-        ...
-
-
-class SessionContext(Value, frozen=True, kw_only=True):
-    """The parts of one session, each the owner of its own state."""
+class SessionServices(Value, frozen=True, kw_only=True):
+    """The id, the clock and the publisher of a session, which most of its parts use."""
 
     session: SessionId
     clock: Clock
     publisher: EventPublisher
-    recorder: Recorder
-    fork_writer: ForkWriter
-    """Keeps another session where this one is kept."""
-    inbox: InputQueue
-    message_index: MessageIndex
-    deferred: DeferredMessages
-    models: ModelSelection
-    toolbox: ToolRegistry
-    hooks: HookRunner
-    compactor: Compactor
-    tally: UsageTracker
-    place: WorkspaceContext
-    contents: BlobStore
-    """Where older versions of changed files are kept."""
-    changes: ChangeRecord
-    review: ChangeReviewer
-    checkpoints: Checkpoints
-    gate: PermissionBroker
-    questions: QuestionPrompts
-    servers: McpServers | None = None
-    """None: there are none."""
-    trusting: TrustManager | None = None
-    """None: the creator of the session decided whether its workspace is trusted."""
-    system_prompt: SystemPrompt
-    prompting: SystemPromptSync | None = None
-    """Sends only what has changed of it; None: it is sent whole with every run."""
-    commands: SlashCommands
-    settings: FollowsSettings | None = None
-    """None: the session has the fixed options of its creator."""
-    reloads: list[Reloadable] = msgspec.field(default_factory=list[Reloadable])
-    """Parts that a reload reads again; extensions add themselves."""
-    options: SessionOptions
-    seen: ReadCache = msgspec.field(default_factory=ReadCache)
-    """Texts of files that the model has seen."""
-    versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
 
     def new_id(self) -> str:
-        """Mint an id that sorts by time."""
+        """Return a new id that sorts by time."""
         return uuid7(self.clock.now_ms())
 
-    def config(self) -> SessionConfig:
-        """Return what is in force for the next request."""
-        mode: PermissionMode = self.place.permissions.mode
-        return SessionConfig(
-            model=self.models.ref,
-            thinking=self.models.thinking,
-            mode=mode,
-            auto_compact=self.options.auto_compact,
-            steering=self.inbox.steering_mode,
-            follow_up=self.inbox.follow_up_mode,
-            tools=self.toolbox.active_names,
-            budgets=self.place.allowance.effective,
-            offer_branch_summary=self.options.compaction.offer_branch_summary,
-        )
+    def publish(self, event: Event) -> None:
+        """Publish an event."""
+        self.publisher.publish(event)
 
 
-async def refresh_models(parts: SessionContext, *, servers: Servers = "keep") -> None:
-    """Read models and keys again; where another model is in force by that, it is told."""
-    before = parts.config()
-    await parts.models.refresh(servers=servers)
-    if (after := parts.config()) != before:
-        _ = parts.publisher.publish(SessionConfigured(config=after))
+class ActiveRun(Value, frozen=True, kw_only=True):
+    """A run and its activity; its events are dropped after it was abandoned."""
+
+    id: RunId
+    activity: Activity
+    services: SessionServices
+
+    def publish(self, event: Event) -> None:
+        """Publish an event of the run, unless it was abandoned."""
+        self.services.publisher.publish_for(self.activity, event)
 
 
 def failure_of(error: TillerError) -> Failure:
@@ -244,9 +161,14 @@ def failure_of(error: TillerError) -> Failure:
 
 
 def status_of(error: TillerError) -> RunStatus:
-    """Return how a run ended that an error ended: the model's own no is told from what went wrong."""
-    refused = isinstance(error, ProviderError) and error.reason == "refused"
-    return "refused" if refused else "failed"
+    """Return the status of a run that an error ended."""
+    match error:
+        case BudgetExceeded():
+            return "budget"
+        case TooManyDenials() | ProviderError(reason="refused"):
+            return "refused"
+        case _:
+            return "failed"
 
 
 def tool_options(options: SessionOptions, name: str) -> JsonObject:

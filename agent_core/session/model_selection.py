@@ -1,16 +1,19 @@
-"""Which model the next request goes to, and how hard it thinks."""
+"""Selection of the model and of its thinking level, and the hooks that are told."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
+from agent_core.hooks import Hooks, ModelSelected, ThinkingSelected
+from agent_core.hooks.catalogue import ModelSelectionSource
 from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
+from agent_core.kernel.values import Value
 from agent_core.messages import Image, UserContent
 from agent_core.providers import Model, ModelInfo
-from agent_core.providers.catalog.provider_state import ProviderState
-from agent_core.providers.catalog.references import ModelScope, Named, next_of
-from agent_core.providers.messages.thinking_level import clamp, supported
+from agent_core.providers.auth.credentials import ProviderState
+from agent_core.providers.catalog.catalogue import ModelScope, Named, next_of
+from agent_core.providers.messages.request_options import clamp, supported
 from agent_core.session.history.entries import EntryFactory, model_entry, thinking_entry
 
 NO_MODEL = (
@@ -243,3 +246,25 @@ def why_no_images(models: ModelSelection) -> tuple[str, str]:
         "it takes text alone",
         'choose a model that takes images, or give it "input": ["text", "image"] in models.json',
     )
+
+
+class SelectedModel(Value, frozen=True, kw_only=True):
+    """A choice, at one moment."""
+
+    model: str | None
+    thinking: ThinkingLevel
+
+    @classmethod
+    def of(cls, models: ModelSelection) -> "SelectedModel":
+        """Return the choice in force."""
+        return cls(model=models.ref, thinking=models.thinking)
+
+
+async def notify_model_change(
+    hooks: Hooks, before: SelectedModel, now: SelectedModel, *, source: ModelSelectionSource
+) -> None:
+    """Call the hooks for a changed model and a changed thinking level; none for what is the same as before."""
+    if now.model is not None and now.model != before.model:
+        _ = await hooks.ask(ModelSelected(model=now.model, previous=before.model, source=source))
+    if now.thinking != before.thinking:
+        _ = await hooks.ask(ThinkingSelected(level=now.thinking, previous=before.thinking))

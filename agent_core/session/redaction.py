@@ -8,10 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events import Event
-from agent_core.events.permissions import PermissionRequested
-from agent_core.events.questions import QuestionRequested
-from agent_core.events.streams import StreamKey, stream_of, streams_ended_by
-from agent_core.events.union import Delta
+from agent_core.events.union import Delta, StreamKey, stream_of, streams_ended_by
+from agent_core.events.values import PermissionRequested, QuestionRequested
 from agent_core.kernel import JsonValue
 from agent_core.kernel.redaction.redactor import HeldOnly, RedactedStream, Redactor, TextRedactor
 from agent_core.messages import Image, Thinking
@@ -28,55 +26,67 @@ NAMES: Final = frozenset(
 """Fields that hold no words but ids, names and what only a provider can read."""
 
 
+_PLAIN: Final = frozenset({type(None), bool, int, float, Image, bytes})
+"""Types of values that hold no words; every event is walked, so they are recognised without a call."""
+
+
 def redacted(value: Redactable, cleaner: TextRedactor) -> Redactable:
     """Return a frozen value with the secrets in all its texts redacted; a value without secrets is the same object."""
     return cast("Redactable", _redacted(value, cleaner))  # the walk keeps every type
 
 
-def long_texts(value: object) -> Iterator[str]:
+def long_texts(value: object) -> list[str]:
     """Return all texts in a value, for looking through the long ones beforehand."""
-    match value:
-        case str():
-            yield value
-        case Image() | bytes():
-            return
-        case Mapping():
-            for one in cast(
-                "Mapping[object, object]", value
-            ).values():  # any mapping is one of objects
-                yield from long_texts(one)
-        case Sequence():
-            for one in value:
-                yield from long_texts(one)
-        case Struct():
-            for name in _worded(type(value)):
-                yield from long_texts(cast("object", getattr(value, name)))
-        case _:
-            return
+    texts: list[str] = []
+    left = [value]
+    while left:
+        part = left.pop()
+        kind = type(part)
+        if isinstance(part, str):
+            texts.append(part)
+        elif kind in _PLAIN:
+            continue
+        elif isinstance(part, Struct):
+            for name in _worded(type(part)):
+                field: object = getattr(part, name)  # pyright: ignore[reportAny] - of any type
+                if type(field) not in _PLAIN:
+                    left.append(field)
+        elif isinstance(part, dict | Mapping):
+            left.extend(
+                cast("Mapping[object, object]", part).values()
+            )  # any mapping is one of objects
+        elif isinstance(part, tuple | list | Sequence):
+            left.extend(cast("Sequence[object]", part))  # any sequence is one of objects
+    return texts
 
 
 def _redacted(value: object, cleaner: TextRedactor) -> object:
-    match value:
-        case None | bool() | int() | float() | Image():
-            return value
-        case str():
-            return cleaner.text(value)
-        case tuple():
-            items = cast("tuple[object, ...]", value)  # any tuple is one of objects
-            cleaned = tuple([_redacted(one, cleaner) for one in items])
-            return items if _same(items, cleaned) else cleaned
-        case Mapping() | list():
-            return cleaner.json(cast("JsonValue", value))  # mappings and lists in values are JSON
-        case Struct():
-            return _redacted_fields(value, cleaner)
-        case _:
-            return value
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, str):
+        return cleaner.text(value)
+    if isinstance(value, tuple):
+        items = cast("tuple[object, ...]", value)  # any tuple is one of objects
+        cleaned: list[object] = []
+        same = True
+        for item in items:
+            after = _redacted(item, cleaner)
+            same = same and after is item
+            cleaned.append(after)
+        return items if same else tuple(cleaned)
+    if isinstance(value, Struct):
+        return _redacted_fields(value, cleaner)
+    if isinstance(value, dict | list | Mapping):
+        return cleaner.json(cast("JsonValue", value))  # mappings and lists in values are JSON
+    return value
 
 
 def _redacted_fields(value: Struct, cleaner: TextRedactor) -> object:
     changed: dict[str, object] = {}
     for name in _worded(type(value)):
-        before = cast("object", getattr(value, name))
+        before: object = getattr(value, name)  # pyright: ignore[reportAny] - of any type
+        if type(before) in _PLAIN or before == ():
+            continue
         after = _redacted(before, cleaner)
         if after is not before and after != before:
             changed[name] = after
@@ -93,10 +103,6 @@ def _worded(kind: type[Struct]) -> tuple[str, ...]:
     return tuple(name for name in kind.__struct_fields__ if name not in NAMES)
 
 
-def _same(before: Sequence[object], after: Sequence[object]) -> bool:
-    return all(one is other for one, other in zip(before, after, strict=True))
-
-
 class EventRedaction:
     """Redaction of secrets in a sequence of events; the deltas of one item are scanned as one text."""
 
@@ -108,7 +114,11 @@ class EventRedaction:
         """Return what may be told now: perhaps nothing yet, perhaps first what was kept back of the same item."""
         if isinstance(event, Delta):
             return self._delta(event)
-        rest = [delta for key in streams_ended_by(event) for delta in self._rest(key)]
+        rest = [
+            delta
+            for key in (streams_ended_by(event) if self._streams else ())
+            for delta in self._rest(key)
+        ]
         if isinstance(event, PermissionRequested):
             # Whoever answers must see what will run; what looks like a stranger's secret is part of that.
             cleaner = HeldOnly(self._redactor)

@@ -1,50 +1,84 @@
-"""`AgentSession`: the one public face of a session."""
+"""The session: the one object through which front ends use it."""
 
 from collections.abc import Sequence
 
-from agent_core.events import (
-    EventSubscription,
-    InjectedBy,
-    InputSource,
-    RunResult,
-)
-from agent_core.kernel import ItemId, JsonValue, MessageId, RunId
+from agent_core.events import EventSubscription, InjectedBy, InputSource, RunResult
+from agent_core.kernel import ItemId, JsonValue, MessageId, RunId, SessionId
+from agent_core.kernel.values import Value
 from agent_core.messages import UserContent
-from agent_core.session.context import SessionContext
-from agent_core.session.history.compaction import Compaction
-from agent_core.session.history.compaction_request import CompactReceipt, request_compaction
+from agent_core.session.changes.views import ChangesView, CheckpointView
+from agent_core.session.context import SessionServices
+from agent_core.session.history.compaction_request import CompactionRequests, CompactReceipt
+from agent_core.session.history.tree import TreeView
+from agent_core.session.input.commands import ResourceView
 from agent_core.session.input.submission import (
     AddDelivery,
     Deliver,
     IfIdle,
     PromptSubmitter,
+    QueueView,
     Receipt,
 )
-from agent_core.session.runs.cancel import (
-    CancelResult,
-    CancelTarget,
-    QueueFate,
-    cancel_activity,
-    end_everything,
-)
-from agent_core.session.runs.retry import RunRetrier
+from agent_core.session.permissions.question_prompts import PermissionView, QuestionPrompts
+from agent_core.session.runs.cancel import ActivityCanceller, CancelResult, CancelTarget, QueueFate
+from agent_core.session.runs.executor import RunStarter
+from agent_core.session.runs.recovery import RunRetrier
 from agent_core.session.runs.slot import ActivitySlot
-from agent_core.session.runs.starter import RunStarter
-from agent_core.session.session_views import SessionViews
 from agent_core.session.tools.user_bash import BashResult, UserBash
+from agent_core.session.views import (
+    ModelView,
+    ProgramView,
+    SessionSwitchHooks,
+    SessionView,
+    ToolView,
+)
 
 
-class AgentSession(SessionViews):
+class SessionViews(Value, frozen=True, kw_only=True):
+    """The named views of a session; `AgentSession` has a property for each."""
+
+    models: ModelView
+    tools: ToolView
+    permissions: PermissionView
+    questions: QuestionPrompts
+    tree: TreeView
+    changes: ChangesView
+    checkpoints: CheckpointView
+    queue: QueueView
+    switching: SessionSwitchHooks
+    resources: ResourceView
+    programs: ProgramView
+    info: SessionView
+
+
+class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one property for each view
     """One conversation in one workspace: give it words, watch its events, end it.
 
     A session lives inside the context that opened it. All methods are for the loop's thread.
     """
 
-    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
-        self._compaction = Compaction(parts)
-        self._bash = UserBash(parts, runs)
-        super().__init__(parts, runs, RunStarter(parts, runs, compaction=self._compaction))
-        self._intake = PromptSubmitter(parts, runs, self._starter)
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        views: SessionViews,
+        runs: ActivitySlot,
+        starter: RunStarter,
+        submitter: PromptSubmitter,
+        retrier: RunRetrier,
+        canceller: ActivityCanceller,
+        compactions: CompactionRequests,
+        bash: UserBash,
+    ) -> None:
+        self._services = services
+        self._views = views
+        self._runs = runs
+        self._starter = starter
+        self._submitter = submitter
+        self._retrier = retrier
+        self._canceller = canceller
+        self._compactions = compactions
+        self._bash = bash
 
     async def prompt(
         self,
@@ -77,7 +111,7 @@ class AgentSession(SessionViews):
             ImagesUnsupported: The prompt has images, and the model is sent none; nothing is stored.
             StorageError: The prompt could not be written; nothing of it is stored.
         """
-        return await self._intake.prompt(
+        return await self._submitter.prompt(
             content,
             delivery=delivery,
             message_id=message_id,
@@ -120,7 +154,7 @@ class AgentSession(SessionViews):
             RunNotActive: It left nothing undone.
             ModelUnknown: There is no usable model.
         """
-        return await RunRetrier(self._parts, self._runs, self._starter).retry(run)
+        return await self._retrier.retry(run)
 
     async def abort(
         self,
@@ -141,12 +175,9 @@ class AgentSession(SessionViews):
                 unless a run or a tool call is named.
             queue: How queued messages are handled: kept, with the queue paused; returned in the result; or dropped.
             grace_s: Time of processes between the request to end and the kill, at most 4 s; None: 0.15 s.
-            wait_s: Maximum wait for the end; None: 5 s. After that the run is fenced off.
+            wait_s: Maximum wait for the end; None: 5 s. After that the run is abandoned.
         """
-        return await cancel_activity(
-            self._parts,
-            self._runs,
-            bash=self._bash,
+        return await self._canceller.cancel(
             run=run,
             item=item,
             scope=scope,
@@ -201,7 +232,7 @@ class AgentSession(SessionViews):
             StorageError: The message could not be written; nothing of it is stored.
         """
         mark = InjectedBy(custom_type=custom_type, display=display, details=details)
-        return await self._intake.add(content, mark=mark, delivery=delivery)
+        return await self._submitter.add(content, mark=mark, delivery=delivery)
 
     async def compact(
         self, instructions: str | None = None, *, keep_recent_tokens: int | None = None
@@ -218,20 +249,13 @@ class AgentSession(SessionViews):
             ModelUnknown: There is no usable model.
             SessionBusy: A compaction is active already, also one of the active run.
         """
-        self._starter.check_open()
-        return await request_compaction(
-            self._parts,
-            self._runs,
-            self._compaction,
-            instructions=instructions,
-            keep_recent_tokens=keep_recent_tokens,
-            end_run=lambda: self.abort(scope="run"),
-            go_on=self._starter.go_on,
+        return await self._compactions.request(
+            instructions=instructions, keep_recent_tokens=keep_recent_tokens
         )
 
     def subscribe(self) -> EventSubscription:
         """Open a reader of all events from now on; the caller closes it."""
-        return self._parts.publisher.subscribe()
+        return self._services.publisher.subscribe()
 
     async def wait(self, run: RunId) -> RunResult | None:
         """Wait for a run's end; None when the run is not known (any more)."""
@@ -246,4 +270,69 @@ class AgentSession(SessionViews):
         if self._starter.closed:
             return
         self._starter.closed = True
-        await end_everything(self._parts, self._runs, bash=self._bash)
+        await self._canceller.end_everything()
+
+    @property
+    def id(self) -> SessionId:
+        """The session's id."""
+        return self._services.session
+
+    @property
+    def models(self) -> ModelView:
+        """The choice of model and thinking level."""
+        return self._views.models
+
+    @property
+    def tools(self) -> ToolView:
+        """The tools the model sees."""
+        return self._views.tools
+
+    @property
+    def permissions(self) -> PermissionView:
+        """Permission requests, and the rules that answer them."""
+        return self._views.permissions
+
+    @property
+    def questions(self) -> QuestionPrompts:
+        """Questions that only the user can answer."""
+        return self._views.questions
+
+    @property
+    def tree(self) -> TreeView:
+        """The branches of the session."""
+        return self._views.tree
+
+    @property
+    def changes(self) -> ChangesView:
+        """Changes of the session, and the user's decisions about them."""
+        return self._views.changes
+
+    @property
+    def checkpoints(self) -> CheckpointView:
+        """The moments to which files and conversation can be taken back."""
+        return self._views.checkpoints
+
+    @property
+    def queue(self) -> QueueView:
+        """Words that wait."""
+        return self._views.queue
+
+    @property
+    def switching(self) -> SessionSwitchHooks:
+        """Hooks for the switch of a window to another session."""
+        return self._views.switching
+
+    @property
+    def resources(self) -> ResourceView:
+        """Slash commands, and the reload of all resources."""
+        return self._views.resources
+
+    @property
+    def programs(self) -> ProgramView:
+        """Data that programs inside of the session store in it, and its state for them."""
+        return self._views.programs
+
+    @property
+    def info(self) -> SessionView:
+        """State of the session."""
+        return self._views.info

@@ -1,68 +1,126 @@
-"""The named views of a session: its models, its tools, and what can be known of it."""
+"""Access of extensions and hooks to a session."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from agent_core.events import (
     Budgets,
+    Event,
     ModelChanged,
     PermissionMode,
     QueueMode,
     SessionConfig,
-    SessionConfigured,
     ThinkingLevel,
 )
-from agent_core.kernel import RunId
+from agent_core.events.feed import EventObserver
+from agent_core.hooks import HookRunner, SessionSwitched, SessionSwitching, SwitchCancelled
+from agent_core.hooks.catalogue import SwitchReason
+from agent_core.kernel import EntryId, JsonValue, RunId, SessionId
+from agent_core.kernel.errors import SwitchRefused, UsageError
+from agent_core.kernel.json import decode, encode
 from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelInfo
-from agent_core.providers.catalog.provider_state import ProviderState
-from agent_core.providers.catalog.references import Named
-from agent_core.session.changes.user_edits import UserEdits
-from agent_core.session.context import SessionContext, refresh_models
-from agent_core.session.event_view import EventsView
-from agent_core.session.history.entries import model_entry, thinking_entry, tools_entry
-from agent_core.session.input.queue_events import hold_images
-from agent_core.session.model_hooks import SelectedModel, notify_model_change
-from agent_core.session.model_selection import CycleDirection, Servers
-from agent_core.session.runs.budgets import check_tighter
+from agent_core.providers.auth.credentials import ProviderState
+from agent_core.providers.catalog.catalogue import Named
+from agent_core.session.changes.checkpoints import Checkpoints
+from agent_core.session.changes.detection import UserEdits
+from agent_core.session.config import ActiveConfig
+from agent_core.session.context import EventPublisher, SessionServices, WorkspaceContext
+from agent_core.session.history.entries import data_entry, model_entry, thinking_entry, tools_entry
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.input.queue import InputQueue
+from agent_core.session.model_selection import (
+    CycleDirection,
+    ModelSelection,
+    SelectedModel,
+    Servers,
+    notify_model_change,
+)
+from agent_core.session.permissions.broker import PermissionBroker
+from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.session.runs.slot import ActivitySlot
-from agent_core.session.snapshot import SessionSnapshot
-from agent_core.session.stats import ContextUsage, SessionStats, session_stats
-from agent_core.storage.session_start import begins_session
+from agent_core.session.runs.usage import UsageTracker
+from agent_core.session.snapshot import ContextUsage, SessionSnapshot, SessionStats, session_stats
+from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import Tool
-from agent_core.transcript.entries import AnyEntry, MessageEntry
+from agent_core.transcript.entries import AnyEntry, MessageEntry, WholeEntry
+from agent_core.transcript.tree import has_prompt_or_answer, newest_first
+
+
+class SessionSwitchHooks:
+    """The two ends of a switch: both sessions stay open, a window shows the other one."""
+
+    def __init__(self, hooks: HookRunner) -> None:
+        self._hooks = hooks
+
+    async def leave(self, target: SessionId | None, *, reason: SwitchReason) -> None:
+        """Ask whether a window may leave this session.
+
+        Args:
+            target: Where to; None: not known yet.
+            reason: Whether the other session is a new one.
+
+        Raises:
+            SwitchRefused: A hook does not want it.
+        """
+        match await self._hooks.ask(SessionSwitching(reason=reason, target=target)):
+            case SwitchCancelled(reason=why):
+                message = f"an extension wants this session to stay: {why or 'it gave no reason'}"
+                raise SwitchRefused(message)
+            case _:
+                pass
+
+    async def arrived(self, previous: SessionId | None, *, reason: SwitchReason) -> None:
+        """Report that a window came here from another session."""
+        _ = await self._hooks.ask(SessionSwitched(reason=reason, previous=previous))
+
 
 _Source: TypeAlias = Literal["set", "cycle"]
+OURS = "tiller."
 
 
 class ModelView:
     """The choice of model and thinking level; changes count from the next request."""
 
-    def __init__(self, parts: SessionContext) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        models: ModelSelection,
+        *,
+        recorder: Recorder,
+        publisher: EventPublisher,
+        config: ActiveConfig,
+        queue: InputQueue,
+        hooks: HookRunner,
+    ) -> None:
+        self._models = models
+        self._recorder = recorder
+        self._publisher = publisher
+        self._config = config
+        self._queue = queue
+        self._hooks = hooks
 
     @property
     def current(self) -> ModelInfo | None:
         """The model in force; None: there is none."""
-        model = self._parts.models.model
+        model = self._models.model
         return model.facts if model else None
 
     @property
     def thinking(self) -> ThinkingLevel:
         """The level wished for; when the model has no such level, each request takes the nearest that it has."""
-        return self._parts.models.thinking
+        return self._models.thinking
 
     def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked."""
-        return self._parts.models.available()
+        return self._models.available()
 
     def all_models(self) -> tuple[ModelInfo, ...]:
         """List every model there is, those of extensions too, and also those that cannot be asked."""
-        return self._parts.models.all_models()
+        return self._models.all_models()
 
     def providers(self) -> Mapping[str, ProviderState]:
         """Return the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
-        return self._parts.models.providers()
+        return self._models.providers()
 
     async def refresh(self, *, servers: Servers = "keep") -> None:
         """Read models.json and what the user has logged in to again; a model that can be used only now is told.
@@ -70,11 +128,11 @@ class ModelView:
         Args:
             servers: `find` asks the model servers of this machine what they have, too.
         """
-        await refresh_models(self._parts, servers=servers)
+        await self._config.refresh_models(servers=servers)
 
     def scoped(self) -> tuple[Named, ...]:
         """List the models that `cycle` goes through: the `scopedModels` of the settings, else all that have a key."""
-        return self._parts.models.scoped().models
+        return self._models.scoped().models
 
     async def choose(self, ref: str) -> ModelInfo:
         """Choose a model as people name one: `provider/id`, an id, a pattern or a part of it.
@@ -85,7 +143,7 @@ class ModelView:
             ModelUnknown: No such model, or no credentials for it; the choice stays.
         """
         before = self._now()
-        return await self._changed(self._parts.models.choose(ref), before=before, source="set")
+        return await self._changed(self._models.choose(ref), before=before, source="set")
 
     async def cycle(self, direction: CycleDirection = "forward") -> ModelInfo | None:
         """Choose the next of the scoped models, round and round; None: there is no other, and nothing changed.
@@ -96,7 +154,7 @@ class ModelView:
             ModelUnknown: Its credentials are gone; the choice stays.
         """
         before = self._now()
-        model = self._parts.models.cycle(direction)
+        model = self._models.cycle(direction)
         if model is None:
             return None
         return await self._changed(model, before=before, source="cycle")
@@ -106,19 +164,19 @@ class ModelView:
         if level == self.thinking:
             return
         before = self._now()
-        self._parts.models.thinking = level
+        self._models.thinking = level
         await self._thinks(level, before=before, source="set")
 
     async def cycle_thinking(self) -> ThinkingLevel | None:
         """Choose the next level that the model has, round and round; None: there is no other, and nothing changed."""
         before = self._now()
-        level = self._parts.models.cycle_thinking()
+        level = self._models.cycle_thinking()
         if level is not None:
             await self._thinks(level, before=before, source="cycle")
         return level
 
     def _now(self) -> SelectedModel:
-        return SelectedModel.of(self._parts.models)
+        return SelectedModel.of(self._models)
 
     async def _changed(self, model: Model, *, before: SelectedModel, source: _Source) -> ModelInfo:
         """Write and tell a choice that is in force already: the model, and the level if it is another."""
@@ -126,41 +184,42 @@ class ModelView:
         drafts = [model_entry(facts.provider, facts.id)]
         if level != before.thinking:
             drafts.append(thinking_entry(level))
-        _ = await self._parts.recorder.keep(*drafts)
+        _ = await self._recorder.keep(*drafts)
         self._publish_choice(facts.ref, level, source=source)
-        hold_images(self._parts)
-        await notify_model_change(self._parts.hooks, before, self._now(), source=source)
+        self._queue.hold_images(self._models)
+        await notify_model_change(self._hooks, before, self._now(), source=source)
         return facts
 
     async def _thinks(
         self, level: ThinkingLevel, *, before: SelectedModel, source: _Source
     ) -> None:
-        ref = self._parts.models.ref or ""
-        _ = await self._parts.recorder.keep(thinking_entry(level))
+        ref = self._models.ref or ""
+        _ = await self._recorder.keep(thinking_entry(level))
         self._publish_choice(ref, level, source=source)
-        await notify_model_change(self._parts.hooks, before, self._now(), source=source)
+        await notify_model_change(self._hooks, before, self._now(), source=source)
 
     def _publish_choice(self, ref: str, level: ThinkingLevel, *, source: _Source) -> None:
-        publisher = self._parts.publisher
-        _ = publisher.publish(ModelChanged(model=ref, thinking=level, source=source))
-        _ = publisher.publish(SessionConfigured(config=self._parts.config()))
+        self._publisher.publish(ModelChanged(model=ref, thinking=level, source=source))
+        self._config.publish()
 
 
 class ToolView:
     """The tools of a session; changes count from the next request."""
 
-    def __init__(self, parts: SessionContext) -> None:
-        self._parts = parts
+    def __init__(self, toolbox: ToolRegistry, *, recorder: Recorder, config: ActiveConfig) -> None:
+        self._toolbox = toolbox
+        self._recorder = recorder
+        self._config = config
 
     @property
     def active(self) -> tuple[str, ...]:
         """Names of the tools that the model sees."""
-        return self._parts.toolbox.active_names
+        return self._toolbox.active_names
 
     @property
     def all(self) -> tuple[str, ...]:
         """Names of all tools there are."""
-        return self._parts.toolbox.all_names
+        return self._toolbox.all_names
 
     async def activate(self, names: str | Sequence[str]) -> None:
         """Choose the active tools: a preset, names, or `+name` and `-name`.
@@ -171,10 +230,10 @@ class ToolView:
             ToolSetInvalid: Empty or unknown; the set stays.
         """
         before = self.active
-        self._parts.toolbox.activate(names)
+        self._toolbox.activate(names)
         if self.active != before:
-            _ = await self._parts.recorder.keep(tools_entry(self.active))
-        self._publish_config()
+            _ = await self._recorder.keep(tools_entry(self.active))
+        self._config.publish()
 
     def register(self, tool: Tool) -> None:
         """Add a tool and activate it.
@@ -182,67 +241,169 @@ class ToolView:
         Raises:
             ToolSetInvalid: The name is taken.
         """
-        self._parts.toolbox.register(tool)
-        self._publish_config()
-
-    def _publish_config(self) -> None:
-        _ = self._parts.publisher.publish(SessionConfigured(config=self._parts.config()))
+        self._toolbox.register(tool)
+        self._config.publish()
 
 
-class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
+class EventsView:
+    """View of a session's events for a recorder of events; readers use `subscribe`."""
+
+    def __init__(self, publisher: EventPublisher, recorder: Recorder) -> None:
+        self._publisher = publisher
+        self._recorder = recorder
+
+    @property
+    def seq(self) -> int:
+        """The number of the newest event; 0: nothing was told yet."""
+        return self._publisher.feed.seq
+
+    @property
+    def opened_after(self) -> EntryId | None:
+        """The newest entry that the file held when the session was opened, before anything was repaired."""
+        return self._publisher.opened_after
+
+    @property
+    def newest_entry(self) -> EntryId | None:
+        """The newest entry now."""
+        return self._recorder.transcript.newest
+
+    def go_on_from(self, seq: int, tap: EventObserver) -> None:
+        """Number events from `seq` on, and call a tap with each of them before any reader receives it.
+
+        Events that were published before the first subscription are still sent to the first reader.
+        """
+        self._publisher.feed.go_on_from(seq, tap)
+
+    def publish(self, event: Event) -> None:
+        """Publish an event that corrects an older one; the state that it reports is already in force."""
+        self._publisher.publish(event)
+
+
+class SnapshotSource:
+    """Source of snapshots of a session."""
+
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        recorder: Recorder,
+        queue: InputQueue,
+        broker: PermissionBroker,
+        questions: QuestionPrompts,
+        config: ActiveConfig,
+        usage: UsageTracker,
+        checkpoints: Checkpoints,
+    ) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._queue = queue
+        self._broker = broker
+        self._questions = questions
+        self._config = config
+        self._usage = usage
+        self._checkpoints = checkpoints
+
+    def snapshot(self) -> SessionSnapshot:
+        """Return the state of this moment."""
+        publisher = self._services.publisher
+        return SessionSnapshot(
+            session=self._services.session,
+            seq=publisher.feed.seq,
+            state=publisher.state,
+            activity=publisher.snapshot.activity,
+            title=self._recorder.transcript.title,
+            run=publisher.snapshot.run,
+            queue=self._queue.items(),
+            paused=self._queue.paused,
+            pending=(*self._broker.prompts.pending, *self._questions.pending),
+            sandbox=self._broker.permissions.containment(),
+            config=self._config.now(),
+            usage=self._usage.of_session(),
+            changes=publisher.snapshot.changes,
+            views=publisher.snapshot.views.all,
+            checkpoints=tuple(one.id for one in self._checkpoints.all),
+            unsaved=self._recorder.unsaved,
+        )
+
+
+class SessionView:
     """State of a session, and its switches."""
 
-    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        events: EventsView,
+        edits: UserEdits,
+        *,
+        recorder: Recorder,
+        config: ActiveConfig,
+        usage: UsageTracker,
+        workspace: WorkspaceContext,
+        runs: ActivitySlot,
+        snapshots: SnapshotSource,
+    ) -> None:
+        """Create the view.
+
+        Args:
+            events: The events, for recorders of events.
+            edits: The handler of users' actions on the agent's edits.
+            recorder: Reader of the session's entries.
+            config: The configuration in force.
+            usage: Usage of the session.
+            workspace: The workspace.
+            runs: The activity.
+            snapshots: Source of snapshots.
+        """
+        self.events = events
+        self.edits = edits
+        self._recorder = recorder
+        self._config = config
+        self._usage = usage
+        self._workspace = workspace
         self._runs = runs
-
-    @property
-    def events(self) -> EventsView:
-        """The events, for who keeps them."""
-        return EventsView(self._parts)
-
-    @property
-    def edits(self) -> UserEdits:
-        """Where editors tell what their users made of the agent's edits."""
-        return UserEdits(self._parts)
+        self._snapshots = snapshots
 
     @property
     def config(self) -> SessionConfig:
         """Configuration in force for the next request."""
-        return self._parts.config()
+        return self._config.now()
 
     @property
     def allowed_mode(self) -> PermissionMode:
         """The most that the user's own settings allow."""
-        return self._parts.place.allowed
+        return self._workspace.allowed
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation as the model sees it."""
-        return self._parts.recorder.context()
+        return self._recorder.context()
 
     @property
     def entries(self) -> tuple[AnyEntry, ...]:
         """The entries of the current branch."""
-        return self._parts.recorder.path()
+        return self._recorder.path()
+
+    @property
+    def last_entry(self) -> AnyEntry | None:
+        """The last entry of the current branch; None: there is none."""
+        return next(newest_first(self._recorder.transcript), None)
 
     @property
     def location(self) -> str | None:
         """The session's file; None in memory, or before anything was said."""
-        return self._parts.recorder.location
+        return self._recorder.location
 
     @property
     def is_stored(self) -> bool:
         """Return whether a file holds the session as it is: something was said, and the disk took all of it."""
-        recorder = self._parts.recorder
+        recorder = self._recorder
         if recorder.location is None or recorder.unsaved:
             return False
-        return begins_session(recorder.path())
+        return has_prompt_or_answer(recorder.transcript.stored_path)
 
     @property
     def root(self) -> str:
         """The folder it works in."""
-        return str(self._parts.place.workspace.root)
+        return str(self._workspace.workspace.root)
 
     def is_running(self, run: RunId) -> bool:
         """Return whether a run is still going on."""
@@ -250,41 +411,22 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         return current is not None and current.run == run
 
     def snapshot(self) -> SessionSnapshot:
-        """Return the picture of this moment; events after its `seq` continue it without a hole."""
-        parts = self._parts
-        publisher = parts.publisher
-        return SessionSnapshot(
-            session=parts.session,
-            seq=publisher.feed.seq,
-            state=publisher.state,
-            activity=publisher.picture.activity,
-            title=parts.recorder.transcript.title,
-            run=publisher.picture.run,
-            queue=parts.inbox.items(),
-            paused=parts.inbox.paused,
-            pending=(*parts.gate.prompts.pending, *parts.questions.pending),
-            sandbox=parts.place.permissions.containment(),
-            config=parts.config(),
-            usage=parts.tally.of_session(parts.models.context_window),
-            changes=publisher.picture.changes,
-            views=publisher.picture.views.all,
-            checkpoints=tuple(one.id for one in parts.checkpoints.all),
-            unsaved=parts.recorder.unsaved,
-        )
+        """Return the snapshot of this moment; events after its `seq` continue it without a hole."""
+        return self._snapshots.snapshot()
 
     def stats(self) -> SessionStats:
         """Count all that the session holds and has cost, branches that were left included."""
-        recorder = self._parts.recorder
+        recorder = self._recorder
         return session_stats(recorder.transcript.entries, file=recorder.location)
 
     def context_usage(self) -> ContextUsage:
         """Return how full the model's context window is."""
-        report = self._parts.tally.of_session(self._parts.models.context_window)
+        report = self._usage.of_session()
         return ContextUsage(used=report.context_used, size=report.context_size)
 
     def last_answer(self) -> str | None:
         """Return the words of the newest answer that is more than an abort; None: there are none."""
-        for entry in reversed(self._parts.recorder.path()):
+        for entry in newest_first(self._recorder.transcript):
             if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
                 said = entry.message
                 if said.content or said.stop_reason != "aborted":
@@ -312,18 +454,58 @@ class SessionView:  # noqa: PLR0904 - what can be known of a session is one view
         Raises:
             BudgetRefused: A budget is larger than that of the settings; nothing changed.
         """
-        parts = self._parts
-        if budgets is not None:
-            check_tighter(parts.place.allowance.ceiling, budgets)
-            parts.place.allowance.requested = budgets
-        if mode is not None:
-            parts.place.permissions.mode = mode
-        if auto_compact is not None:
-            parts.options.auto_compact = auto_compact
-        if steering is not None:
-            parts.inbox.steering_mode = steering
-        if follow_up is not None:
-            parts.inbox.follow_up_mode = follow_up
-        config = parts.config()
-        _ = parts.publisher.publish(SessionConfigured(config=config))
-        return config
+        return self._config.configure(
+            mode=mode,
+            auto_compact=auto_compact,
+            steering=steering,
+            follow_up=follow_up,
+            budgets=budgets,
+        )
+
+
+class ProgramView:
+    """Data that a program stores in the session, and the state that it checks before it acts."""
+
+    def __init__(self, recorder: Recorder, *, queue: InputQueue, runs: ActivitySlot) -> None:
+        self._recorder = recorder
+        self._queue = queue
+        self._runs = runs
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing goes on."""
+        return self._runs.current is None
+
+    @property
+    def has_pending_messages(self) -> bool:
+        """Whether words wait in the queue."""
+        return bool(self._queue.items())
+
+    async def whole(self) -> tuple[WholeEntry, ...]:
+        """Return the entries of the present branch with all bodies.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        recorder = self._recorder
+        return await recorder.load(recorder.path())
+
+    async def keep(self, custom_type: str, data: JsonValue = None) -> EntryId:
+        """Store data in the present branch that no model sees; return the id of its entry.
+
+        Args:
+            custom_type: The type name by which the program identifies its data.
+            data: JSON.
+
+        Raises:
+            UsageError: The type is empty or begins with `tiller.`, which is reserved; or the data is not JSON.
+        """
+        if not custom_type.strip() or custom_type.startswith(OURS):
+            message = f"custom_type is {custom_type!r}; give a name of your own that does not begin with {OURS!r}"
+            raise UsageError(message)
+        try:
+            own = decode(encode(data))
+        except (TypeError, ValueError) as error:
+            message = f"the data of {custom_type!r} is no JSON: {error}"
+            raise UsageError(message) from error
+        return await self._recorder.keep(data_entry(custom_type, own))

@@ -1,14 +1,24 @@
-"""The port of session storage: where the lines of a session live."""
+"""The port to where sessions are stored."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import Struct
-
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.values import Value
-from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
+from agent_core.messages import AssistantMessage, UserMessage
+from agent_core.transcript import Transcript
+from agent_core.transcript.codec import StoredEntry
+from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, MessageEntry, WholeEntry
+
+
+def begins_session(entries: Sequence[AnyEntry]) -> bool:
+    """Return whether something was said: until then a session is not worth keeping."""
+    return any(
+        isinstance(entry, MessageEntry)
+        and isinstance(entry.message, UserMessage | AssistantMessage)
+        for entry in entries
+    )
 
 
 class SessionSummary(Value, frozen=True, kw_only=True):
@@ -96,18 +106,29 @@ class SessionLog(Protocol):
         ...
 
 
-class OpenedSession(Struct, kw_only=True):
+class OpenedSession:
     """A session read from where it is stored, to be written by us."""
 
-    log: SessionLog
-    entries: tuple[AnyEntry, ...]
-    """Whole as far as the model's context of the last entry needs them; older ones may be without their bodies."""
-    recovery: Recovery
+    def __init__(
+        self, *, log: SessionLog, entries: Iterable[StoredEntry], recovery: Recovery
+    ) -> None:
+        """Hold what was read.
 
-    def take_entries(self) -> tuple[AnyEntry, ...]:
-        """Return the entries away, so that the taker alone says how long their bodies are held."""
-        entries, self.entries = self.entries, ()
-        return entries
+        Args:
+            log: To write to.
+            entries: Decoded as far as they had to be; those outside of the model's context of the last entry may be
+                without their bodies.
+            recovery: Damage that was found.
+        """
+        self.log = log
+        self.transcript = Transcript(entries)
+        """The entries; the session goes on with it."""
+        self.recovery = recovery
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """All entries in the order of the file."""
+        return self.transcript.entries
 
 
 class StoredSession(Value, frozen=True, kw_only=True):

@@ -10,8 +10,7 @@ from agent_core.kernel import Clock, SessionId, new_entry_id, uuid7
 from agent_core.kernel.errors import SessionDamaged, StorageUnavailable
 from agent_core.kernel.values import Value
 from agent_core.storage.adapters.recovery import recover
-from agent_core.storage.port import SessionStore
-from agent_core.storage.session_start import begins_session
+from agent_core.storage.port import SessionStore, begins_session
 from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header
 
 UNNAMED = "the given content"

@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_core.kernel import JsonObject, parse_rfc3339
 from agent_core.messages import Text
 from agent_core.messages.attachments import user_texts
-from agent_core.messages.block_codec import decode_user_content
+from agent_core.messages.codec import decode_user_content
 from agent_core.storage.port import SessionSummary
 from agent_core.transcript.entries import Header
 

@@ -1,5 +1,21 @@
 """Tools: their declaration, the check of their arguments, the execution of calls."""
 
-from agent_core.tools.port import Tool, ToolContext, ToolResult, ToolSpec, error_result, text_result
+from agent_core.tools.port import (
+    CheckedCall,
+    Tool,
+    ToolContext,
+    ToolResult,
+    ToolSpec,
+    error_result,
+    text_result,
+)
 
-__all__ = ["Tool", "ToolContext", "ToolResult", "ToolSpec", "error_result", "text_result"]
+__all__ = [
+    "CheckedCall",
+    "Tool",
+    "ToolContext",
+    "ToolResult",
+    "ToolSpec",
+    "error_result",
+    "text_result",
+]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from typing import Annotated, ClassVar, Generic, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -12,8 +13,8 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ArgumentsInvalid
 from agent_core.kernel.json import as_object, decode_exact
 from agent_core.kernel.values import Value
-from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
-from agent_core.tools.result_limits import scrub_json
+from agent_core.tools.port import CheckedCall, ToolContext, ToolResult, ToolSpec
+from agent_core.tools.runner import scrub_json
 
 SHOWN_STRING_CHARS = 200
 SHOWN_CHARS = 4_000
@@ -41,12 +42,32 @@ class ToolArguments(BaseModel):
             return given
         # Keys of JSON are strings.
         arguments = _renamed(cast("JsonObject", given), cls.other_names)
-        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
+        fields = _fields_of(cls)
         return {
-            name: _shaped(value, fields[name].annotation) if name in fields else value
+            name: _shaped(value, fields[name]) if name in fields else value
             for name, value in arguments.items()
-            if value is not None or name not in fields or fields[name].is_required()
+            if value is not None or name not in fields or fields[name].is_required
         }
+
+
+class _WantedField(Value, frozen=True, kw_only=True):
+    """The wanted form of a field of an arguments class."""
+
+    is_required: bool
+    is_list: bool
+    is_object: bool
+
+
+@cache
+def _fields_of(model: type[ToolArguments]) -> Mapping[str, _WantedField]:
+    """Return what the fields of a class want, by the name that models use."""
+    fields: dict[str, _WantedField] = {}
+    for name, field in model.model_fields.items():
+        is_list, is_object = _wants(field.annotation)
+        fields[field.alias or name] = _WantedField(
+            is_required=field.is_required(), is_list=is_list, is_object=is_object
+        )
+    return fields
 
 
 def _no_truth(value: object) -> object:
@@ -79,13 +100,10 @@ class ModelTool(Value, Generic[ToolArgumentsT], frozen=True, kw_only=True):
         """Describe in a few words what a call does."""
         return self.titled(_renamed(arguments, self.arguments.other_names))
 
-    def check(self, arguments: JsonObject) -> JsonObject:
-        """Coerce and check arguments."""
-        return dumped(validated(self.spec.name, self.arguments, arguments))
-
-    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        """Do it."""
-        return await self.execute(validated(self.spec.name, self.arguments, arguments), context)
+    def check(self, arguments: JsonObject) -> CheckedCall:
+        """Coerce and check the arguments of a call."""
+        typed = validated(self.spec.name, self.arguments, arguments)
+        return CheckedCall(arguments=dumped(typed), run=partial(self.execute, typed))
 
 
 def validated(tool: str, model: type[ToolArgumentsT], arguments: JsonObject) -> ToolArgumentsT:
@@ -110,6 +128,7 @@ def dumped(arguments: ToolArguments) -> JsonObject:
     return cast("JsonObject", said)
 
 
+@lru_cache(maxsize=64)
 def schema_of(model: type[ToolArguments]) -> JsonObject:
     """Return the JSON Schema of an arguments class, plain enough for every provider.
 
@@ -156,14 +175,13 @@ def _plain(value: JsonValue, definitions: JsonObject) -> JsonValue:
     return {name: _plain(item, definitions) for name, item in rest.items()}
 
 
-def _shaped(value: JsonValue, annotation: object) -> JsonValue:
+def _shaped(value: JsonValue, field: _WantedField) -> JsonValue:
     """Bring a value nearer to what is wanted: JSON out of a string, a list around a single value."""
-    wants_list, wants_object = _wants(annotation)
-    if isinstance(value, str) and (wants_list or wants_object):
+    if isinstance(value, str) and (field.is_list or field.is_object):
         parsed = _parsed(value)
-        if isinstance(parsed, Mapping) or (wants_list and isinstance(parsed, Sequence)):
+        if isinstance(parsed, Mapping) or (field.is_list and isinstance(parsed, Sequence)):
             value = parsed
-    if wants_list and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
+    if field.is_list and (isinstance(value, str | Mapping) or not isinstance(value, Sequence)):
         return [value]
     return value
 

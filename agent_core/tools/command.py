@@ -7,16 +7,14 @@ from functools import partial
 from os import defpath
 
 import anyio
-from anyio import to_thread
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import FileMissing
-from agent_core.kernel.truncation import Truncation, format_size
+from agent_core.kernel.text import Truncation, format_size
+from agent_core.kernel.threads import run_in_thread
 from agent_core.tools.arguments import MAX_SECONDS
-from agent_core.tools.command_output import LiveOutput, OutputCapture
 from agent_core.workspace import NO_NEEDS, KillReport, Process, ProcessEnd, Workspace
 from agent_core.workspace.permissions.call_permission import Needs
-from agent_core.workspace.permissions.policy import line_starts_programs, writes_data
 from agent_core.workspace.permissions.policy.commands.programs import (
     find_outside_program,
     outside_path,
@@ -58,6 +56,8 @@ class BashCommand:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> None:
         """Create a command that is not started yet; `needs` is the access beyond containment that was agreed to."""
+        from agent_core.tools.command_output import LiveOutput, OutputCapture  # noqa: PLC0415 - at first use
+
         self.end: ProcessEnd | None = None
         """None: it was ended before it was over."""
         self.timed_out = False
@@ -153,19 +153,24 @@ class BashCommand:
         shell, script = self._options.get("shellPath"), script_of(text, self._options)
         shells = (shell,) if isinstance(shell, str) and shell else SHELLS
         processes, root = self._workspace.processes, self._workspace.root
-        needs = await to_thread.run_sync(self._needs_of, script)
+        needs = self._needs
+        if "git" in script.casefold():
+            # Without that word nothing follows from the command line.
+            needs = await run_in_thread(self._needs_of, script)
         env = {**self._workspace.env, **DISARMED}
         if "gitData" in needs:
             look = partial(self._path_for_git, script)
-            env["PATH"] = await to_thread.run_sync(look)
+            env["PATH"] = await run_in_thread(look)
         for shell in shells[:-1]:
             with suppress(FileMissing):
                 return await processes.start((shell, "-c", script), cwd=root, env=env, needs=needs)
-        last = await to_thread.run_sync(_shell, shells[-1], self._workspace)
+        last = await run_in_thread(_shell, shells[-1], self._workspace)
         return await processes.start((last, "-c", script), cwd=root, env=env, needs=needs)
 
     def _needs_of(self, script: str) -> frozenset[Needs]:
         """Add what follows from the command line itself. Blocking."""
+        from agent_core.workspace.permissions.policy.commands.git_operations import writes_data  # noqa: PLC0415 - at first use
+
         workspace = self._workspace
         writes = writes_data(
             script, env_path=workspace.env.get("PATH", ""), roots=tuple(workspace.roots)
@@ -179,6 +184,10 @@ class BashCommand:
         Programs of the workspace are not on it, since the user's own settings may start some (`gpg`, `git-lfs`). A
         repository that itself starts programs was asked about, and its hooks need them.
         """
+        from agent_core.workspace.permissions.policy.commands.git_operations import (  # noqa: PLC0415 - at first use
+            line_starts_programs,
+        )
+
         workspace = self._workspace
         path, roots = workspace.env.get("PATH", defpath), tuple(workspace.roots)
         if line_starts_programs(script, cwd=workspace.root, roots=roots):

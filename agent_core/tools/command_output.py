@@ -10,17 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
-from anyio import to_thread
 
 from agent_core.kernel.private_file import make_private_folder
-from agent_core.kernel.truncation import (
+from agent_core.kernel.text import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_LINES,
+    PlainStream,
     Truncation,
     format_size,
+    plain,
     truncate_tail,
 )
-from agent_core.kernel.visible_text import PlainStream, plain
+from agent_core.kernel.threads import run_in_thread
 
 WINDOW_BYTES = 100 * 1_024
 """Size of the end that is kept in memory; more than the model ever gets."""
@@ -58,14 +59,14 @@ class OutputFile:
             return
         data = bytes(self._waiting)
         self._waiting.clear()
-        await to_thread.run_sync(self._write, data)
+        await run_in_thread(self._write, data)
 
     async def close(self) -> None:
         """Write the rest and let go of the file."""
         await self.flush()
         if self._file is not None:
             file, self._file = self._file, None
-            await to_thread.run_sync(os.close, file)
+            await run_in_thread(os.close, file)
 
     def _write(self, data: bytes) -> None:
         try:

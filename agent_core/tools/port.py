@@ -1,19 +1,115 @@
-"""Interface of a tool: a declaration, checked arguments, a run, a result for two readers."""
+"""The port of tools: the context, the input and the result of a call."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias
 
+import anyio
 import msgspec
 
 from agent_core.events import Answers, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
+from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
-from agent_core.tools.program_versions import ProgramVersions
-from agent_core.tools.read_cache import ReadCache
 from agent_core.workspace import Files, Processes, Workspace
-from agent_core.workspace.permissions.call_permission import ToolKind
-from agent_core.workspace.permissions.secret_access import SecretAccess
+from agent_core.workspace.permissions.call_permission import SecretAccess, ToolKind
+
+MOST_TEXTS: Final = 64
+MOST_CHARS: Final = 16_000_000
+"""Of all remembered texts together."""
+
+
+class ReadCache:
+    """The text of each file as a model knows it: as it was read last, with what the model changed in it since.
+
+    The files looked at longest ago are forgotten first; of them nothing is known then.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[Path, str] = {}
+
+    def get(self, path: Path) -> str | None:
+        """Return what is known of a file; None: nothing."""
+        return self._texts.get(path)
+
+    def forget(self, path: Path) -> None:
+        """Forget the text of a file: its present content comes from the model itself or from an unknown source."""
+        _ = self._texts.pop(path, None)
+
+    def clear(self) -> None:
+        """Know nothing any more: the conversation is another one now."""
+        self._texts.clear()
+
+    def put(self, path: Path, text: str) -> None:
+        """Record what a model knows from now on."""
+        _ = self._texts.pop(path, None)
+        self._texts[path] = text
+        while len(self._texts) > MOST_TEXTS or (
+            len(self._texts) > 1 and sum(map(len, self._texts.values())) > MOST_CHARS
+        ):
+            del self._texts[next(iter(self._texts))]
+
+
+Version: TypeAlias = tuple[int, ...]
+_Stamp: TypeAlias = tuple[int, int, int]
+
+ANSWER_S: Final = 5.0
+END_S: Final = 1.0
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+class ProgramVersions:
+    """Versions by program. Each is asked for once, and again when its file is another."""
+
+    def __init__(self) -> None:
+        self._cache: dict[str, tuple[_Stamp | None, Version | None]] = {}
+
+    async def of(
+        self, program: str, *, processes: Processes, cwd: Path, env: Mapping[str, str]
+    ) -> Version | None:
+        """Return the version that a program reports with `--version`; None: it reports none in time."""
+        stamp = await run_in_thread(_stamp, program)
+        cached = self._cache.get(program)
+        if cached is None or cached[0] != stamp:
+            version = await _ask(program, processes=processes, cwd=cwd, env=env)
+            cached = self._cache[program] = (stamp, version)
+        return cached[1]
+
+
+def version_in(text: str) -> Version | None:
+    """Return the first version in a text, as numbers."""
+    found = _VERSION.search(text)
+    return None if found is None else tuple(int(part) for part in found[0].split("."))
+
+
+async def _ask(
+    program: str, *, processes: Processes, cwd: Path, env: Mapping[str, str]
+) -> Version | None:
+    said = b""
+    try:
+        process = await processes.start((program, "--version"), cwd=cwd, env=env)
+    except WorkspaceError:
+        return None
+    try:
+        with anyio.move_on_after(ANSWER_S):
+            while data := await process.read():
+                said += data
+    finally:
+        with anyio.move_on_after(END_S, shield=True):
+            _ = await process.end(grace_s=0)
+    return version_in(said.decode("utf-8", "replace"))
+
+
+def _stamp(program: str) -> _Stamp | None:
+    try:
+        found = os.stat(program)  # noqa: PTH116 - a path as it is started
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class ToolSpec(Value, frozen=True, kw_only=True):
@@ -132,7 +228,6 @@ def error_result(
     return ToolResult(content=(Text(text=text),), details=details, is_error=True)
 
 
-@runtime_checkable
 class ConditionalTool(Protocol):
     """A tool that models do not see while what it needs is missing."""
 
@@ -140,6 +235,16 @@ class ConditionalTool(Protocol):
     def is_offered(self) -> bool:
         """Whether models see it now."""
         ...
+
+
+class CheckedCall(Value, frozen=True, kw_only=True):
+    """A call of a tool with arguments that fit it; nothing has been done yet."""
+
+    arguments: JsonObject
+    """The arguments as hooks, policies and front ends see them."""
+    run: Callable[[ToolContext], Awaitable[ToolResult]]
+    """Does it. The text of a `TillerError` becomes the error result. Cancellation must leave no process and no
+    half-written file behind."""
 
 
 class Tool(Protocol):
@@ -154,19 +259,10 @@ class Tool(Protocol):
         """Describe in a few words what a call does, for people; must cope with missing or odd arguments."""
         ...
 
-    def check(self, arguments: JsonObject) -> JsonObject:
-        """Coerce and check arguments; pure.
+    def check(self, arguments: JsonObject) -> CheckedCall:
+        """Coerce and check the arguments of a call; pure.
 
         Raises:
             ArgumentsInvalid: They do not fit; the text teaches the model.
-        """
-        ...
-
-    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        """Do it. `arguments` are what `check` gave.
-
-        Raises:
-            TillerError: Its text becomes the error result. Cancellation must leave no process and no
-                half-written file behind.
         """
         ...

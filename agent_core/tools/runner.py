@@ -1,8 +1,10 @@
-"""Runs one tool call: check, hooks, permission, the tool itself, hooks again; always one outcome."""
+"""Runs one tool call: arguments checked, permission asked, the result limited."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
+
+from msgspec.structs import replace
 
 from agent_core.events import ToolStatus
 from agent_core.hooks import (
@@ -16,15 +18,77 @@ from agent_core.hooks import (
     ToolCallOutcome,
     ToolReturned,
 )
-from agent_core.kernel import Clock, JsonObject, RunId
+from agent_core.kernel import Clock, JsonObject, JsonValue, RunId
 from agent_core.kernel.errors import ArgumentsInvalid, TillerError
-from agent_core.kernel.json import LoneSurrogate, has_lone_surrogate
+from agent_core.kernel.json import LoneSurrogate, has_lone_surrogate, scrub
+from agent_core.kernel.text import (
+    DEFAULT_MAX_BYTES,
+    byte_count,
+    cut_bytes,
+    for_model,
+    format_size,
+    one_line,
+)
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import one_line
-from agent_core.messages import ToolCall
-from agent_core.tools.port import Tool, ToolContext, ToolResult, error_result
-from agent_core.tools.result_limits import shaped
+from agent_core.messages import Image, Text, ToolCall, UserContent
+from agent_core.tools.port import CheckedCall, Tool, ToolContext, ToolResult, error_result
 from agent_core.workspace.permissions.call_permission import Allowed, CallRefused, PermissionPolicy
+
+NOTICE_BYTES = 4_096
+"""Bytes that a tool may add to the bounded text: its notices and its last line."""
+
+
+def shaped(result: ToolResult) -> ToolResult:
+    """Return a result whose words fit the bound and can be encoded.
+
+    Tools bound their own output in their own way; this holds for those that do not.
+    """
+    content = tuple(_scrubbed(part) for part in result.content)
+    total = sum(byte_count(part.text) for part in content if isinstance(part, Text))
+    if total > DEFAULT_MAX_BYTES + NOTICE_BYTES:
+        content = _cut(content, total=total)
+    return replace(result, content=content, details=scrub_json(result.details))
+
+
+def _scrubbed(part: UserContent) -> UserContent:
+    if isinstance(part, Image):
+        return part
+    text = for_model(scrub(part.text))
+    return part if text == part.text else replace(part, text=text)
+
+
+def _cut(content: Sequence[UserContent], *, total: int) -> tuple[UserContent, ...]:
+    room = DEFAULT_MAX_BYTES
+    kept: list[UserContent] = []
+    for part in content:
+        if isinstance(part, Image):
+            kept.append(part)
+            continue
+        text = cut_bytes(part.text, room)
+        room -= byte_count(text)
+        if text:
+            kept.append(replace(part, text=text))
+    limit = format_size(DEFAULT_MAX_BYTES)
+    kept.append(
+        Text(text=f"\n\n[Output cut: the first {limit} of {format_size(total)} are shown.]")
+    )
+    return tuple(kept)
+
+
+def scrub_json(value: JsonValue) -> JsonValue:
+    """Return JSON that every encoding takes: lone surrogates in its texts become U+FFFD."""
+    if isinstance(value, str):
+        return value if value.isascii() else scrub(value)
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, dict | Mapping):
+        scrubbed: dict[str, JsonValue] = {}
+        for key, item in value.items():
+            plain = item is None or isinstance(item, int | float)
+            scrubbed[key if key.isascii() else scrub(key)] = item if plain else scrub_json(item)
+        return scrubbed
+    return [scrub_json(item) for item in value]
+
 
 BLOCKED = "Tool execution was blocked"
 TITLE_CHARS = 200
@@ -121,34 +185,34 @@ class ToolRunner:
             text = f"Invalid arguments for tool {call.name}: {call.arguments_error}"
             return ToolOutcome.without_run("error", text)
         try:
-            arguments = _checked(tool, call.arguments)
-            allowed = await self._ask(tool, call, arguments)
+            allowed = await self._ask(tool, call, _checked(tool, call.arguments))
         except Exception as error:  # noqa: BLE001 - the fence around tools: a failed check is a result
             text, happened = _failure(call, error)
             return ToolOutcome.without_run("error", text, happened=happened)
         if isinstance(allowed, ToolOutcome):
             return allowed
-        running(allowed)
-        _ = await self._hooks.ask(ToolBegun(call=call.id, tool=call.name, arguments=allowed))
-        return await self._run(tool, call, allowed, output)
+        running(allowed.arguments)
+        begun = ToolBegun(call=call.id, tool=call.name, arguments=allowed.arguments)
+        _ = await self._hooks.ask(begun)
+        return await self._run(call, allowed, output)
 
     async def _ask(
-        self, tool: Tool, call: ToolCall, arguments: JsonObject
-    ) -> JsonObject | ToolOutcome:
-        """Ask hooks and policy; gives the arguments to run with, or why the call must not run."""
-        called = ToolCalled(call=call.id, tool=call.name, arguments=arguments)
+        self, tool: Tool, call: ToolCall, checked: CheckedCall
+    ) -> CheckedCall | ToolOutcome:
+        """Ask hooks and policy; return the call to run, or why it must not run."""
+        called = ToolCalled(call=call.id, tool=call.name, arguments=checked.arguments)
         match await self._asked(called):
             case ToolBlocked(reason=reason):
                 return ToolOutcome.without_run("blocked", reason or BLOCKED)
             case ArgumentsReplaced(arguments=replaced):
-                arguments = _checked(tool, replaced)
+                checked = _checked(tool, replaced)
             case GoOn():
                 pass
-        match await self._judge(tool, call, arguments):
+        match await self._judge(tool, call, checked.arguments):
             case CallRefused(reason=reason, happened=happened):
                 return ToolOutcome.without_run("blocked", reason or BLOCKED, happened=happened)
             case Allowed():
-                return arguments
+                return checked
 
     async def _asked(self, called: ToolCalled) -> ToolCallOutcome:
         try:
@@ -177,19 +241,19 @@ class ToolRunner:
             )
 
     async def _run(
-        self, tool: Tool, call: ToolCall, arguments: JsonObject, output: Callable[[str], None]
+        self, call: ToolCall, checked: CheckedCall, output: Callable[[str], None]
     ) -> ToolOutcome:
         live = _LiveOutput(output)
         begun_s = self._clock.monotonic_s()
         try:
-            result = await tool.run(arguments, self._context(call, live.show))
+            result = await checked.run(self._context(call, live.show))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around tools: a failure is a result
             text, happened = _failure(call, error)
             result = error_result(text, happened=happened)
         finally:
             live.over = True
         took_ms = round((self._clock.monotonic_s() - begun_s) * 1000)
-        result = shaped(await self._shape(call, arguments, shaped(result)))
+        result = await self._shape(call, checked.arguments, shaped(result))
         status: ToolStatus = "error" if result.is_error else "ok"
         return ToolOutcome(status=status, result=result, duration_ms=took_ms)
 
@@ -209,17 +273,18 @@ class ToolRunner:
             return result
         match outcome:
             case ResultReplaced(content=content, details=details, is_error=is_error):
-                return ToolResult(
+                replaced = ToolResult(
                     content=result.content if content is None else content,
                     details=result.details if details is None else details,
                     is_error=result.is_error if is_error is None else is_error,
                 )
+                return shaped(replaced)
             case GoOn():
                 return result
 
 
-def _checked(tool: Tool, arguments: JsonObject) -> JsonObject:
-    """Return the arguments as the tool takes them.
+def _checked(tool: Tool, arguments: JsonObject) -> CheckedCall:
+    """Return the call with its arguments as the tool takes them.
 
     Raises:
         ArgumentsInvalid: They do not fit, or hold half of a character: replaced, it would name another file.

@@ -12,6 +12,7 @@ from agent_core.transcript.entries import (
     BranchSummaryEntry,
     ColdEntry,
     CompactionEntry,
+    CompactionPreparation,
     ContextEditEntry,
     CustomEntry,
     CustomMessageEntry,
@@ -27,7 +28,6 @@ from agent_core.transcript.entries import (
     UsageEntry,
     WholeEntry,
 )
-from agent_core.transcript.preparation import CompactionPreparation
 from agent_core.transcript.tree import Transcript
 
 __all__ = [

@@ -12,7 +12,7 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.messages.attachments import user_texts
-from agent_core.messages.block_codec import NOTHING
+from agent_core.messages.stored_value import NOTHING
 from agent_core.messages.values import AssistantContent, UserContent
 from agent_core.transcript.entries import (
     AnyEntry,

@@ -4,9 +4,8 @@ import sys
 
 from agent_core.kernel import EntryId, JsonObject, JsonValue, parse_rfc3339
 from agent_core.messages.attachments import BEGINNINGS
-from agent_core.messages.block_codec import NOTHING
-from agent_core.messages.stop_codec import STOP_REASONS
-from agent_core.messages.usage_codec import decode_usage, plain_usage
+from agent_core.messages.codec import STOP_REASONS, read_usage
+from agent_core.messages.stored_value import NOTHING
 from agent_core.transcript.cold_entries import preview_text, user_preview
 from agent_core.transcript.entries import ColdEntry, LineLocation
 
@@ -75,8 +74,6 @@ def _answer(
     if not _may_be_text(raw.get("responseId")):
         return None
     preview, called = found
-    counted = raw["usage"]
-    usage = plain_usage(counted) if isinstance(counted, dict) else None
     return ColdEntry(
         id=entry_id,
         parent=parent,
@@ -87,7 +84,7 @@ def _answer(
         preview=preview or preview_text(", ".join(called)),
         # The names of models and tools are the same few in all entries.
         model=sys.intern(f"{provider}/{model}") if provider and model else None,
-        usage=decode_usage(counted)[0] if usage is None else usage,
+        usage=read_usage(raw["usage"]),
         stop_reason=STOP_REASONS[stop],
         tool_calls=tuple(map(sys.intern, called)) if called else (),
         place=place,

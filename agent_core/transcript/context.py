@@ -1,6 +1,6 @@
 """From a path of entries to what the model is shown: pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -17,7 +17,8 @@ from agent_core.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from agent_core.messages.block_codec import decode_assistant_content, decode_user_content
+from agent_core.messages.codec import decode_assistant_content, decode_user_content
+from agent_core.transcript.codec import StoredEntry
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -35,16 +36,22 @@ from agent_core.transcript.entries import (
     UnknownEntry,
     UsageEntry,
 )
+from agent_core.transcript.tree import HeldEntry, Transcript, newest_first, records_of
 
 
-class ModelContext(Value, frozen=True, kw_only=True):
-    """Result of the entries on a path."""
+class ModelChoice(Value, frozen=True, kw_only=True):
+    """The model and the thinking level of the entries on a path."""
 
-    messages: tuple[Message, ...]
     model: str | None
     """`provider/id` of the last model set or heard; None when there was none."""
     thinking: str | None
     """The level set last, as it was written; None when it was never set."""
+
+
+class ModelContext(ModelChoice, frozen=True, kw_only=True):
+    """Result of the entries on a path."""
+
+    messages: tuple[Message, ...]
 
 
 class ProjectedEntry(Value, frozen=True, kw_only=True):
@@ -66,10 +73,17 @@ def build_context(path: Sequence[AnyEntry]) -> ModelContext:
     )
 
 
+def last_choice(transcript: Transcript) -> ModelChoice:
+    """Return the choices of `build_context` for the leaf of a transcript, decoding only its newest messages."""
+    models = (model for model in map(_model_of, newest_first(transcript)) if model is not None)
+    records = reversed(records_of(transcript.stored_path))
+    levels = (entry.level for entry in records if isinstance(entry, ThinkingChange))
+    return ModelChoice(model=next(models, None), thinking=next(levels, None))
+
+
 def context_messages(path: Sequence[AnyEntry]) -> tuple[Message, ...]:
     """Return the messages of `build_context` alone, for those who know the rest: every request begins with this."""
-    shown = _shown(context_entries(path))
-    return tuple([message for _, message in shown if message is not None])
+    return tuple([message for _, message in _shown(context_entries(path)) if message is not None])
 
 
 def project(path: Sequence[AnyEntry]) -> tuple[ProjectedEntry, ...]:
@@ -91,19 +105,25 @@ def _model_of(entry: AnyEntry) -> str | None:
             return None
 
 
-def _shown(chosen: Sequence[AnyEntry]) -> Iterator[tuple[AnyEntry, Message | None]]:
+def _shown(chosen: Sequence[AnyEntry]) -> list[tuple[AnyEntry, Message | None]]:
     edits = {entry.target: entry for entry in chosen if isinstance(entry, ContextEditEntry)}
     latest = chosen[0] if chosen else None
+    shown: list[tuple[AnyEntry, Message | None]] = []
     for entry in chosen:
+        if type(entry) is MessageEntry and not edits and type(entry.message) is not BashMessage:
+            # Nearly all entries, and each request walks them all.
+            shown.append((entry, entry.message))
+            continue
         # An older compaction inside the part that was kept says nothing that the latest does not.
         hidden = isinstance(entry, CompactionEntry) and entry is not latest
         message = None if hidden else _message_of(entry)
         if edits and entry.id in edits:
             message = _edited(message, edits[entry.id])
-        yield entry, message
+        shown.append((entry, message))
+    return shown
 
 
-def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
+def context_entries(path: Sequence[HeldEntry]) -> Sequence[HeldEntry]:
     """Return the entries of a path that the model's context is made of: those must have their bodies.
 
     They are the latest compaction, what it kept, and all that followed; without a compaction the whole path.
@@ -121,7 +141,7 @@ def context_entries(path: Sequence[AnyEntry]) -> Sequence[AnyEntry]:
     return [compaction, *path[kept:place], *path[place + 1 :]]
 
 
-def latest_compaction(path: Sequence[AnyEntry]) -> int | None:
+def latest_compaction(path: Sequence[StoredEntry]) -> int | None:
     """Return where on the path the latest compaction stands."""
     for place in range(len(path) - 1, -1, -1):
         entry = path[place]
@@ -132,7 +152,7 @@ def latest_compaction(path: Sequence[AnyEntry]) -> int | None:
     return None
 
 
-def _place_of(entry_id: EntryId, path: Sequence[AnyEntry], *, before: int) -> int:
+def _place_of(entry_id: EntryId, path: Sequence[StoredEntry], *, before: int) -> int:
     """Find an entry, backwards: the kept part begins near the end; `before` when the entry is not there."""
     places = range(before - 1, -1, -1)
     return next((place for place in places if path[place].id == entry_id), before)

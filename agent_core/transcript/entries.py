@@ -1,18 +1,22 @@
 """The entries of a session file, format version 3."""
 
+from typing import Annotated
+
 import msgspec
 
-from agent_core.kernel import EntryId, JsonObject, JsonValue, SessionId
+from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
+    Message,
     StopReason,
     ToolResultMessage,
     Usage,
     UserContent,
     UserMessage,
 )
+from agent_core.messages.stored_value import NOTHING, JsonObject, JsonValue, StoredValue, always
 
 FORMAT_VERSION = 3
 
@@ -20,50 +24,80 @@ StoredMessage = UserMessage | AssistantMessage | ToolResultMessage | BashMessage
 """The messages that `message` entries hold; summaries and custom messages have entry types of their own."""
 
 
-class Header(Value, frozen=True, kw_only=True):
+class Header(
+    StoredValue,
+    frozen=True,
+    kw_only=True,
+    tag_field="type",
+    tag="session",
+    rename={"at_ms": "timestamp", "parent_session": "parentSession"},
+):
     """The first line of a session file."""
 
+    version: int = always(default=FORMAT_VERSION)
     id: SessionId
     at_ms: int
     cwd: str
     parent_session: str | None = None
-    version: int = FORMAT_VERSION
-    extra: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
+    extra: JsonObject = NOTHING
     """Fields that we do not know, kept."""
 
 
-class SessionEntry(Value, frozen=True, kw_only=True):
+class SessionEntry(
+    StoredValue,
+    frozen=True,
+    kw_only=True,
+    tag_field="type",
+    rename={
+        "parent": "parentId",
+        "at_ms": "timestamp",
+        "first_kept": "firstKeptEntryId",
+        "tokens_before": "tokensBefore",
+        "from_hook": "fromHook",
+        "from_id": "fromId",
+        "custom_type": "customType",
+        "target": "targetId",
+    },
+):
     """Fields of every line after the header."""
 
     id: EntryId
     parent: EntryId | None
     at_ms: int
-    line_extra: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
+    line_extra: JsonObject = NOTHING
     """Fields of the line that we do not know, kept."""
 
 
-class MessageEntry(SessionEntry, frozen=True, kw_only=True):
+class MessageEntry(SessionEntry, frozen=True, kw_only=True, tag="message"):
     """A message."""
 
     message: StoredMessage
-    extra: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
+    extra: JsonObject = NOTHING
     """Fields of the message that the value does not show whole, kept as they were read."""
 
 
-class ModelChange(SessionEntry, frozen=True, kw_only=True):
+class ModelChange(
+    SessionEntry, frozen=True, kw_only=True, tag="model_change", rename={"model": "modelId"}
+):
     """Another model from here on."""
 
     provider: str
     model: str
 
 
-class ThinkingChange(SessionEntry, frozen=True, kw_only=True):
+class ThinkingChange(
+    SessionEntry,
+    frozen=True,
+    kw_only=True,
+    tag="thinking_level_change",
+    rename={"level": "thinkingLevel"},
+):
     """Another thinking level from here on."""
 
     level: str
 
 
-class CompactionEntry(SessionEntry, frozen=True, kw_only=True):
+class CompactionEntry(SessionEntry, frozen=True, kw_only=True, tag="compaction"):
     """Everything before `first_kept` is replaced by the summary in the model's context."""
 
     summary: str
@@ -74,7 +108,7 @@ class CompactionEntry(SessionEntry, frozen=True, kw_only=True):
     from_hook: bool = False
 
 
-class BranchSummaryEntry(SessionEntry, frozen=True, kw_only=True):
+class BranchSummaryEntry(SessionEntry, frozen=True, kw_only=True, tag="branch_summary"):
     """Summary of a branch that was left."""
 
     from_id: str
@@ -84,36 +118,36 @@ class BranchSummaryEntry(SessionEntry, frozen=True, kw_only=True):
     from_hook: bool = False
 
 
-class CustomEntry(SessionEntry, frozen=True, kw_only=True):
+class CustomEntry(SessionEntry, frozen=True, kw_only=True, tag="custom"):
     """Data of a program, not in the model's context; ours begin with `tiller.`."""
 
     custom_type: str
     data: JsonValue = None
 
 
-class CustomMessageEntry(SessionEntry, frozen=True, kw_only=True):
+class CustomMessageEntry(SessionEntry, frozen=True, kw_only=True, tag="custom_message"):
     """Words of an extension, in the model's context as the user's."""
 
     custom_type: str
     content: tuple[UserContent, ...]
-    display: bool = True
+    display: bool = always(default=True)
     details: JsonValue = None
 
 
-class LabelEntry(SessionEntry, frozen=True, kw_only=True):
+class LabelEntry(SessionEntry, frozen=True, kw_only=True, tag="label"):
     """A name for another entry; None clears it."""
 
     target: EntryId
-    label: str | None
+    label: Annotated[str, msgspec.Meta(min_length=1)] | None = None
 
 
-class SessionNameEntry(SessionEntry, frozen=True, kw_only=True):
+class SessionNameEntry(SessionEntry, frozen=True, kw_only=True, tag="session_info"):
     """The session's title; empty clears it."""
 
     name: str
 
 
-class ContextEditEntry(SessionEntry, frozen=True, kw_only=True):
+class ContextEditEntry(SessionEntry, frozen=True, kw_only=True, tag="context_edit"):
     """Another entry is left out of (None) or replaced in the model's context."""
 
     target: EntryId
@@ -126,7 +160,7 @@ class UnknownEntry(SessionEntry, frozen=True, kw_only=True):
     raw: JsonObject
 
 
-class UsageEntry(SessionEntry, frozen=True, kw_only=True):
+class UsageEntry(SessionEntry, frozen=True, kw_only=True, tag="usage"):
     """Tokens that were used beside the conversation; counted, and never in the model's context."""
 
     kind: str
@@ -184,3 +218,21 @@ TypedEntry = (
 WholeEntry = TypedEntry | UnknownEntry
 """An entry with its body."""
 AnyEntry = WholeEntry | ColdEntry
+
+
+class CompactionPreparation(Value, frozen=True, kw_only=True):
+    """A path of entries cut in two: the messages to summarise, and the first entry of the kept part."""
+
+    messages: tuple[Message, ...]
+    """Whole turns to summarise; may be empty when only a turn is split."""
+    turn_prefix: tuple[Message, ...] = ()
+    """The beginning of the turn that the cut goes through: summarised on its own."""
+    first_kept: EntryId
+    tokens_before: int
+    """Tokens of the context before the compaction, as far as known or estimated."""
+    previous_summary: str | None = None
+    """The latest compaction's summary, to be brought up to date."""
+    read_files: tuple[str, ...] = ()
+    """Paths that were read and not changed in what is summarised, and before; sorted."""
+    modified_files: tuple[str, ...] = ()
+    """Paths that were written or edited; sorted."""

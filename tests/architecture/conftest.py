@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import sources
+from tests.support.harness import sources
 
 READ_ALL_S = 90
 HERE = Path(__file__).parent

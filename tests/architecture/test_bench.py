@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from bench.__main__ import main
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate, percentile
 from bench.lab import Workshop
+from bench.peers.agent import AgentFailedError
+from bench.peers.contest import Figures, in_turns, row as comparison_row
 from bench.registry import BENCHMARKS
 from bench.report import Outcome, document, encode, table
-from tests.support.sources import sources
+from tests.support.harness.sources import sources
 
 SAMPLES = (3.0, 1.0, 2.0)
 JUDGED = Row(
@@ -59,7 +62,7 @@ def test_json_keeps_every_sample_and_what_the_bar_came_to() -> None:
     assert (written["format"], written["at"], set(written["machine"])) == (
         1,
         "now",
-        {"system", "release", "architecture", "python", "processors"},
+        {"system", "release", "architecture", "python", "processors", "memory_gib"},
     )
     assert written["benchmarks"] == [
         {
@@ -110,6 +113,72 @@ def test_a_percentile_is_one_of_the_samples(percent: float, expected: float) -> 
 def test_a_bar_judges_its_own_statistic(bar: Bar, verdict: str) -> None:
     row = Row(what="w", unit="ms", ours=SAMPLES, bar=bar)
     assert table(outcome(row)).endswith(verdict)
+
+
+def test_a_peer_without_a_figure_shows_why() -> None:
+    dead = Peer(name="other", samples=(), why_none="the process ended")
+    row = Row(what="w", unit="ms", ours=SAMPLES, others=(dead,))
+    assert table(outcome(row)).splitlines()[-1].split() == [
+        "other",
+        "-",
+        "(the",
+        "process",
+        "ended)",
+    ]
+    written = document([outcome(row)], about={})["benchmarks"][0]["rows"][0]
+    assert written["others"][0]["why_none"] == "the process ended"
+    assert written["others"][0]["median"] is None
+
+
+def test_a_ratio_to_a_peer_without_a_figure_is_not_measured() -> None:
+    row = Row(what="w", unit="ms", ours=SAMPLES, peer=Peer(name="other", samples=(), why_none="x"))
+    assert row.ratio is None
+
+
+async def test_a_peer_that_fails_is_not_tried_again_and_the_others_go_on() -> None:
+    calls: list[str] = []
+
+    async def way(name: str) -> float:
+        calls.append(name)
+        if name == "pi":
+            raise AgentFailedError("it died")
+        return 1.0
+
+    ways = {name: partial(way, name) for name in ("floor", "pi", "tiller")}
+    assert await in_turns(2, ways) == {
+        "floor": Figures((1.0, 1.0)),
+        "pi": Figures(why_none="it died"),
+        "tiller": Figures((1.0, 1.0)),
+    }
+    assert calls == ["floor", "pi", "tiller", "tiller", "floor"]
+
+
+async def test_a_failure_of_ours_ends_the_measurement() -> None:
+    async def fail() -> float:
+        raise AgentFailedError("it died")
+
+    with pytest.raises(AgentFailedError):
+        await in_turns(1, {"tiller": fail})
+
+
+def test_the_row_of_a_comparison_has_its_bar_against_the_named_peer() -> None:
+    figures = {
+        "floor": Figures((0.5,)),
+        "pi": Figures((4.0,)),
+        "codex": Figures(why_none="no such tool"),
+        "tiller": Figures((3.0,)),
+    }
+    made = comparison_row("a turn", "ms", figures, against="pi", at_most=0.8)
+    assert (made.ratio, made.is_held) == (0.75, True)
+    assert [peer.name for peer in made.others] == ["floor", "codex"]
+
+
+def test_an_unknown_peer_is_refused_with_the_known_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--peers", "pi,nobody"])
+    assert "no peer nobody; there are pi, codex" in capsys.readouterr().err
 
 
 async def test_rounds_alternate_and_change_who_begins() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shared import ROOT
-from tests.support.sources import PRODUCT, Source, sources
+from tests.support.harness.shared import ROOT
+from tests.support.harness.sources import PRODUCT, Source, sources
 
-PROBE = ROOT / "tests" / "support" / "import_probe.py"
+PROBE = ROOT / "tests" / "architecture" / "import_probe.py"
 
 LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 NOISY = """

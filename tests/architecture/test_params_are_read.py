@@ -5,26 +5,25 @@ from collections.abc import Iterator
 from functools import cache
 from typing import get_args
 
-from tests.support.sources import Source, sources
+from tests.support.harness.sources import Source, sources
+from tiller_server.lsp.feature_table import FEATURES
 from tiller_server.lsp.methods import METHODS, NOTIFICATIONS
 from tiller_server.lsp.wire.base import WireModel
 from tiller_server.lsp.wire.blocks import SkillBlock, VendorBlock
 from tiller_server.lsp.wire.methods import METHODS as TABLE
 
-FEATURES = "tiller_server.lsp.features"
 WIRE = "tiller_server.lsp.wire"
 REFUSED = (SkillBlock, VendorBlock)
 """Blocks that are refused as a whole (`tiller_server.lsp.encode.content`)."""
 
 
 def test_every_field_of_every_params_model_is_read_by_its_feature() -> None:
-    served = {**METHODS, **NOTIFICATIONS}
     dropped = [
         f"{method}: {field}"
-        for method, feature in served.items()
+        for method, feature in FEATURES.items()
         for field in TABLE[method].params.model_fields
         if TABLE[method].params.__name__.endswith("Params")
-        if field not in _read_by(f"{FEATURES}.{feature}")
+        if field not in _read_by(feature.module)
     ]
     assert dropped == []
 

@@ -9,8 +9,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.shared import ROOT
-from tests.support.sources import text_files
+from tests.support.harness.shared import ROOT
+from tests.support.harness.sources import text_files
 
 # "path" → why the finding there is none, in a sentence.
 WAIVERS: Mapping[str, str] = {

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.seed_ids import load_not_applicable, load_seed_ids
-from tests.support.shared import ROOT
+from tests.support.harness.seed_ids import load_not_applicable, load_seed_ids
+from tests.support.harness.shared import ROOT
 
 NODE_ID = re.compile(r"(?P<file>tests/[\w./-]+\.py)::(?P<names>[\w:]+)(?P<parameters>\[.+\])?")
 SEED_ID = re.compile(r"[A-Z]\.\d+ \d+\.\d+[a-z]?|[A-Z]+-\d{3}|pi \d+(\.\d+)? \S.*\S")
 
-IN_A_CLASS = "tests/storage/test_memory.py::TestMemoryStore"
+IN_A_CLASS = "tests/storage/adapters/test_memory.py::TestMemoryStore"
 
 SUITE = """
 import pytest
@@ -32,10 +32,10 @@ def test_excused(): assert False
 def test_each(n): pass
 """
 CONFTEST = """
-from tests.support.seed_ids import guard_for
+from tests.support.harness.seed_ids import guard_for
 
 def pytest_configure(config):
-    config.pluginmanager.register(guard_for(config, {listed!r}))
+    config.pluginmanager.register(guard_for(config, {listed!r}, may_skip={may_skip}))
 """
 
 
@@ -102,18 +102,32 @@ def test_a_session_fails_when_a_listed_test_was_skipped_or_missing(
     chosen: list[str],
     fails_with: str | None,
 ) -> None:
-    (tmp_path / "test_it.py").write_text(SUITE, encoding="utf-8")
-    node_ids = [f"test_it.py::{name}" for name in listed]
-    conftest = CONFTEST.format(listed={"J.1 1.1": tuple(node_ids)})
-    (tmp_path / "conftest.py").write_text(conftest, encoding="utf-8")
-    (tmp_path / "pytest.toml").write_text(
-        f"[pytest]\npythonpath = ['{ROOT}', '{ROOT}/server']\n", encoding="utf-8"
-    )
+    _write_suite(tmp_path, listed, may_skip=False)
     done = _pytest(tmp_path, *chosen, env=child_env)
     output = done.stdout + done.stderr
     assert (done.returncode, bool(fails_with) and fails_with in output) == (
         (1, True) if fails_with else (0, False)
     ), output
+
+
+@pytest.mark.parametrize(("name", "code"), [("test_skipped", 0), ("test_excused", 1)])
+def test_where_programs_may_be_missing_a_skipped_test_is_only_named(
+    tmp_path: Path, child_env: dict[str, str], name: str, code: int
+) -> None:
+    _write_suite(tmp_path, [name], may_skip=True)
+    done = _pytest(tmp_path, env=child_env)
+    assert done.returncode == code, done.stdout
+    assert f"J.1 1.1: test_it.py::{name} was skipped" in done.stdout
+
+
+def _write_suite(folder: Path, listed: list[str], *, may_skip: bool) -> None:
+    (folder / "test_it.py").write_text(SUITE, encoding="utf-8")
+    node_ids = tuple(f"test_it.py::{name}" for name in listed)
+    conftest = CONFTEST.format(listed={"J.1 1.1": node_ids}, may_skip=may_skip)
+    (folder / "conftest.py").write_text(conftest, encoding="utf-8")
+    (folder / "pytest.toml").write_text(
+        f"[pytest]\npythonpath = ['{ROOT}', '{ROOT}/server']\n", encoding="utf-8"
+    )
 
 
 def _pytest(cwd: Path, *arguments: str, env: dict[str, str]):

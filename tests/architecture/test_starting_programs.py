@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Mapping
 
-from tests.support.sources import PRODUCT, Source, sources
+from tests.support.harness.sources import PRODUCT, Source, sources
 
 STARTERS = frozenset(
     {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"}
@@ -16,17 +16,20 @@ OF = frozenset({"subprocess", "anyio", "asyncio", "os", "pty"})
 
 # Path → what it starts, in a few words.
 STARTING: Mapping[str, str] = {
-    "agent_core/providers/auth/setting_values.py": "a command of the user's own settings that gives a key",
+    "agent_core/providers/auth/credentials.py": "a command of the user's own settings that gives a key",
     "agent_core/workspace/processes/launch.py": "what tools start",
     "agent_core/workspace/sandbox/backends/landlock.py": "our launcher, to try it",
     "agent_core/workspace/sandbox/backends/landlock_launcher.py": "becomes the command that it contains",
-    "agent_core/workspace/sandbox/probe.py": "bubblewrap, to try it",
+    "agent_core/workspace/sandbox/selection.py": "bubblewrap, to try it",
     "server/tiller_server/cli/subcommands/demo.py": "the demonstration",
     "server/tiller_server/cli/demo/editor.py": "our own server",
     "server/tiller_server/cli/doctor/system.py": "programs, with --version",
+    "server/tiller_server/cli/run/daemon_client.py": "the same run again, in a process of its own",
+    "server/tiller_server/cli/run/template.py": "forks itself, for a run of the user's",
     "server/tiller_server/cli/trace/recorder.py": "the server that the user names, to listen in",
     "server/tiller_server/cli/trace/replay.py": "our own server, or the one that the user names",
-    "server/tiller_server/daemon/shim/spawn.py": "our own daemon",
+    "server/tiller_server/daemon/runs.py": "the process that runs are forked from",
+    "server/tiller_server/daemon/shim/discovery.py": "our own daemon",
     "server/tiller_server/review/git/client.py": "git, for a review",
 }
 # "path: line of code" → why it starts git beside `agent_core.workspace.git.command`, or does not start it at all.

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.folders import Folder
-from tests.support.isolation import TillerDirs
+from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
+from tests.support.session.folders import Folder
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from agent_core.events import (
 from agent_core.kernel.errors import SessionBusy
 from agent_core.messages import ToolResultMessage, text_of
 from agent_core.resources.settings.values import SettingsValues
-from tests.support.isolation import TillerDirs
-from tests.support.processes import processes_with, wait_gone
+from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider, write_config
+from tests.support.workspace.processes import processes_with, wait_gone
 
 PATH = "/usr/bin:/bin"
 NO_RETRY = {"retry": {"enabled": False}}

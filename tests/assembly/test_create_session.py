@@ -8,8 +8,8 @@ from agent_core.kernel.errors import (
     ToolSetInvalid,
 )
 from agent_core.storage.adapters.memory import MemoryStore
-from tests.support.folders import Folder, ask, handled, notices
-from tests.support.tools import echo
+from tests.support.session.folders import Folder, ask, handled, notices
+from tests.support.workspace.tools import echo
 
 # Model and thinking: the request, else the session, else the settings, else whatever has a key.
 

@@ -7,8 +7,8 @@ import pytest
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.kernel.environment import CurrentEnvironment
 from agent_core.kernel.errors import ModelUnknown
-from tests.support.folders import Folder, ask
 from tests.support.provider import LoopbackProvider, write_config
+from tests.support.session.folders import Folder, ask
 
 
 async def test_a_key_that_comes_later_is_found(folder: Folder, lab: LoopbackProvider) -> None:

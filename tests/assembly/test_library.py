@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.assembly.library.session_library import SessionLibrary, open_library
+from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.kernel import SessionId, SystemClock
 from agent_core.kernel.errors import (
     IndexUnavailable,
@@ -18,7 +18,7 @@ from agent_core.resources.paths import AppPaths
 from agent_core.storage import SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
-from tests.support.entries import AT_MS, assistant, entry, header, user
+from tests.support.session.entries import AT_MS, assistant, entry, header, user
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from agent_core.events import Notice
 from agent_core.hooks import Hook, HookTable, ResourcesGiven, ResourcesSought
 from agent_core.session import AgentSession
 from tests.assembly.test_trust import Office
-from tests.support.folders import Folder
 from tests.support.provider import LoopbackProvider
+from tests.support.session.folders import Folder
 
 SKILL = "---\ndescription: {0}\n---\nThe body of {0}.\n"
 

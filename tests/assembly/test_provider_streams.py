@@ -16,9 +16,9 @@ from agent_core.events import MessageDelta, MessageEnded, MessageStarted
 from agent_core.messages import AssistantMessage, ToolResultMessage
 from agent_core.tools import text_result
 from tests.providers.loopback import Loopback, Reply, loopback
-from tests.support.folders import Folder, ask
-from tests.support.shared import ROOT
-from tests.support.tools import FunctionTool
+from tests.support.harness.shared import ROOT
+from tests.support.session.folders import Folder, ask
+from tests.support.workspace.tools import FunctionTool
 
 APIS = {
     "anthropic": "anthropic-messages",

@@ -14,8 +14,8 @@ from agent_core.kernel.errors import (
     ToolSetInvalid,
 )
 from agent_core.storage.adapters.memory import MemoryStore
-from tests.support.clock import FakeClock
-from tests.support.folders import Folder, ask, handled
+from tests.support.harness.clock import FakeClock
+from tests.support.session.folders import Folder, ask, handled
 
 
 async def test_a_session_is_a_file_once_something_was_said(folder: Folder) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from agent_core import create_session
-from agent_core.assembly.tools import choose_tools
+from agent_core.assembly.builder import choose_tools
 from agent_core.tools.builtin import builtin_tools
-from tests.support.folders import Folder
+from tests.support.session.folders import Folder
 
 ECHO = "mcp__s__echo"
 

@@ -18,12 +18,12 @@ from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript import AnyEntry
 from agent_core.transcript.entries import ColdEntry
-from tests.support.clock import FakeClock
-from tests.support.entries import header
-from tests.support.folders import Folder, ask, handled
-from tests.support.scripted_model import ScriptedModel, say
-from tests.support.sessions import bench, words
-from tests.support.trees import node, talk, talked
+from tests.support.harness.clock import FakeClock
+from tests.support.session.entries import header
+from tests.support.session.folders import Folder, ask, handled
+from tests.support.session.scripted_model import ScriptedModel, say
+from tests.support.session.sessions import bench, words
+from tests.support.session.trees import node, talk, talked
 
 LONG = "word " * 2_000
 

@@ -17,12 +17,11 @@ from agent_core.events import (
     TrustSubject,
 )
 from agent_core.messages import ToolResultMessage, text_of
-from agent_core.resources.trust.store import TrustStore
-from agent_core.resources.trust.workspace_trust import WorkspaceTrust
+from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust
 from agent_core.session import AgentSession
-from tests.support.clock import FakeClock
-from tests.support.folders import Folder
+from tests.support.harness.clock import FakeClock
 from tests.support.provider import LoopbackProvider, write_config
+from tests.support.session.folders import Folder
 
 EDIT = {"tool_calls": [{"name": "write", "arguments": {"path": "new.txt", "content": "made"}}]}
 

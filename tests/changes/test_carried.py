@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.changes.revert.moved_text import Anchor, Candidate, files_with_moved_text, tokens_of
+from agent_core.changes.revert import Anchor, Candidate, files_with_moved_text, tokens_of
 
 
 def going(key: int, lost: str, held: str = "") -> Candidate:

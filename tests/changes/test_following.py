@@ -5,12 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.codec import decode_change, encode_change
-from agent_core.changes.decisions import HunkAction, HunkDecision, decode_decision, encode_decision
-from agent_core.changes.history.change_log import ChangeLog
-from agent_core.changes.history.hunk_tracker import FileReview, HunkTracker, Texts, base_text
-from agent_core.changes.line_counts import LineCounts
-from agent_core.changes.values import Change, ChangeSource, FileVersion, Op
+from agent_core.changes.history import ChangeLog
+from agent_core.changes.hunks import FileReview, HunkTracker, Texts, base_text
+from agent_core.changes.values import (
+    Change,
+    ChangeSource,
+    FileVersion,
+    HunkAction,
+    HunkDecision,
+    LineCounts,
+    Op,
+    decode_change,
+    decode_decision,
+    encode_change,
+    encode_decision,
+)
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace.files.text import sha256_of
 

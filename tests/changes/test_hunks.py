@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from agent_core.changes.history.hunks import (
+from agent_core.changes.hunks import (
     Hunk,
     HunkOrigin,
     Hunks,
@@ -14,7 +14,7 @@ from agent_core.changes.history.hunks import (
     settled,
 )
 from agent_core.kernel import RunId, ToolCallId
-from tests.support.sizes import at_size
+from tests.support.harness.sizes import at_size
 
 
 def maker(index: int = 0) -> HunkOrigin:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from agent_core.changes.diff.patch import FilePatch, UnpatchableFile, git_patch, quoted
+from agent_core.changes.patch import FilePatch, UnpatchableFile, git_patch, quoted
 
 Tree = dict[str, bytes]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.changes import Change, ChangeSource, FileVersion
-from agent_core.changes.revert.plan import RestoreGroup, changed_paths, plan
+from agent_core.changes.revert import RestoreGroup, changed_paths, plan
 from agent_core.kernel import RunId
 
 A, B, C = Path("/w/a"), Path("/w/b"), Path("/w/c")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.diff.unified_diff import unified
+from agent_core.workspace.diff.unified_diff import unified
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.action_run import ActionRun
-from tests.support.code_host import serving
-from tests.support.github_api import TOKEN, GitHubApi
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.action_run import ActionRun
+from tests.support.review.code_host import serving
+from tests.support.review.github_api import TOKEN, GitHubApi
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.workspace.repositories import Repository
 
 BAD = "    return price * quantty"
 EVIL = "Look:\n::add-mask::everything\n::error::forged"

@@ -7,11 +7,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.support.action_run import Ended, put_tiller, script_of_gitlab
-from tests.support.code_host import CodeHost, serving
-from tests.support.gitlab_api import TOKEN, File, GitLabApi
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.action_run import Ended, put_tiller, script_of_gitlab
+from tests.support.review.code_host import CodeHost, serving
+from tests.support.review.gitlab_api import TOKEN, File, GitLabApi
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.workspace.repositories import Repository
 
 BAD = "    return price * quantty"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.action_run import put_tiller
-from tests.support.repositories import WHO, Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
-from tests.support.shared import ROOT
+from tests.support.harness.shared import ROOT
+from tests.support.review.action_run import put_tiller
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.workspace.repositories import WHO, Repository
 
 PAGE = ROOT / "docs" / "ci" / "plain-git.md"
 BAD = "    return price * quantty"

@@ -14,10 +14,10 @@ import pytest
 import yaml
 from jsonschema.validators import validator_for
 
-from tests.support.action_run import ACTION, GITLAB, SCRIPT, steps_of_action
-from tests.support.shared import ROOT
+from tests.support.harness.shared import ROOT
+from tests.support.review.action_run import ACTION, GITLAB, SCRIPT, steps_of_action
 from tiller_server import VERSION
-from tiller_server.cli.subcommands.review import add_parser
+from tiller_server.cli.subcommands.review import add_arguments
 
 CI = ROOT / "ci"
 PAGES = ROOT / "docs" / "ci"
@@ -181,7 +181,7 @@ def without_head(text: str) -> str:
 
 def options_of_review() -> set[str]:
     parser = argparse.ArgumentParser(prog="tiller")
-    add_parser(parser.add_subparsers())
+    add_arguments(parser.add_subparsers().add_parser("review"))
     with redirect_stdout(io.StringIO()) as told, pytest.raises(SystemExit):
         parser.parse_args(["review", "--help"])
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", told.getvalue()))

@@ -17,10 +17,10 @@ from agent_core.events import (
 )
 from agent_core.kernel import ItemId, SessionId
 from agent_core.tools import text_result
-from tests.support.clock import HeldClock
-from tests.support.scripted_model import ScriptedModel, call, say
-from tests.support.sessions import bench
-from tests.support.tools import FunctionTool
+from tests.support.harness.clock import HeldClock
+from tests.support.session.scripted_model import ScriptedModel, call, say
+from tests.support.session.sessions import bench
+from tests.support.workspace.tools import FunctionTool
 from tiller_server.cli.terminal.permission_prompt import (
     TerminalPermissionReply,
     ask_on_terminal,

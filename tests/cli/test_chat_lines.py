@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_core.resources.slash_commands import SlashInvocation
-from tiller_server.cli.chat.line_parser import (
+from agent_core.resources.offers import SlashInvocation
+from tiller_server.cli.chat.loop import (
     ChatLine,
     ChatPrompt,
     Shell,

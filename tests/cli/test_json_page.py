@@ -3,7 +3,7 @@
 import re
 
 from agent_core.events.codec import NAMES
-from tests.support.shared import ROOT
+from tests.support.harness.shared import ROOT
 
 PAGE = (ROOT / "docs/terminal/json.md").read_text("utf-8")
 TABLE = PAGE[PAGE.index("| Type |") : PAGE.index("## Stability")]

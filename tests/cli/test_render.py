@@ -29,8 +29,8 @@ from agent_core.events import (
     UsageReport,
 )
 from agent_core.kernel import ItemId, RunId, ToolCallId, TurnId
-from agent_core.messages import Cost, Text, Usage
-from tiller_server.cli.run.final_answer import FinalAnswer
+from agent_core.messages import Cost, StopReason, Text, Usage
+from tiller_server.cli.subcommands.run import FinalAnswer
 from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, TextRunRenderer, summary
 
 RUN, TURN = RunId("r"), TurnId("t")
@@ -78,7 +78,7 @@ def turn_started() -> Event:
     return TurnStarted(run=RUN, turn=TURN, index=0)
 
 
-def turn_ended(reason: str = "stop") -> Event:
+def turn_ended(reason: StopReason = "stop") -> Event:
     return TurnEnded(run=RUN, turn=TURN, index=0, stop_reason=reason, usage=USAGE)
 
 

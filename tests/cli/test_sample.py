@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from tests.support.repairing import BARE_PYTHON, Repairer
-from tests.support.sources import SAMPLE
+from tests.support.harness.sources import SAMPLE
+from tests.support.session.repairing import BARE_PYTHON, Repairer
 
 
 async def test_the_sample_fails_and_is_repaired(tmp_path: Path) -> None:

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.isolation import TillerDirs
-from tests.support.lsp_client import RawClient
-from tests.support.lsp_profiles import PANEL
-from tests.support.server import SERVER, TILLER
-from tiller_server.cli.trace.comparison import differences, learn, translated
+from tests.support.clients.server import SERVER, TILLER
+from tests.support.harness.isolation import TillerDirs
+from tests.support.lsp.lsp_client import RawClient
+from tests.support.lsp.lsp_profiles import PANEL
 from tiller_server.cli.trace.file import TraceInvalid, TraceMessage, read_trace
-from tiller_server.cli.trace.replay import replay
+from tiller_server.cli.trace.replay import differences, learn, replay, translated
 
 pytestmark = pytest.mark.timeout(60)
 

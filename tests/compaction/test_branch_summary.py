@@ -2,15 +2,14 @@
 
 import pytest
 
-from agent_core.compaction.branch_summary import (
+from agent_core.compaction.preparation import TouchedFiles, estimate_message
+from agent_core.compaction.prompts import (
     BranchPreparation,
     branch_prompt,
     branch_summary,
     prepare_branch,
     shared_length,
 )
-from agent_core.compaction.estimate import estimate_message
-from agent_core.compaction.files import TouchedFiles
 from agent_core.kernel import EntryId, JsonObject
 from agent_core.messages import (
     AssistantMessage,
@@ -22,7 +21,7 @@ from agent_core.messages import (
     text_of,
 )
 from agent_core.transcript import AnyEntry, BranchSummaryEntry, ContextEditEntry
-from tests.support.entries import AT_MS, assistant, call, chain, compaction, result, user
+from tests.support.session.entries import AT_MS, assistant, call, chain, compaction, result, user
 
 RESERVE = 1_000
 SECTIONS = (

@@ -33,8 +33,8 @@ from agent_core.transcript import (
     StoredMessage,
     build_context,
 )
-from tests.support.entries import AT_MS, assistant, call, chain, result, user
-from tests.support.scripted_model import (
+from tests.support.session.entries import AT_MS, assistant, call, chain, result, user
+from tests.support.session.scripted_model import (
     SCRIPTED_FACTS,
     Gate,
     ScriptedModel,

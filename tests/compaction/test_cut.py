@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.compaction.cut_point import Cut, find_cut
+from agent_core.compaction.preparation import Cut, find_cut
 from agent_core.kernel import EntryId
 from agent_core.messages import (
     BashMessage,
@@ -13,7 +13,7 @@ from agent_core.messages import (
     Text,
 )
 from agent_core.transcript import ProjectedEntry
-from tests.support.entries import AT_MS, assistant, call, entry, result, user
+from tests.support.session.entries import AT_MS, assistant, call, entry, result, user
 
 THOUSAND = "x" * 4_000
 """A thousand tokens."""

@@ -25,7 +25,16 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.transcript import AnyEntry, ContextEditEntry
-from tests.support.entries import AT_MS, assistant, call, chain, compaction, entry, result, user
+from tests.support.session.entries import (
+    AT_MS,
+    assistant,
+    call,
+    chain,
+    compaction,
+    entry,
+    result,
+    user,
+)
 
 CORPUS = Path(__file__).parent / "corpus"
 COUNTS: dict[str, dict[str, int]] = json.loads((CORPUS / "counts.json").read_text("utf-8"))

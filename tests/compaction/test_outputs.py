@@ -4,7 +4,7 @@ from agent_core.compaction import cut_outputs, estimate_message
 from agent_core.kernel import EntryId, ToolCallId
 from agent_core.messages import Image, Text, ToolResultMessage, text_of
 from agent_core.transcript import AnyEntry, ContextEditEntry
-from tests.support.entries import AT_MS, assistant, call, chain, compaction, result, user
+from tests.support.session.entries import AT_MS, assistant, call, chain, compaction, result, user
 
 BIG = "x" * 40_000
 """Ten thousand tokens."""

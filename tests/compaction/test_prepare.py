@@ -13,7 +13,7 @@ from agent_core.transcript import (
     UnknownEntry,
     build_context,
 )
-from tests.support.entries import (
+from tests.support.session.entries import (
     AT_MS,
     assistant,
     call,

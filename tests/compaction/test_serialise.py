@@ -1,8 +1,8 @@
 """How a conversation is written down for the model that sums it up."""
 
-from agent_core.compaction.serialisation import serialise
+from agent_core.compaction.prompts import serialise
 from agent_core.messages import BashMessage, CustomMessage, Image, Text, Thinking, UserMessage
-from tests.support.entries import AT_MS, assistant, call, result, user
+from tests.support.session.entries import AT_MS, assistant, call, result, user
 
 CONVERSATION = """\
 [User]: fix it[image image/png]

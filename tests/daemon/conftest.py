@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.isolation import TillerDirs
+from tests.support.clients.server import Ground
+from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
-from tests.support.server import Ground
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemons import DAEMON, daemon_process, editor, log_of
-from tests.support.server import SERVER, TILLER, Ground
-from tests.support.shims import shim, stand_in
+from tests.support.clients.daemons import DAEMON, daemon_process, editor, log_of
+from tests.support.clients.server import SERVER, TILLER, Ground
+from tests.support.clients.shims import shim, stand_in
 from tiller_server.process.memory_privacy import SWITCH, allows_debugger
 
 pytestmark = [

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemons import daemon_here, editor
-from tests.support.lsp_answers import LeavesOpen
-from tests.support.lsp_client import RawClient
-from tests.support.lsp_profiles import PANEL
-from tests.support.office import soon
-from tests.support.server import Ground, calls, prompt, says, tool_texts
-from tests.support.sizes import at_size
+from tests.support.clients.daemons import daemon_here, editor
+from tests.support.clients.office import soon
+from tests.support.clients.server import Ground, calls, prompt, says, tool_texts
+from tests.support.harness.sizes import at_size
+from tests.support.lsp.lsp_answers import LeavesOpen
+from tests.support.lsp.lsp_client import RawClient
+from tests.support.lsp.lsp_profiles import PANEL
 
 pytestmark = [pytest.mark.timeout(90)]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.support.daemons import editor, modes_in
-from tests.support.server import TILLER, Ground, prompt
+from tests.support.clients.daemons import editor, modes_in
+from tests.support.clients.server import TILLER, Ground, prompt
 from tiller_server.daemon import paths
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]

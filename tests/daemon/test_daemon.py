@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.clock import HeldClock
-from tests.support.daemons import daemon_here, editor, folder_of, hello, knock, modes_in, token_of
-from tests.support.isolation import TillerDirs
-from tests.support.server import Ground, prompt, says
+from tests.support.clients.daemons import (
+    daemon_here,
+    editor,
+    folder_of,
+    hello,
+    knock,
+    modes_in,
+    token_of,
+)
+from tests.support.clients.server import Ground, prompt, says
+from tests.support.harness.clock import HeldClock
+from tests.support.harness.isolation import TillerDirs
 from tiller_server.daemon import paths
 from tiller_server.daemon.admission.peer import Peer
 from tiller_server.daemon.errors import CannotServe

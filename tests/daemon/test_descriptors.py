@@ -13,8 +13,8 @@ from socket import AF_UNIX, socket
 
 import pytest
 
-from tests.support.daemons import DaemonProcess, daemon_process, editor, hello, log_of
-from tests.support.server import Ground, prompt, says
+from tests.support.clients.daemons import DaemonProcess, daemon_process, editor, hello, log_of
+from tests.support.clients.server import Ground, prompt, says
 from tiller_server.daemon import paths
 
 pytestmark = [

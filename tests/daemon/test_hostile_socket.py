@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemons import daemon_here, editor, hello
-from tests.support.hostile_streams import (
+from tests.support.clients.daemons import daemon_here, editor, hello
+from tests.support.clients.server import Ground
+from tests.support.harness.sizes import is_campaign
+from tests.support.hostile.hostile_streams import (
     PROBE,
     WAIT_S,
     Stream,
@@ -20,8 +22,6 @@ from tests.support.hostile_streams import (
     requests_in,
     streams,
 )
-from tests.support.server import Ground
-from tests.support.sizes import is_campaign
 from tiller_server.daemon import paths
 from tiller_server.lsp.transport.framing import FrameReader
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemons import (
+from tests.support.clients.daemons import (
     daemon_process,
     editor,
     hello,
@@ -22,9 +22,9 @@ from tests.support.daemons import (
     serves,
     started_process,
 )
-from tests.support.lsp_client import RawClient
-from tests.support.server import TILLER, Ground, Json, calls, prompt, says
-from tests.support.sizes import at_size
+from tests.support.clients.server import TILLER, Ground, Json, calls, prompt, says
+from tests.support.harness.sizes import at_size
+from tests.support.lsp.lsp_client import RawClient
 from tiller_server.daemon import paths
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]

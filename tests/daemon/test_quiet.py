@@ -2,7 +2,7 @@
 
 import pytest
 
-from tiller_server.daemon.idle_timer import IDLE_S, IdleTimer, idle_limit_s
+from tiller_server.daemon.daemon import IDLE_S, IdleTimer, idle_limit_s
 
 
 def test_time_counts_from_the_last_use() -> None:

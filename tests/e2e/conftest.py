@@ -5,14 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.isolation import TillerDirs
+from tests.support.clients.server import Ground
+from tests.support.harness.isolation import TillerDirs
+from tests.support.programs.daemon_runs import serving_runs
 from tests.support.provider import LoopbackProvider
-from tests.support.server import Ground
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of a module in each of its `RUN_WAYS`: in the process of the command, and below the daemon."""
+    ways: tuple[str, ...] = getattr(metafunc.module, "RUN_WAYS", ())
+    if ways and "ground" in metafunc.fixturenames:
+        metafunc.parametrize("ground", ways, indirect=True)
 
 
 @pytest.fixture
 def ground(
-    tmp_path: Path, tiller_dirs: TillerDirs, covered_env: dict[str, str]
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    tiller_dirs: TillerDirs,
+    covered_env: dict[str, str],
 ) -> Iterator[Ground]:
     """Return a configured, empty workspace with a provider that has nothing to say yet."""
     root = tmp_path / "project"
@@ -20,4 +31,8 @@ def ground(
     with LoopbackProvider() as provider:
         given = Ground(dirs=tiller_dirs, env=covered_env, provider=provider, root=root.resolve())
         given.configure()
-        yield given
+        if getattr(request, "param", "process") == "process":
+            yield given
+            return
+        with serving_runs(given) as served:
+            yield served

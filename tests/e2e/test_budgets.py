@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.lsp_connection import ClientError
-from tests.support.lsp_profiles import PANEL
-from tests.support.server import Ground, calls, says
-from tests.support.session_files import read_entries
-from tests.support.terminal import tiller
+from tests.support.clients.server import Ground, calls, says
+from tests.support.lsp.lsp_connection import ClientError
+from tests.support.lsp.lsp_profiles import PANEL
+from tests.support.programs.terminal import tiller
+from tests.support.session.session_files import read_entries
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

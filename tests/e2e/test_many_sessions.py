@@ -8,10 +8,10 @@ import anyio
 import pytest
 from anyio import Path as AsyncPath
 
-from tests.support.processes import resident_bytes
-from tests.support.server import Ground, prompt, says
-from tests.support.sizes import at_size
-from tests.support.windows import opened, serving
+from tests.support.clients.server import Ground, prompt, says
+from tests.support.clients.windows import opened, serving
+from tests.support.harness.sizes import at_size
+from tests.support.workspace.processes import resident_bytes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

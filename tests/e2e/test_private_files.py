@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.lsp_client import RawClient
-from tests.support.lsp_profiles import PANEL
-from tests.support.server import SERVER, TILLER, Ground, calls, prompt, says
+from tests.support.clients.server import SERVER, TILLER, Ground, calls, prompt, says
+from tests.support.lsp.lsp_client import RawClient
+from tests.support.lsp.lsp_profiles import PANEL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 OPEN_HANDED = ("/bin/sh", "-c", 'umask 000; exec "$@"', "sh")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.lsp_client import RawClient
-from tests.support.lsp_connection import ClientError
-from tests.support.lsp_profiles import PANEL
-from tests.support.server import SERVER, Ground, prompt, says
+from tests.support.clients.server import SERVER, Ground, prompt, says
+from tests.support.lsp.lsp_client import RawClient
+from tests.support.lsp.lsp_connection import ClientError
+from tests.support.lsp.lsp_profiles import PANEL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 

@@ -13,9 +13,9 @@ from agent_core.kernel import EntryId, SessionId, SystemClock
 from agent_core.messages import UserMessage, text_of
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.session_import import import_session
-from tests.support.reference_agent import ReferenceAgent, heard, reference_agent
-from tests.support.server import Ground, calls, says
-from tests.support.session_files import read_entries
+from tests.support.clients.server import Ground, calls, says
+from tests.support.programs.reference_agent import ReferenceAgent, heard, reference_agent
+from tests.support.session.session_files import read_entries
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 

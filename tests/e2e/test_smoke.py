@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.support.lsp_profiles import EGLOT, HELIX, MINIMAL, PANEL, VSCODE, Profile
-from tests.support.pty_screen import terminal
-from tests.support.repositories import Repository
-from tests.support.server import Ground, prompt, says
-from tests.support.terminal import tiller
+from tests.support.clients.server import Ground, prompt, says
+from tests.support.lsp.lsp_profiles import EGLOT, HELIX, MINIMAL, PANEL, VSCODE, Profile
+from tests.support.programs.pty_screen import terminal
+from tests.support.programs.terminal import tiller
+from tests.support.workspace.repositories import Repository
 from tiller_server.cli.command_line import COMMANDS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.starts, pytest.mark.timeout(60)]

@@ -1,4 +1,4 @@
-"""Events as JSON: every event has a name and a form that the wire's own shapes accept."""
+"""Events as JSON: every event has a name and a form that the schema of the wire accepts."""
 
 import typing
 from dataclasses import replace
@@ -95,9 +95,9 @@ from agent_core.kernel import (
     TurnId,
 )
 from agent_core.messages import Cost, Image, Text, Usage
+from tests.support.session.event_schema import check_event
 from tiller_server.lsp.encode import serializer
-from tiller_server.lsp.methods import EVENTS as ANNOUNCED
-from tiller_server.lsp.wire.events import check_event
+from tiller_server.lsp.methods import server_capability
 
 RUN, TURN, ITEM, CALL = RunId("r"), TurnId("t"), ItemId("i"), ToolCallId("c")
 USAGE = UsageReport(
@@ -288,13 +288,13 @@ def test_there_is_a_sample_and_a_name_for_every_event_of_the_union() -> None:
 
 
 def test_the_server_announces_exactly_the_events_there_are() -> None:
-    assert set(ANNOUNCED) == set(NAMES.values())
+    assert server_capability()["events"] == list(NAMES.values())
 
 
 @pytest.mark.parametrize(
     "event", SAMPLES, ids=[f"{NAMES[type(one)]} {at}" for at, one in enumerate(SAMPLES)]
 )
-def test_every_event_fits_the_shapes_of_the_wire(event: Event) -> None:
+def test_every_event_fits_the_schema_of_the_wire(event: Event) -> None:
     wire = serializer.event(EventEnvelope(seq=7, first=7, at_ms=1_795_000_000_123, event=event))
     assert wire["seq"] == 7
     assert wire["at"] == "2026-11-18T11:06:40.123Z"

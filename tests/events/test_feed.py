@@ -21,7 +21,7 @@ from agent_core.events import (
 )
 from agent_core.events.feed import READER_BYTES, READER_EVENTS, merge
 from agent_core.kernel import ItemId, RunId, TurnId
-from tests.support.clock import FakeClock
+from tests.support.harness.clock import FakeClock
 
 RUN, TURN = RunId("r"), TurnId("t")
 NOTICE = Notice(level="info", text="look")

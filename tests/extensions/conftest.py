@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.extensions import Home
-from tests.support.isolation import TillerDirs
+from tests.support.harness.isolation import TillerDirs
+from tests.support.hooks.extensions import Home
 
 
 @pytest.fixture

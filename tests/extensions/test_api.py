@@ -8,23 +8,22 @@ import pytest
 
 from agent_core.events import ExtensionError, ToolEnded
 from agent_core.extensions import Completion, ExtensionBroken
-from agent_core.extensions.api import ExtensionApi
-from agent_core.extensions.commands import ExtensionCommands
-from agent_core.extensions.event_bus import EventBus
-from agent_core.extensions.registry.registrations import Registrations
+from agent_core.extensions.api import EventBus, ExtensionApi
+from agent_core.extensions.client_offers import ExtensionCommands
+from agent_core.extensions.registry import Registrations
 from agent_core.extensions.scope import ExtensionScope
 from agent_core.hooks import GoOn, InputReplaced, InputTyped, ToolBlocked, ToolCalled
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import Text
-from agent_core.session.permissions.state import PermissionState
+from agent_core.session.permissions.broker import PermissionState
 from agent_core.tools import ToolResult, text_result
 from agent_core.tools.arguments import ToolArguments
 from agent_core.transcript.entries import CustomEntry, CustomMessageEntry
-from tests.support.extensions import Home, extended
-from tests.support.scripted_model import ScriptedModel, call, say
-from tests.support.sessions import words
-from tests.support.tools import echo
+from tests.support.hooks.extensions import Home, extended
+from tests.support.session.scripted_model import ScriptedModel, call, say
+from tests.support.session.sessions import words
+from tests.support.workspace.tools import echo
 
 
 class Sum(ToolArguments):

@@ -10,9 +10,9 @@ from agent_core.extensions.api import ExtensionApi
 from agent_core.hooks import GoOn, InputTyped, ToolCalled
 from agent_core.kernel.errors import ContextStale, UsageError
 from agent_core.messages import Usage
-from agent_core.session.permissions.state import PermissionState
-from tests.support.extensions import Home, extended
-from tests.support.scripted_model import ScriptedModel, call, say
+from agent_core.session.permissions.broker import PermissionState
+from tests.support.hooks.extensions import Home, extended
+from tests.support.session.scripted_model import ScriptedModel, call, say
 
 
 async def test_a_context_shows_the_session(home: Home) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_core.extensions.loader.discovery import DiscoveryResult, ExtensionSearchPaths, discover
-from tests.support.extensions import Home
+from agent_core.extensions.discovery import DiscoveryResult, ExtensionSearchPaths, discover
+from tests.support.hooks.extensions import Home
 
 EMPTY = "def extension(api):\n    pass\n"
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agent_core.extensions.loader.discovery import DiscoveredExtension
-from agent_core.extensions.loader.loader import load
-from agent_core.extensions.registry.registrations import Registrations
+from agent_core.extensions.discovery import DiscoveredExtension
+from agent_core.extensions.loader import load
+from agent_core.extensions.registry import Registrations
 from agent_core.extensions.scope import ExtensionScope
 from agent_core.kernel.errors import ContextStale, ExtensionBroken
-from tests.support.extensions import Home, extended
+from tests.support.hooks.extensions import Home, extended
 
 GOOD = """
 def extension(api):

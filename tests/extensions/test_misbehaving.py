@@ -7,10 +7,10 @@ import pytest
 from agent_core.events import RunEnded
 from agent_core.hooks import HookLimits
 from agent_core.messages import ToolResultMessage
-from tests.support.extensions import Home, extended
-from tests.support.scripted_model import ScriptedModel, call, say
-from tests.support.sizes import at_size
-from tests.support.tools import FunctionTool, echo
+from tests.support.harness.sizes import at_size
+from tests.support.hooks.extensions import Home, extended
+from tests.support.session.scripted_model import ScriptedModel, call, say
+from tests.support.workspace.tools import FunctionTool, echo
 
 CALLS = at_size(ci=12, campaign=50)
 LIMIT_S = 0.05

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.extensions.loader.modules import PREFIX, forget, import_apart, read_pinned
+from agent_core.extensions.discovery import PREFIX, forget, import_apart, read_pinned
 from agent_core.kernel.errors import ExtensionBroken
-from tests.support.extensions import Home
+from tests.support.hooks.extensions import Home
 
 NAME = f"{PREFIX}test"
 

@@ -5,11 +5,10 @@ from typing import Final, Literal
 import pytest
 
 from agent_core.extensions import CommandContext, Context, ExtensionApi, Unsupported
-from agent_core.extensions.event_bus import EventBus, OwnBus
-from agent_core.extensions.registry.registrations import Registrations
+from agent_core.extensions.api import EventBus, ExtensionTool, OwnBus
+from agent_core.extensions.registry import Registrations
 from agent_core.extensions.scope import ExtensionScope
-from agent_core.extensions.tools import ExtensionTool
-from agent_core.extensions.ui.dialogs import Ui
+from agent_core.extensions.ui import Ui
 from agent_core.hooks import POINTS
 from agent_core.providers.catalog.models_file import ModelShape, ProviderShape
 from agent_core.tools import ToolSpec

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agent_core.extensions.registry.offers import offers_of
-from agent_core.extensions.registry.registrations import Flag, OwnCommand, Registrations
-from tests.support.tools import echo
+from agent_core.extensions.registry import Flag, OwnCommand, Registrations, offers_of
+from tests.support.workspace.tools import echo
 
 
 def registered(extension: str, *names: str) -> Registrations:

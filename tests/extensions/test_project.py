@@ -1,9 +1,9 @@
 """Extensions of a project run only when the user trusts it as it is, and have seen what runs."""
 
 from agent_core.events import PermissionRequested, TrustSubject
-from agent_core.session.permissions.state import PermissionState
-from tests.support.extensions import Extended, Home, extended
-from tests.support.scripted_model import ScriptedModel, say
+from agent_core.session.permissions.broker import PermissionState
+from tests.support.hooks.extensions import Extended, Home, extended
+from tests.support.session.scripted_model import ScriptedModel, say
 
 TOOL = """
 def extension(api):

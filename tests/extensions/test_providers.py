@@ -4,18 +4,16 @@ from typing import Any
 
 import pytest
 
-from agent_core.extensions.registry.provider_models import extension_models
-from agent_core.extensions.registry.registrations import Provider
+from agent_core.extensions.registry import Provider, extension_models
 from agent_core.kernel import JsonObject
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
 from agent_core.providers.auth.oauth import DeviceFacts
-from agent_core.providers.extension_models import ExtensionModels
-from agent_core.providers.registry import ModelRegistry
-from tests.support.extensions import Home
-from tests.support.folders import Folder, ask
+from agent_core.providers.registry import ExtensionModels, ModelRegistry
+from tests.support.clients.server import says
+from tests.support.hooks.extensions import Home
 from tests.support.provider import LoopbackProvider, write_config
-from tests.support.scripted_model import ScriptedModel
-from tests.support.server import says
+from tests.support.session.folders import Folder, ask
+from tests.support.session.scripted_model import ScriptedModel
 
 LAB: JsonObject = {
     "baseUrl": "http://127.0.0.1:1/v1",

@@ -8,9 +8,9 @@ import pytest
 from agent_core.extensions.api import ExtensionApi
 from agent_core.hooks import Hook, HookTable, InputHandled, InputTyped
 from agent_core.kernel.errors import ContextStale
-from tests.support.extensions import Home, extended
-from tests.support.scripted_model import Gate, ScriptedModel, call, say
-from tests.support.sessions import words
+from tests.support.hooks.extensions import Home, extended
+from tests.support.session.scripted_model import Gate, ScriptedModel, call, say
+from tests.support.session.sessions import words
 
 SAYS = """
 from agent_core.hooks import InputReplaced

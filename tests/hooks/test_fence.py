@@ -33,8 +33,8 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import ToolCallId
 from agent_core.kernel.errors import UsageError
-from tests.support.hook_functions import gives, hangs, put, runner
-from tests.support.hook_samples import ANSWER, SAMPLES
+from tests.support.hooks.hook_functions import gives, hangs, put, runner
+from tests.support.hooks.hook_samples import ANSWER, SAMPLES
 
 LIMIT_S = 0.05
 CALLED = ToolCalled(call=ToolCallId("c1"), tool="bash", arguments={"env": {"A": "1"}})

@@ -12,12 +12,11 @@ from agent_core.hooks import (
     GoOn,
     HookInput,
     HookOutcome,
+    catalogue,
     points,
-    run_points,
-    session_points,
 )
-from tests.support.hook_samples import SAMPLES
-from tests.support.hook_table import PAGE, ROOT, asked_in, page, shown_by
+from tests.hooks.hook_table import PAGE, ROOT, asked_in, page, shown_by
+from tests.support.hooks.hook_samples import SAMPLES
 
 COMPOSITION = {
     "resources_discover": ("collect",),
@@ -99,7 +98,7 @@ def test_hooks_around_summaries_and_providers_have_time_to_ask_a_model() -> None
 def test_every_input_class_is_a_point() -> None:
     classes = {
         one
-        for module in (run_points, points, session_points)
+        for module in (catalogue, points)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, HookInput) and one is not HookInput
     }
@@ -110,7 +109,7 @@ def test_every_outcome_class_is_an_answer_somewhere() -> None:
     bases = {Chain, Collect, GoOn, HookOutcome, *HookOutcome.__subclasses__()}
     classes = {
         one
-        for module in (run_points, points, session_points)
+        for module in (catalogue, points)
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, HookOutcome)
     } - bases
@@ -146,4 +145,4 @@ def test_no_test_is_listed_for_a_point_that_is_not_there() -> None:
 
 
 def test_the_page_for_users_is_as_the_code_is() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.support.hook_table"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.hooks.hook_table"

@@ -33,8 +33,8 @@ from agent_core.hooks import (
 )
 from agent_core.kernel import ToolCallId
 from agent_core.messages import CustomMessage, UserMessage
-from tests.support.hook_functions import gives, hangs, put, raises, runner, text
-from tests.support.hook_samples import SAMPLES
+from tests.support.hooks.hook_functions import gives, hangs, put, raises, runner, text
+from tests.support.hooks.hook_samples import SAMPLES
 
 
 def called(**arguments: str) -> ToolCalled:

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from agent_core.kernel.gc_pause import gc_paused
+from agent_core.kernel.threads import gc_paused
 
 
 class Circle:

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.threads import uncancelled
 
 
 async def test_the_step_is_finished_and_then_the_cancellation_goes_on() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core.kernel.truncation import (
+from agent_core.kernel.text import (
     Truncation,
     byte_count,
     count_lines,
@@ -14,7 +14,7 @@ from agent_core.kernel.truncation import (
     truncate_line,
     truncate_tail,
 )
-from tests.support.sizes import at_size
+from tests.support.harness.sizes import at_size
 
 MANY = settings(max_examples=at_size(ci=300, campaign=20_000))
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.kernel.visible_text import (
+from agent_core.kernel.text import (
     PlainStream,
     as_meant,
     for_model,

@@ -42,9 +42,9 @@ from agent_core.providers import (
 )
 from agent_core.session.context import SessionOptions
 from agent_core.session.runs.retry_policy import RetryOptions
-from tests.support.scripted_model import Gate, ScriptedModel, Step, answer, both, call, say
-from tests.support.sessions import Bench, bench
-from tests.support.tools import echo
+from tests.support.session.scripted_model import Gate, ScriptedModel, Step, answer, both, call, say
+from tests.support.session.sessions import Bench, bench
+from tests.support.workspace.tools import echo
 
 ONCE = SessionOptions(retry=RetryOptions(enabled=False))
 DOWN = ProviderError("the provider is down", reason="server", provider="scripted")

@@ -6,9 +6,9 @@ from agent_core.events import ToolEnded
 from agent_core.kernel import JsonObject
 from agent_core.messages import Text, ToolResultMessage, text_of
 from agent_core.tools import ToolContext, ToolResult, text_result
-from tests.support.scripted_model import Gate, ScriptedModel, both, call, say
-from tests.support.sessions import bench
-from tests.support.tools import FunctionTool, Hold, echo
+from tests.support.session.scripted_model import Gate, ScriptedModel, both, call, say
+from tests.support.session.sessions import bench
+from tests.support.workspace.tools import FunctionTool, Hold, echo
 
 
 async def test_words_that_wait_already_skip_a_whole_parallel_batch() -> None:

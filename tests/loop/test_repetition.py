@@ -6,10 +6,10 @@ import anyio
 
 from agent_core.events import RunEnded
 from agent_core.tools import text_result
-from tests.support.clock import FakeClock
-from tests.support.scripted_model import ScriptedModel, Step, both, call, say
-from tests.support.sessions import Bench, bench
-from tests.support.tools import FunctionTool, echo
+from tests.support.harness.clock import FakeClock
+from tests.support.session.scripted_model import ScriptedModel, Step, both, call, say
+from tests.support.session.sessions import Bench, bench
+from tests.support.workspace.tools import FunctionTool, echo
 
 SAME = call("echo", {"text": "x"})
 OTHER = call("echo", {"text": "y"})

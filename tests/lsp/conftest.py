@@ -12,9 +12,9 @@ from pygls.protocol import default_converter
 from pytest_lsp import ClientServerConfig, LanguageClient
 from pytest_lsp.client import DEFAULT_CLIENT_FEATURES, register_lsp_features
 
-from tests.support.isolation import TillerDirs
+from tests.support.clients.server import SERVER, Ground
+from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
-from tests.support.server import SERVER, Ground
 
 WAIT_S = 10.0
 

@@ -8,7 +8,7 @@ from pygls.exceptions import JsonRpcException
 from pytest_lsp import LanguageClient, client_capabilities
 
 from tests.lsp.conftest import Frames
-from tests.support.server import Ground, calls, prompt, says, tool_texts
+from tests.support.clients.server import Ground, calls, prompt, says, tool_texts
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio, pytest.mark.timeout(60)]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.folders import Folder
-from tests.support.isolation import TillerDirs
-from tests.support.mcp_office import McpOffice
+from tests.support.harness.isolation import TillerDirs
+from tests.support.mcp.mcp_office import McpOffice
 from tests.support.provider import LoopbackProvider
+from tests.support.session.folders import Folder
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_core.events import PermissionRequested, TrustSubject
-from tests.support.contained import require_full
-from tests.support.mcp_office import McpOffice, call, rogue
+from tests.support.mcp.mcp_office import McpOffice, call, rogue
+from tests.support.workspace.contained import require_full
 
 pytestmark = [pytest.mark.timeout(60)]
 SECRET = "tiller-secret-4711"

@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from agent_core.mcp.declarations import Declared, believed, tool_name
-from agent_core.mcp.definitions import Http, Stdio, read_definitions, shown_way, without_password
-from agent_core.mcp.files import ServerFiles
+from agent_core.mcp.approvals import Declared, believed, tool_name
+from agent_core.mcp.definitions import (
+    Http,
+    ServerFiles,
+    Stdio,
+    read_definitions,
+    shown_way,
+    without_password,
+)
 
 ROOT = Path("/w")
 AT = Path("/config/mcp.json")

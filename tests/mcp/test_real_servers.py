@@ -10,7 +10,7 @@ import pytest
 
 from agent_core.events import ToolRunning
 from agent_core.kernel.json import as_object
-from tests.support.mcp_office import (
+from tests.support.mcp.mcp_office import (
     McpOffice,
     call,
     free_port,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.session import AgentSession
-from tests.support.mcp_office import McpOffice, call, rogue
+from tests.support.mcp.mcp_office import McpOffice, call, rogue
 
 pytestmark = [pytest.mark.timeout(60)]
 ECHO = call("mcp__rogue__echo", word="hi")

@@ -5,7 +5,7 @@ import pytest
 from agent_core.messages import Text
 from agent_core.messages.attachments import attachment_name, user_texts
 from tiller_server.lsp.encode.content import fenced, to_content
-from tiller_server.lsp.wire import (
+from tiller_server.lsp.wire.blocks import (
     Diagnostic,
     DiagnosticsBlock,
     DiffBlock,

@@ -35,7 +35,7 @@ from agent_core.providers.adapters.mistral_conversations import MistralConversat
 from agent_core.providers.adapters.ollama_chat import OllamaChat
 from agent_core.providers.adapters.openai_completions import OpenAICompletions
 from agent_core.providers.adapters.openai_responses import OpenAIResponses
-from agent_core.providers.auth.authenticator import Authenticator, RequestCredentials
+from agent_core.providers.auth.credentials import Authenticator, RequestCredentials
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
 
 

@@ -15,7 +15,7 @@ from tests.providers.conformance import CHECKS, Scene, Stage, Staged, staged_alw
 from tests.providers.conftest import Pools
 from tests.providers.loopback import Reply, loopback, sse
 from tests.providers.replay import PROJECT, ask, model_at
-from tests.support.scripted_model import Gate, ScriptedModel, both, call, say, think
+from tests.support.session.scripted_model import Gate, ScriptedModel, both, call, say, think
 
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 REFUSAL = b'{"error":{"type":"rate_limit_error","message":"slow down"}}'

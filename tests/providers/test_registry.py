@@ -9,12 +9,12 @@ import pytest
 
 from agent_core.kernel.errors import ModelUnknown, ProviderError
 from agent_core.providers import Model, ModelInfo, Prices, WireApi
-from agent_core.providers.auth.authenticator import Authenticator
+from agent_core.providers.auth.credentials import Authenticator
 from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.catalog.models_file import load_models_file, read_models_file
 from agent_core.providers.model import PriceTier
 from agent_core.providers.registry import ChosenModel, ModelRegistry
-from tests.support.scripted_model import ScriptedModel
+from tests.support.session.scripted_model import ScriptedModel
 
 PATH = Path("/home/u/models.json")
 LAB = {

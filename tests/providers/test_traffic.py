@@ -21,7 +21,7 @@ from tests.providers.replay import (
     replay_server,
     replayed,
 )
-from tests.support.sizes import at_size, is_campaign
+from tests.support.harness.sizes import at_size, is_campaign
 
 pytestmark = [
     pytest.mark.timeout(at_size(ci=120, campaign=900)),

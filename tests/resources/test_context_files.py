@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.resources.instructions.context_files import NAMES, ContextFiles, load_context_files
-from agent_core.resources.instructions.instruction_file import CONTEXT_BYTES
+from agent_core.resources.instructions import CONTEXT_BYTES, NAMES, ContextFiles, load_context_files
 
 
 async def load(

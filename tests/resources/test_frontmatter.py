@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.resources.prompts.frontmatter import MOST_CHARS, split_frontmatter
+from agent_core.resources.skills import MOST_CHARS, split_frontmatter
 
 
 def test_words_are_what_was_written() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agent_core.resources.load_result import LoadProblem
-from agent_core.resources.prompts.path_lists import read_path_list
-from agent_core.resources.prompts.prompt_resources import (
+from agent_core.resources.prompts import (
     MOST,
     PromptResourcePaths,
     PromptResourceReader,
     PromptResources,
+    read_path_list,
 )
 
 SKILL = "---\ndescription: about {0}\n---\nDo {0}.\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.resources.prompts.skills import (
+from agent_core.resources.skills import (
     MOST_DESCRIPTION,
     Skill,
     expand_skill,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.resources.slash_commands import SlashInvocation, slashed
+from agent_core.resources.offers import SlashInvocation, slashed
 
 
 @pytest.mark.parametrize(

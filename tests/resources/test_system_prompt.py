@@ -2,14 +2,14 @@
 
 from pathlib import Path, PurePosixPath
 
-from agent_core.resources.instructions.instruction_file import Instructions
-from agent_core.resources.instructions.system_prompt import (
+from agent_core.resources.instructions import (
     DATA_RULE,
     PREAMBLE,
+    Instructions,
     ToolPrompt,
     prompt_sections,
 )
-from tests.support.prompts import build_system_prompt
+from tests.support.session.prompts import build_system_prompt
 
 GOLDEN = Path(__file__).parent / "golden" / "system_prompt.txt"
 ROOT = PurePosixPath("/home/ada/engine")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agent_core.resources.prompts.template_arguments import fill_in, split_arguments
+from agent_core.resources.templates import fill_in, split_arguments
 
 
 @pytest.mark.parametrize(

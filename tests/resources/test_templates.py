@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.resources.prompts.templates import Template, expand_template, read_template
+from agent_core.resources.templates import Template, expand_template, read_template
 
 PATH = Path("/c/prompts/fix.md")
 

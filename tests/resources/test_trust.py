@@ -10,13 +10,12 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from agent_core.kernel.errors import ConfigError
-from agent_core.resources.instructions.context_files import load_context_files
+from agent_core.resources.instructions import load_context_files
 from agent_core.resources.settings.layers import Layer, load_settings
 from agent_core.resources.trust import evidence
 from agent_core.resources.trust.evidence import MOST_FILES, gather
-from agent_core.resources.trust.store import TrustStore
-from agent_core.resources.trust.workspace_trust import WorkspaceTrust
-from tests.support.clock import FakeClock
+from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust
+from tests.support.harness.clock import FakeClock
 
 
 @pytest.fixture

@@ -5,10 +5,14 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from agent_core.resources.instructions.context_files import load_context_files
-from agent_core.resources.trust.store import TrustChoice, TrustStore
-from agent_core.resources.trust.workspace_trust import DefaultTrust, WorkspaceTrust
-from tests.support.clock import FakeClock
+from agent_core.resources.instructions import load_context_files
+from agent_core.resources.trust.workspace_trust import (
+    DefaultTrust,
+    TrustChoice,
+    TrustStore,
+    WorkspaceTrust,
+)
+from tests.support.harness.clock import FakeClock
 
 
 @pytest.fixture

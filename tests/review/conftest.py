@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.isolation import TillerDirs
+from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing
+from tests.support.review.reviewing import Reviewing
+from tests.support.workspace.repositories import Repository
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import UsageError
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.engine import review
 from tiller_server.review.errors import NotARepository, RevisionUnknown
 from tiller_server.review.git.revisions import WORKING_TREE

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.git.deleted_files import (
     MOST_BYTES,
     MOST_LINES,

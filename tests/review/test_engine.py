@@ -6,11 +6,11 @@ import pytest
 
 from agent_core.events import Budgets
 from agent_core.kernel.errors import UsageError
-from tests.support.isolation import TillerDirs
+from tests.review.review_history import PLANTED, make_history
+from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
-from tests.support.repositories import Repository
-from tests.support.review_history import PLANTED, make_history
-from tests.support.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.errors import RevisionUnknown
 from tiller_server.review.findings.result import Review
 from tiller_server.review.git.file_filter import ReviewFileFilter

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
-from tests.support.reviews import a_finding
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviews import a_finding
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.findings.baseline import not_accepted, read_baseline
 from tiller_server.review.findings.deduplication import merged, unique
 from tiller_server.review.findings.fingerprints import fingerprint, former_fingerprint, numbered

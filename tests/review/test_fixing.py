@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
-from tests.support.reviews import a_finding, a_suggestion
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviews import a_finding, a_suggestion
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.findings.result import Review
 from tiller_server.review.repair import FixOrder, RepairResult, repair, with_suggestions
 

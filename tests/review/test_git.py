@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repositories import Repository
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.errors import NotARepository
 from tiller_server.review.git.branches import create_branch
 from tiller_server.review.git.client import Git, find_root, open_git

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.reviews import a_finding, a_review, a_suggestion
+from tests.support.review.reviews import a_finding, a_review, a_suggestion
 from tiller_server.review.errors import ReviewFileInvalid
 from tiller_server.review.findings.deduplication import unique
 from tiller_server.review.findings.fingerprints import fingerprint

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import TillerError
-from tests.support.poisoned import POISONS, poisoned
-from tests.support.repositories import WHO
-from tests.support.reviewing import Reviewing, says
+from tests.support.review.reviewing import Reviewing, says
+from tests.support.workspace.poisoned import POISONS, poisoned
+from tests.support.workspace.repositories import WHO
 from tiller_server.review.errors import GitFailed
 from tiller_server.review.git.revisions import WORKING_TREE
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from agent_core.kernel.redaction.redactor import Redactor
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, a_report, reports, says
-from tests.support.reviews import a_finding, a_review, a_suggestion
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviews import a_finding, a_review, a_suggestion
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.findings.redaction import redacted
 from tiller_server.review.findings.relocation import moved
 from tiller_server.review.findings.result import Review

@@ -12,9 +12,10 @@ from anyio import to_thread
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import ToolEnded
 from agent_core.resources.trust.evidence import gather
-from agent_core.resources.trust.store import TrustStore
-from tests.support.folders import Folder
+from agent_core.resources.trust.workspace_trust import TrustStore
 from tests.support.provider import LoopbackProvider, write_config
+from tests.support.session.folders import Folder
+from tests.support.workspace.contained import require_full
 
 pytestmark = [pytest.mark.timeout(60)]
 
@@ -24,13 +25,13 @@ OUTSIDE = {"name": "write", "arguments": {"path": "../made", "content": "made"}}
 
 # Where a fault is put, and the call that must not get through because of it.
 COMMAND_PARTS = (
-    "agent_core.workspace.permissions.policy.commands.prefixes:read_command",
-    "agent_core.workspace.permissions.policy.commands.prefixes:mentioned",
+    "agent_core.workspace.permissions.shell.strict_parser:read_command",
+    "agent_core.workspace.permissions.shell.mentions:mentioned",
     "agent_core.workspace.permissions.policy.decision:parse_subject",
     "agent_core.workspace.permissions.policy.decision:strict_rule",
     "agent_core.workspace.permissions.policy.decision:column_of",
-    "agent_core.session.permissions.broker:decide",
-    "agent_core.session.permissions.state:PolicyContext",
+    "agent_core.workspace.permissions.policy.decision:decide",
+    "agent_core.session.permissions.broker:PolicyContext",
     "agent_core.workspace.sandbox.survey:plan_holds",
     "agent_core.workspace.sandbox.survey:home_view",
     "agent_core.workspace.sandbox.backends.bubblewrap:git_access",
@@ -39,14 +40,14 @@ COMMAND_PARTS = (
     "agent_core.workspace.sandbox.backends.bubblewrap:inner_environment",
 )
 UNCONTAINED_PARTS = (
-    "agent_core.workspace.sandbox.probe:probe",
-    "agent_core.assembly.workspace.sandbox:sandbox_for",
-    "agent_core.assembly.config.rule_files:load_rules",
+    "agent_core.workspace.sandbox.selection:probe",
+    "agent_core.assembly.workspace:sandbox_for",
+    "agent_core.assembly.config:load_rules",
     "agent_core.workspace.permissions.policy.decision:offers",
     "agent_core.workspace.permissions.policy.decision:risk_of",
     "agent_core.session.permissions.permission_prompts:PermissionPrompts.count_denial",
     "agent_core.session.permissions.permission_prompts:PermissionPrompts.ask",
-    "agent_core.session.permissions.broker:build_request",
+    "agent_core.session.permissions.requests:build_request",
 )
 FILE_PARTS = (
     "agent_core.session.permissions.broker:is_protected",
@@ -101,12 +102,19 @@ async def statuses(folder: Folder) -> list[str]:
     return ended
 
 
+@pytest.fixture
+def _full() -> None:
+    _ = require_full()
+
+
+@pytest.mark.usefixtures("_full")
 async def test_with_nothing_broken_a_contained_command_runs(folder: Folder, lab: Any) -> None:
     configure(folder, lab, TOUCH, permission={"mode": "ask", "fallback": "rules"})
     assert await statuses(folder) == ["ok"]
     assert (folder.root / "made").exists()
 
 
+@pytest.mark.usefixtures("_full")
 @pytest.mark.parametrize("error", ERRORS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("part", COMMAND_PARTS)
 async def test_a_part_that_fails_lets_nothing_run(
@@ -138,7 +146,7 @@ async def test_a_probe_that_fails_is_told_and_the_session_works_uncontained(
     folder: Folder, lab: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configure(folder, lab, TOUCH, permission={"mode": "ask", "fallback": "rules"})
-    _ = break_part(monkeypatch, "agent_core.workspace.sandbox.probe:probe")
+    _ = break_part(monkeypatch, "agent_core.workspace.sandbox.selection:probe")
     async with folder.open(model=None) as session:
         assert session.info.snapshot().sandbox == "none"
 
@@ -160,7 +168,7 @@ async def test_a_redactor_that_fails_withholds_what_it_could_not_look_through(
     say = {"name": "bash", "arguments": {"command": "echo s3cret-token-of-mine"}}
     configure(folder, lab, say, permission={"mode": "ask", "fallback": "rules"})
     folder.env["DEPLOY_TOKEN"] = "s3cret-token-of-mine"
-    _ = break_part(monkeypatch, "agent_core.kernel.redaction.held_values:HeldValues.spans")
+    _ = break_part(monkeypatch, "agent_core.kernel.redaction.redactor:HeldValues.spans")
     told: list[str] = []
     with suppress(Boom):
         async with folder.open(model=None) as session:
@@ -189,7 +197,7 @@ async def test_a_file_of_rules_that_cannot_be_read_loosens_nothing(
     [
         "agent_core.resources.trust.workspace_trust:gather",
         "agent_core.resources.trust.workspace_trust:marks",
-        "agent_core.resources.trust.store:TrustStore.decision",
+        "agent_core.resources.trust.workspace_trust:TrustStore.decision",
         "agent_core.resources.trust.workspace_trust:WorkspaceTrust._gathered",
     ],
 )

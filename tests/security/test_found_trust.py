@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.resources.instructions.context_files import load_context_files
-from agent_core.resources.instructions.instruction_file import (
+from agent_core.resources.instructions import (
     UnusableInstructions,
+    load_context_files,
     read_instructions,
 )
 from agent_core.workspace.permissions.policy import git_starts_programs
 from agent_core.workspace.sandbox.environment import scrubbed
 from agent_core.workspace.sandbox.guards.secret_places import secret_places
-from tests.support.isolation import TillerDirs
+from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider
-from tests.support.repositories import Repository
-from tests.support.reviewing import Reviewing, says
+from tests.support.review.reviewing import Reviewing, says
+from tests.support.workspace.repositories import Repository
 from tiller_server.review.git.revisions import WORKING_TREE
 
 ENV = {"PATH": os.defpath, "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/nonexistent"}

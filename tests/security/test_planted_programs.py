@@ -10,9 +10,9 @@ import pytest
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.workspace.sandbox import Prober, SandboxCapability
-from tests.support.folders import Folder
-from tests.support.mcp_office import McpOffice
+from tests.support.mcp.mcp_office import McpOffice
 from tests.support.provider import LoopbackProvider, write_config
+from tests.support.session.folders import Folder
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import FAILED
 from tiller_server.cli.subcommands import doctor

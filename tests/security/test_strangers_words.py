@@ -31,10 +31,10 @@ from agent_core.messages import Text, Usage
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.transcript import AnyEntry, LabelEntry, SessionNameEntry
 from agent_core.transcript.export.html_document import html
-from tests.support.entries import AT_MS, assistant, call, chain, header, result, user
-from tests.support.hostile_texts import HOSTILE
-from tests.support.html_safety import read_page
-from tests.support.shared import SHARED_ROOT
+from tests.support.harness.shared import SHARED_ROOT
+from tests.support.hostile.hostile_texts import HOSTILE
+from tests.support.hostile.html_safety import read_page
+from tests.support.session.entries import AT_MS, assistant, call, chain, header, result, user
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
 from tiller_server.cli.subcommands import sessions
@@ -149,7 +149,7 @@ def session_of(text: str) -> list[AnyEntry]:
 
 def run(base: Path, *arguments: str) -> int:
     parser = argparse.ArgumentParser(prog="tiller")
-    sessions.add_parser(parser.add_subparsers())
+    sessions.add_arguments(parser.add_subparsers().add_parser("sessions"))
     options = parser.parse_args(["sessions", *arguments])
     variables = {"TILLER_DATA_DIR": str(base / "d"), "TILLER_CONFIG_DIR": str(base / "c")}
     return sessions.main(options, Environment(variables))

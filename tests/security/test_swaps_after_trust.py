@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.assembly.test_trust import Office
-from tests.support.folders import Folder
 from tests.support.provider import LoopbackProvider
+from tests.support.session.folders import Folder
 
 Swap = Callable[[Path], object]
 

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.folders import Folder
+from tests.support.clients.server import TILLER, calls, says
+from tests.support.harness.sizes import is_campaign
 from tests.support.provider import LoopbackProvider, write_config
-from tests.support.server import TILLER, calls, says
-from tests.support.sizes import is_campaign
+from tests.support.session.folders import Folder
 
 pytestmark = [pytest.mark.timeout(120)]
 

@@ -25,13 +25,12 @@ from agent_core.kernel.errors import (
 )
 from agent_core.messages import Image, Text, UserMessage
 from agent_core.providers import ModelInfo
-from agent_core.session.input.queue import QUEUE_LIMIT
-from agent_core.session.input.queue_edit import Replace, SendNow
+from agent_core.session.input.queue import QUEUE_LIMIT, Replace, SendNow
 from agent_core.session.runs.recovered_state import recover_state
 from agent_core.transcript.entries import ModelChange, ThinkingChange
-from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
-from tests.support.sessions import Bench, OneModel, bench, words
-from tests.support.tools import echo
+from tests.support.session.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
+from tests.support.session.sessions import Bench, OneModel, bench, words
+from tests.support.workspace.tools import echo
 
 OTHER = ModelInfo(
     provider="scripted",

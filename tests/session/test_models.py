@@ -11,9 +11,9 @@ from agent_core.kernel.errors import ModelUnknown
 from agent_core.providers import ModelInfo
 from agent_core.session.model_selection import CycleDirection
 from agent_core.transcript.entries import ModelChange, ThinkingChange
-from tests.support.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
-from tests.support.sessions import Bench, OneModel, bench
-from tests.support.tools import echo
+from tests.support.session.scripted_model import SCRIPTED_FACTS, Gate, ScriptedModel, call, say
+from tests.support.session.sessions import Bench, OneModel, bench
+from tests.support.workspace.tools import echo
 
 ONE = SCRIPTED_FACTS
 TWO = replace(ONE, id="model-2", reasoning=True)

@@ -8,13 +8,12 @@ import pytest
 from agent_core.events import MessageDelta, MessageEnded, ThoughtDelta, ToolEnded
 from agent_core.events.codec import encode
 from agent_core.kernel import ToolCallId, json
-from agent_core.kernel.redaction.held_values import HeldValues
-from agent_core.kernel.redaction.redactor import WITHHELD, Redactor
+from agent_core.kernel.redaction.redactor import WITHHELD, HeldValues, Redactor
 from agent_core.messages import AssistantMessage, Image, Text, Thinking, ToolResultMessage, text_of
 from agent_core.session.redaction import long_texts, redacted
-from tests.support.scripted_model import ScriptedModel, both, call, say, think
-from tests.support.sessions import Bench, bench
-from tests.support.tools import echo
+from tests.support.session.scripted_model import ScriptedModel, both, call, say, think
+from tests.support.session.sessions import Bench, bench
+from tests.support.workspace.tools import echo
 
 SECRET = "held-Value-0123456789"
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3

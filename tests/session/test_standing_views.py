@@ -1,7 +1,7 @@
 """What extensions show stands until they take it off, and is bounded."""
 
 from agent_core.events import UiNotify, UiStatus, UiWidget
-from agent_core.session.extension_view_state import MOST_VIEWS, ExtensionViewState
+from agent_core.session.snapshot import MOST_VIEWS, ExtensionViewState
 
 
 def status(key: str, text: str | None, extension: str = "e") -> UiStatus:

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.kernel import EntryId, SessionId
 from agent_core.messages import BashMessage, Cost, Usage
-from agent_core.session.stats import ContextUsage, SessionStats, session_stats
+from agent_core.session.snapshot import ContextUsage, SessionStats, session_stats
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -20,9 +20,9 @@ from agent_core.transcript.entries import (
     StoredMessage,
     UsageEntry,
 )
-from tests.support.entries import AT_MS, assistant, call, chain, entry, header, result, user
-from tests.support.scripted_model import Gate, ScriptedModel, say
-from tests.support.sessions import bench
+from tests.support.session.entries import AT_MS, assistant, call, chain, entry, header, result, user
+from tests.support.session.scripted_model import Gate, ScriptedModel, say
+from tests.support.session.sessions import bench
 
 SPENT = Usage(input=10, output=5, cache_read=3, cache_write=2, reasoning=1)
 

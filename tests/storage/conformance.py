@@ -14,7 +14,7 @@ from agent_core.transcript import (
     SessionNameEntry,
     UnknownEntry,
 )
-from tests.support.entries import (
+from tests.support.session.entries import (
     AT_MS,
     assistant,
     call,

@@ -7,7 +7,7 @@ from agent_core.kernel.errors import SessionLocked, SessionNotFound
 from agent_core.storage import Recovery, SessionStore
 from agent_core.transcript import ColdEntry
 from tests.storage.conformance import SET_MODEL
-from tests.support.entries import assistant, call, chain, compaction, header, result, user
+from tests.support.session.entries import assistant, call, chain, compaction, header, result, user
 
 
 class ReadingConformance:

@@ -15,8 +15,8 @@ from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.storage.session_import import ImportResult, import_session
 from agent_core.transcript import MessageEntry, UnknownEntry
-from tests.support.clock import FakeClock
-from tests.support.entries import AT_MS, assistant, chain, compaction, header, user
+from tests.support.harness.clock import FakeClock
+from tests.support.session.entries import AT_MS, assistant, chain, compaction, header, user
 
 Json = dict[str, Any]
 HERE = "/w/here"

@@ -16,15 +16,14 @@ from agent_core.kernel import JsonObject, JsonValue, SystemClock, ToolCallId
 from agent_core.messages import Text, ToolCall
 from agent_core.tools import Tool, ToolContext
 from agent_core.tools.builtin import builtin_tools
-from agent_core.tools.program_versions import ProgramVersions
-from agent_core.tools.read_cache import ReadCache
+from agent_core.tools.port import ProgramVersions, ReadCache
 from agent_core.tools.runner import ToolOutcome, ToolRunner
 from agent_core.workspace import PermissionPolicy, Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from agent_core.workspace.permissions.secret_access import SecretAccess
+from agent_core.workspace.permissions.call_permission import SecretAccess
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from tests.support.contained import contained
-from tests.support.tools import AllowsAll
+from tests.support.workspace.contained import contained
+from tests.support.workspace.tools import AllowsAll
 
 NOBODY = 65534
 WITH_AND_WITHOUT = pytest.mark.parametrize("bench", ["open", "contained"], indirect=True)

@@ -8,8 +8,8 @@ import pytest
 from agent_core.kernel.errors import AccessRefused
 from agent_core.tools.command import BashCommand
 from agent_core.workspace import NO_NEEDS, Process, Workspace
-from agent_core.workspace.files.memory import MemoryFiles
 from agent_core.workspace.permissions.call_permission import Needs
+from tests.support.workspace.memory_files import MemoryFiles
 
 SYSTEM = "/usr/bin:/bin"
 

@@ -19,7 +19,7 @@ from agent_core.messages import Image, Text
 from agent_core.tools import ToolResult, error_result, text_result
 from agent_core.tools.runner import ToolOutcome
 from agent_core.workspace import Allowed, CallRefused
-from tests.support.tools import FunctionTool, Hold, echo
+from tests.support.workspace.tools import FunctionTool, Hold, echo
 from tests.tools.conftest import Bench, words
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_core.tools.read_cache import MOST_CHARS, MOST_TEXTS, ReadCache
+from agent_core.tools.port import MOST_CHARS, MOST_TEXTS, ReadCache
 from tests.tools.conftest import Bench, words
 
 A, B = Path("/ws/a"), Path("/ws/b")

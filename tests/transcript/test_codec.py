@@ -31,7 +31,7 @@ from agent_core.transcript.codec import (
     encode_header,
     entry_to_json,
 )
-from tests.support.entries import AT_MS, user
+from tests.support.session.entries import AT_MS, user
 
 STAMP = "2026-01-01T00:00:00.000Z"
 LINE = {"id": "b", "parentId": "a", "timestamp": STAMP}
@@ -337,3 +337,12 @@ def test_the_system_message_of_a_compaction_is_kept() -> None:
 def _note(more: JsonObject) -> str | None:
     note = more.get("note")
     return note if isinstance(note, str) else None
+
+
+@pytest.mark.parametrize("name", ["extra", "line_extra", "at_ms", "parent"])
+def test_a_field_that_is_named_as_one_of_the_class_is_a_foreign_field(name: str) -> None:
+    raw = {**LINE, "type": "message", "message": {"role": "user", "content": [], "timestamp": 3}}
+    raw = {**raw, name: {"id": "other"}}
+    entry = decode_entry(_json(raw))
+    assert entry.line_extra == {name: {"id": "other"}}
+    assert entry_to_json(entry) == raw

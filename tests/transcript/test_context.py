@@ -30,7 +30,16 @@ from agent_core.transcript import (
 )
 from agent_core.transcript.cold_entries import cooled
 from agent_core.transcript.context import context_entries
-from tests.support.entries import AT_MS, assistant, call, chain, compaction, entry, result, user
+from tests.support.session.entries import (
+    AT_MS,
+    assistant,
+    call,
+    chain,
+    compaction,
+    entry,
+    result,
+    user,
+)
 
 BASE: dict[str, Any] = {"parent": None, "at_ms": AT_MS}
 

@@ -12,7 +12,7 @@ from agent_core.transcript import (
     Transcript,
     build_context,
 )
-from tests.support.entries import AT_MS, assistant, chain, compaction, entry, user
+from tests.support.session.entries import AT_MS, assistant, chain, compaction, entry, user
 
 NOTE: dict[str, Any] = {"at_ms": AT_MS, "custom_type": "lint", "details": {"n": 1}}
 

@@ -33,7 +33,9 @@ from agent_core.transcript import (
     UnknownEntry,
 )
 from agent_core.transcript.export.html_document import html
-from tests.support.entries import (
+from tests.support.hostile.hostile_texts import HOSTILE
+from tests.support.hostile.html_safety import Page, read_page
+from tests.support.session.entries import (
     AT_MS,
     assistant,
     call,
@@ -44,8 +46,6 @@ from tests.support.entries import (
     result,
     user,
 )
-from tests.support.hostile_texts import HOSTILE
-from tests.support.html_safety import Page, read_page
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

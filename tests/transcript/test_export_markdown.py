@@ -33,7 +33,8 @@ from agent_core.transcript import (
 )
 from agent_core.transcript.entries import ColdEntry, LineLocation, UsageEntry
 from agent_core.transcript.export.markdown_document import fenced, markdown, tamed
-from tests.support.entries import (
+from tests.support.hostile.hostile_texts import HOSTILE
+from tests.support.session.entries import (
     AT_MS,
     assistant,
     call,
@@ -43,7 +44,6 @@ from tests.support.entries import (
     result,
     user,
 )
-from tests.support.hostile_texts import HOSTILE
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUg=="
 

@@ -7,7 +7,6 @@ from hypothesis import example, given, strategies as st
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.messages import codec
-from agent_core.messages.plain_codec import decode_plain
 from agent_core.transcript import ColdEntry, LineLocation
 from agent_core.transcript.codec import decode_entry
 from agent_core.transcript.cold_entries import PREVIEW_CHARS, cooled, preview_text
@@ -112,9 +111,9 @@ def lines(draw: st.DrawFn) -> dict[str, Any]:
 @example(RESULT)
 @example(USER)
 def test_a_plain_message_is_read_as_the_careful_way_reads_it(raw: dict[str, Any]) -> None:
-    quickly = decode_plain(cast("JsonObject", raw))
+    quickly = codec.decode_exact(cast("JsonObject", raw))
     if quickly is not None:
-        assert codec.decode_odd(cast("JsonObject", raw), at_ms=3) == (quickly, {})
+        assert codec.decode_odd(cast("JsonObject", raw), type(quickly), at_ms=3) == (quickly, {})
         again = codec.encode_message(quickly)
         assert codec.decode_message(again, at_ms=3) == (quickly, {})
 
@@ -145,5 +144,5 @@ def test_the_usual_messages_go_the_quick_way(message: dict[str, Any]) -> None:
         "timestamp": STAMP,
         "message": message,
     }
-    assert decode_plain(message) is not None
+    assert codec.decode_exact(message) is not None
     assert isinstance(read_cold(raw, PLACE), ColdEntry)

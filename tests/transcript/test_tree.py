@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent_core.kernel import EntryId
+from agent_core.kernel import EntryId, new_entry_id
 from agent_core.transcript import AnyEntry, SessionNameEntry, Transcript
-from tests.support.entries import AT_MS, chain, entry, user
+from agent_core.transcript.tree import children_of
+from tests.support.session.entries import AT_MS, chain, entry, user
 
 
 def test_an_empty_transcript_has_no_leaf_and_no_path() -> None:
@@ -29,7 +30,7 @@ def test_moving_makes_the_next_entry_a_branch() -> None:
     transcript.add(entry("x", user("other"), parent="e1", at_ms=AT_MS + 5))
     assert _ids(transcript.path()) == ["e1", "x"]
     assert _ids(transcript.path(EntryId("e3"))) == ["e1", "e2", "e3"]
-    assert _ids(transcript.children(EntryId("e1"))) == ["e2", "x"]
+    assert _ids(children_of(transcript, EntryId("e1"))) == ["e2", "x"]
 
 
 def test_moving_before_everything_begins_a_new_root() -> None:
@@ -38,26 +39,26 @@ def test_moving_before_everything_begins_a_new_root() -> None:
     assert transcript.path() == ()
     transcript.add(entry("x", user("anew")))
     assert _ids(transcript.path()) == ["x"]
-    assert _ids(transcript.children(None)) == ["e1", "x"]
+    assert _ids(children_of(transcript, None)) == ["e1", "x"]
 
 
 def test_children_come_oldest_first() -> None:
     first = entry("a", user("a"))
     late = entry("b", user("b"), parent="a", at_ms=AT_MS + 9)
     early = entry("c", user("c"), parent="a", at_ms=AT_MS + 1)
-    assert _ids(Transcript([first, late, early]).children(EntryId("a"))) == ["c", "b"]
+    assert _ids(children_of(Transcript([first, late, early]), EntryId("a"))) == ["c", "b"]
 
 
 def test_a_parent_that_is_missing_makes_a_root() -> None:
     transcript = Transcript([*chain(user("a")), entry("x", user("b"), parent="gone")])
     assert _ids(transcript.path()) == ["x"]
-    assert _ids(transcript.children(None)) == ["e1", "x"]
+    assert _ids(children_of(transcript, None)) == ["e1", "x"]
 
 
 def test_an_entry_that_is_its_own_parent_is_a_root() -> None:
     transcript = Transcript([entry("x", user("b"), parent="x"), entry("y", user("c"), parent="x")])
     assert _ids(transcript.path()) == ["x", "y"]
-    assert _ids(transcript.children(None)) == ["x"]
+    assert _ids(children_of(transcript, None)) == ["x"]
 
 
 def test_a_circle_ends() -> None:
@@ -121,7 +122,7 @@ def test_going_to_an_entry_that_does_not_exist_is_refused() -> None:
 
 def test_the_next_id_is_eight_hex_digits_that_nobody_has() -> None:
     transcript = Transcript(chain(user("a")))
-    drawn = transcript.next_id(AT_MS)
+    drawn = new_entry_id(transcript, at_ms=AT_MS)
     assert (len(drawn), drawn in transcript) == (8, False)
     int(drawn, 16)
 

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from agent_core.kernel.redaction.escapes import (
+from agent_core.kernel.redaction.patterns import (
     BEHIND_ESCAPE,
-    escape_end,
-    unescaped,
-    unescaped_beginning,
-)
-from agent_core.kernel.redaction.heuristics import (
+    SHAPES,
+    STARTS,
+    SecretPattern,
     aws_like,
     ends_as_secret,
+    escape_end,
     is_cookie,
     is_drawn,
     is_placeholder,
     is_secret_name,
     looks_secret,
     quoted_secret,
+    unescaped,
+    unescaped_beginning,
 )
-from agent_core.kernel.redaction.pattern_table import SHAPES, STARTS, SecretPattern
 
 __all__ = [
     "LONGEST_CHARS",
@@ -80,41 +80,50 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def secret_spans(text: str) -> Iterator[SecretSpan]:
+def secret_spans(text: str) -> list[SecretSpan]:
     """Find what looks like a secret; spans may overlap and come in no order."""
-    yield from _spans(text)
+    spans = _spans(text)
     plain = unescaped(text)
     if plain is not None:
         for begin, end, kind in _spans(plain.text):
-            yield plain.place_before(begin), plain.place_before(end), kind
+            spans.append((plain.place_before(begin), plain.place_before(end), kind))
+    return spans
 
 
-def _spans(text: str) -> Iterator[SecretSpan]:
+def _spans(text: str) -> list[SecretSpan]:
     small = _folded(text)
-    yield from _private_keys(text)
+    spans = list(_private_keys(text)) if _KEY_BEGIN in text else []
     for shape, start in _starts_in(text, small):
-        yield from _shaped(shape, start, text, small if shape.folded else text)
+        spans.extend(_shaped(shape, start, text, small if shape.folded else text))
     if "aws" in small or "AKIA" in text or "ASIA" in text:
         for found in _compiled(_AWS_LIKE).finditer(text):
             if aws_like(found[0]):
-                yield (*found.span(), "aws-secret")
+                spans.append((*found.span(), "aws-secret"))
     for found in _compiled(_BOT_LIKE).finditer(text):
         if is_drawn(found[0]):
-            yield (*found.span(), "bot-token")
+            spans.append((*found.span(), "bot-token"))
+    return spans
 
 
-def _starts_in(text: str, small: str) -> Iterator[tuple[SecretPattern, str]]:
+def _starts_in(text: str, small: str) -> list[tuple[SecretPattern, str]]:
     """Return the starts that stand in a text: a stream asks at every few signs, and most texts have next to none.
 
-    In the order of the table: where two kinds fit the same, the first one gives the name.
+    In the order of the table: where two kinds fit the same, the first one gives the name. Loops, because a generator
+    for each group of starts is most of what a short text costs.
     """
     found: list[tuple[int, str]] = []
     for sign, exact, folded in _starts_by_sign():
         if not sign or sign in text:
-            found.extend(one for one in exact if one[1] in text)
+            for start in exact:
+                if start[1] in text:
+                    found.append(start)  # noqa: PERF401 - see above
         if not sign or sign in small:
-            found.extend(one for one in folded if one[1] in small)
-    return ((SHAPES[number], start) for number, start in sorted(found))
+            for start in folded:
+                if start[1] in small:
+                    found.append(start)  # noqa: PERF401 - see above
+    if not found:
+        return []
+    return [(SHAPES[number], start) for number, start in sorted(found)]
 
 
 _Starts = tuple[tuple[int, str], ...]
@@ -275,12 +284,12 @@ def _open_word(text: str) -> int:
     begin = len(text.rstrip(_ENDS))
     if begin < len(text):
         return quoted
-    begin = 1 + max(text.rfind(sign) for sign in _ENDS)
+    begin = 1 + max(map(text.rfind, _ENDS))
     if "\x1b[" in text[begin:]:
         begin = max(begin, text.rfind("m", text.rfind("\x1b[")) + 1)  # behind a colour code
     word = text[begin:]
     nearest = min(quoted, begin if _compiled(_MAY_BE_DRAWN).search(word) else len(text))
-    last = 1 + max(word.rfind(sign) for sign in "=:/@")
+    last = 1 + max(map(word.rfind, "=:/@"))
     beginnings = _beginnings()
     behind = escape_end(text, begin)
     if word in beginnings:
@@ -298,7 +307,7 @@ def _asked_behind(text: str, begin: int, nearest: int) -> Iterator[int]:
     """Return where the last word follows what a secret follows."""
     before = max(0, begin - _BEFORE_CHARS)
     tail = text[before:].lower()
-    if not any(hint in tail for hint in _HINTS):
+    if not any(map(tail.__contains__, _HINTS)):
         return
     for pattern in (_NAMED, _OTHERWISE):
         for found in _compiled(pattern).finditer(text, before):
@@ -316,7 +325,7 @@ def _open_quote(text: str) -> int:
     """Look for a quotation or a cookie that a secret may stand in, and that has not ended."""
     line = text[1 + max(text.rfind("\n"), len(text) - _QUOTED_CHARS) :]
     gone = len(text) - len(line)
-    if any(sign in line for sign in "\"'`"):
+    if '"' in line or "'" in line or "`" in line:
         for asked in _compiled(_NAMED).finditer(line):
             quote, rest = line[asked.end() - 1], line[asked.end() :]
             if quote in "\"'`" and quote not in rest and " " not in rest:

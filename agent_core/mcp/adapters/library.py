@@ -1,22 +1,21 @@
 """Speaks the protocol with the library `mcp`, which is loaded on first use, in a thread: it is large."""
 
 import importlib
-import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 import anyio
 import msgspec
 from anyio import lowlevel, to_thread
 from msgspec import Struct
 
-from agent_core.kernel import JsonObject
-from agent_core.mcp.adapters.answers import answer_of, declared_of
-from agent_core.mcp.declarations import Declared
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.mcp.approvals import Declared
 from agent_core.mcp.port import (
     Listed,
+    McpContent,
     McpProgress,
     McpToolResponse,
     ServerFailed,
@@ -25,6 +24,7 @@ from agent_core.mcp.port import (
 )
 
 if TYPE_CHECKING:
+    import mcp_types
     from mcp.client._transport import TransportStreams
     from mcp.client.session import ClientSession
     from mcp_types import ListRootsResult
@@ -40,8 +40,6 @@ GONE: Final = -32000
 TIMED_OUT: Final = -32001
 SESSION_LOST: Final = -32600
 """Error code of the library when the server has lost our session, because it was restarted."""
-
-log = logging.getLogger(__name__)
 
 
 class Wire(Struct, kw_only=True):
@@ -137,7 +135,7 @@ class LibraryConnection:
                 page = await self._session.send_request(
                     ListToolsRequest(params=params), ListToolsResult
                 )
-                declared.extend(declared_of(tool) for tool in page.tools)
+                declared.extend(_declared_of(tool) for tool in page.tools)
                 cursor = page.next_cursor
                 if cursor is None:
                     break
@@ -297,3 +295,56 @@ async def _roots(roots: Sequence[str], context: object) -> "ListRootsResult":
     _ = context
     await lowlevel.checkpoint()
     return ListRootsResult(roots=[Root(uri=FileUrl(uri)) for uri in roots])
+
+
+def _declared_of(tool: "mcp_types.Tool") -> Declared:
+    """Return a declaration with its schemas untouched."""
+    marks = tool.annotations
+    return Declared(
+        name=tool.name,
+        description=tool.description or "",
+        parameters=_json(tool.input_schema),
+        title=tool.title,
+        output=None if tool.output_schema is None else _json(tool.output_schema),
+        annotations=None
+        if marks is None
+        else _json(marks.model_dump(by_alias=True, mode="json", exclude_none=True)),
+    )
+
+
+def answer_of(result: "mcp_types.CallToolResult") -> McpToolResponse:
+    """Return what a tool gave."""
+    structured = cast("JsonValue", result.structured_content)
+    return McpToolResponse(
+        parts=tuple(_part(block) for block in result.content),
+        structured=structured,
+        is_error=result.is_error,
+    )
+
+
+def _part(block: "mcp_types.ContentBlock") -> McpContent:
+    match block.type:
+        case "text":
+            return McpContent(kind="text", text=block.text)
+        case "image":
+            return McpContent(kind="image", data=block.data, mime=block.mime_type)
+        case "audio":
+            return McpContent(kind="audio", data=block.data, mime=block.mime_type)
+        case "resource_link":
+            return McpContent(
+                kind="link", uri=str(block.uri), text=block.name, mime=block.mime_type or ""
+            )
+        case "resource":
+            inside = block.resource
+            return McpContent(
+                kind="resource",
+                uri=str(inside.uri),
+                text=getattr(inside, "text", ""),
+                data=getattr(inside, "blob", ""),
+                mime=inside.mime_type or "",
+            )
+
+
+def _json(value: Mapping[str, object]) -> JsonObject:
+    # The library parsed it from JSON.
+    return cast("JsonObject", value)

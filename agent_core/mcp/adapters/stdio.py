@@ -8,7 +8,7 @@ import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import ProcessGone, WorkspaceError
-from agent_core.kernel.visible_text import one_line
+from agent_core.kernel.text import one_line
 from agent_core.mcp.adapters.library import Wire, load
 from agent_core.mcp.definitions import Stdio
 from agent_core.mcp.port import ServerFailed

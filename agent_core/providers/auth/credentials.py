@@ -1,21 +1,189 @@
-"""Finds the key and headers of a provider where the user has put them."""
+"""Credentials of a request: where each comes from, and how it is put into the request."""
 
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal, Protocol
 
+import anyio
+import anyio.abc
 import msgspec
+from anyio import to_thread
+from msgspec.structs import replace
 
+from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.redaction.pattern_search import is_secret_name, looks_secret
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.kernel.values import SecretValue
-from agent_core.providers.auth.authenticator import Authenticator, RequestCredentials, with_headers
-from agent_core.providers.auth.entries import AuthEntry, InKeyring, StoredKey, StoredTokens
-from agent_core.providers.auth.keyring_store import keyring_key
-from agent_core.providers.auth.oauth_tokens import LoginFailed
-from agent_core.providers.auth.setting_values import ValueMissing, found_value, missing_variables
-from agent_core.providers.auth.store import AuthStore
+from agent_core.kernel.values import SecretValue, Value
+from agent_core.providers.auth.oauth import (
+    AuthEntry,
+    InKeyring,
+    LoginFailed,
+    StoredKey,
+    StoredTokens,
+)
+from agent_core.providers.auth.store import AuthStore, keyring_key
 from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.catalog.models_file import WrittenAccess
+
+
+class RequestCredentials(SecretValue, frozen=True, kw_only=True):
+    """A key and headers for one request; its `repr` shows neither."""
+
+    hidden: ClassVar = frozenset({"key", "headers"})
+
+    key: str | None = None
+    """None: the server asks for none."""
+    bearer: bool = False
+    """The key goes into `Authorization: Bearer` also where the API has a header of its own."""
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    """These win over what an adapter would send."""
+    source: str | None = None
+    """Where the key comes from, in words for the user: a variable or file, never the key."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Everything that must not show in an error."""
+        return tuple(value for value in (self.key, *self.headers.values()) if value)
+
+    @property
+    def redacted_values(self) -> tuple[str, ...]:
+        """Values that must not be shown anywhere: the key and the secret headers."""
+        headers = (
+            value
+            for name, value in self.headers.items()
+            if is_secret_name(name) or looks_secret(value)
+        )
+        return (*((self.key,) if self.key else ()), *headers)
+
+
+class Authenticator(Protocol):
+    """The way in to one provider."""
+
+    async def credentials(self) -> RequestCredentials:
+        """Find the key and headers for a request.
+
+        Raises:
+            ProviderError: Of reason `auth`: there is none; the text names what to set.
+        """
+        ...
+
+
+def with_headers(base: Mapping[str, str], *overrides: Mapping[str, str]) -> dict[str, str]:
+    """Lay headers over one another; their names have no case, and the later win."""
+    merged = {name.lower(): value for name, value in base.items()}
+    for override in overrides:
+        merged.update({name.lower(): value for name, value in override.items()})
+    return merged
+
+
+COMMAND_S = 10.0
+CLOSE_S = 1.0
+OUTPUT_BYTES = 64 * 1024
+COMMAND_MARK = "!"
+
+_TOKEN = re.compile(r"\$(?:([$!])|\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+
+
+class ValueMissing(Exception):
+    """A value cannot be found; the text says what to do and holds no secret."""
+
+
+def missing_variables(written: str, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the variables that a written value asks for and that are not set, or empty."""
+    if written.startswith(COMMAND_MARK):
+        return ()
+    names = (found.group(2) or found.group(3) for found in _TOKEN.finditer(written))
+    return tuple(str(name) for name in names if name and not environment.get(str(name)))
+
+
+def filled(written: str, environment: Mapping[str, str]) -> str | None:
+    """Substitute environment variables in a text; None when one of them is not set or is empty."""
+    if missing_variables(written, environment):
+        return None
+    return _TOKEN.sub(lambda found: _replaced(found, environment), written)
+
+
+async def found_value(written: str, environment: Mapping[str, str]) -> str:
+    """Find what a written value stands for.
+
+    `$NAME` and `${NAME}` are variables, `$$` and `$!` the signs themselves; a leading `!` runs the rest as a
+    shell command, whose output is the value.
+
+    Raises:
+        ValueMissing: A variable is not set, or the command failed, said nothing or took too long.
+    """
+    if written.startswith(COMMAND_MARK):
+        return await _output(written.removeprefix(COMMAND_MARK), environment)
+    value = filled(written, environment)
+    if value is None:
+        missing = missing_variables(written, environment)
+        message = f"set the environment variable {' and '.join(missing)}"
+        raise ValueMissing(message)
+    return value
+
+
+def _replaced(found: re.Match[str], environment: Mapping[str, str]) -> str:
+    sign, braced, bare = (str(group or "") for group in found.groups())
+    return sign or environment[braced or bare]
+
+
+async def _output(command: str, environment: Mapping[str, str]) -> str:
+    """Run a command; its text may hold a secret, so errors do not quote it."""
+    # Its folders of programs may be looked at on the disk.
+    env = await to_thread.run_sync(dict, environment)
+    try:
+        process = await anyio.open_process(
+            command,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=env,
+            start_new_session=True,
+        )
+    except OSError as error:
+        message = f"the command that gives the key cannot be started ({error.strerror})"
+        raise ValueMissing(message) from None
+    text = ""
+    ended = False
+    try:
+        with anyio.move_on_after(COMMAND_S):
+            text = await _read(process)
+            ended = await process.wait() == 0
+    finally:
+        with anyio.move_on_after(CLOSE_S, shield=True):
+            _kill(process)
+            await process.aclose()
+    if not ended or not text.strip():
+        message = f"the command that gives the key gave none within {COMMAND_S:g} s; run it by hand to see why"
+        raise ValueMissing(message)
+    return text.strip()
+
+
+async def _read(process: anyio.abc.Process) -> str:
+    output = bytearray()
+    if process.stdout is not None:
+        async for chunk in process.stdout:
+            output += chunk
+            if len(output) > OUTPUT_BYTES:
+                return ""
+    return output.decode("utf-8", "replace")
+
+
+def _kill(process: anyio.abc.Process) -> None:
+    """End what the command left behind: it has a process group of its own."""
+    if sys.platform == "win32":
+        if process.returncode is None:
+            process.kill()
+        return
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
 
 AMBIENT_NAMED = 2
 """Cloud accounts have many variables; these are enough to know what is meant."""
@@ -199,3 +367,53 @@ class _ModelAuthenticator:
     async def credentials(self) -> RequestCredentials:
         """Find the key and headers for a request."""
         return await self._credentials.credentials(self._model)
+
+
+ADDRESS = "baseUrl"
+COMPAT = "compat."
+
+
+def in_environment(provider: ProviderInfo, environment: Mapping[str, str]) -> ProviderInfo:
+    """Return a provider, and each of its models, as the environment says; of two values for one thing the first counts."""
+    found: dict[str, str] = {}
+    for target, template in provider.environment:
+        value = filled(template, environment)
+        if value and target not in found:
+            found[target] = value
+    if not found:
+        return provider
+    base_url = found.pop(ADDRESS, "") or provider.base_url
+    more: dict[str, JsonValue] = {
+        target.removeprefix(COMPAT): value for target, value in found.items()
+    }
+    return replace(
+        provider,
+        base_url=base_url,
+        compat={**provider.compat, **more},
+        models=tuple(
+            replace(model, base_url=base_url, compat={**model.compat, **more})
+            for model in provider.models
+        ),
+    )
+
+
+class ProviderState(Value, frozen=True, kw_only=True):
+    """Holds no key."""
+
+    provider: ProviderInfo
+    auth: Literal["ok", "missing"]
+    source: str | None
+    """Where its key comes from: a variable, `keyring`, auth.json; None: it has none."""
+    advice: str | None
+    """The step needed before the provider can be used; None: none."""
+
+
+def state_of(provider: ProviderInfo, credentials: ProviderCredentials) -> ProviderState:
+    """Look how a provider stands now."""
+    advice = credentials.what_to_set()
+    return ProviderState(
+        provider=provider,
+        auth="ok" if advice is None else "missing",
+        source=credentials.source(),
+        advice=advice,
+    )

@@ -18,10 +18,14 @@ from anyio.streams.stapled import MultiListener
 
 from agent_core.kernel import Clock
 from agent_core.kernel.values import SecretValue, Value
-from agent_core.providers.auth.entries import StoredKey, StoredTokens
-from agent_core.providers.auth.oauth import PkceFacts
-from agent_core.providers.auth.oauth_tokens import LoginFailed, tokens_for_code
-from agent_core.providers.http.json_request import SendJson, request_json
+from agent_core.providers.auth.oauth import (
+    LoginFailed,
+    PkceFacts,
+    StoredKey,
+    StoredTokens,
+    tokens_for_code,
+)
+from agent_core.providers.http.client import SendJson, request_json
 
 LOGIN_S = 300.0
 REQUEST_S = 10.0

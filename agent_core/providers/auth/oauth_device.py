@@ -6,10 +6,14 @@ from typing import ClassVar
 
 from agent_core.kernel import Clock, JsonObject
 from agent_core.kernel.values import SecretValue
-from agent_core.providers.auth.entries import StoredTokens
-from agent_core.providers.auth.oauth import DeviceFacts
-from agent_core.providers.auth.oauth_tokens import LoginFailed, exchanged, tokens_of
-from agent_core.providers.http.json_request import (
+from agent_core.providers.auth.oauth import (
+    DeviceFacts,
+    LoginFailed,
+    StoredTokens,
+    exchanged,
+    tokens_of,
+)
+from agent_core.providers.http.client import (
     JsonRequest,
     JsonRequestFailed,
     SendJson,

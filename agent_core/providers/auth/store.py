@@ -1,10 +1,13 @@
-"""The user's auth.json: read, changed under a lock, and its tokens kept fresh."""
+"""The stored credentials of the user: a file of its own, or the keyring of the system."""
 
+import errno
 import os
 import stat
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from tempfile import mkstemp
@@ -16,19 +19,146 @@ from agent_core.kernel import Clock, JsonObject, json
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.private_file import make_private_folder
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.providers.auth.entries import (
+from agent_core.providers.auth.oauth import (
     AuthEntry,
     AuthFile,
     InKeyring,
+    LoginFailed,
+    OAuthFacts,
     StoredTokens,
     read_auth,
+    refreshed,
     secrets_of,
     with_entry,
 )
-from agent_core.providers.auth.file_lock import LockTaken, locked
-from agent_core.providers.auth.keyring_store import drop_from_keyring
-from agent_core.providers.auth.oauth import OAuthFacts
-from agent_core.providers.auth.oauth_tokens import LoginFailed, refreshed
+
+SUFFIX = ".lock"
+FILE_MODE = 0o600
+LOOK_S = 0.05
+_TAKEN = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK})
+
+
+class LockTaken(Exception):
+    """Another process holds the lock and did not let go in time."""
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _take(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@asynccontextmanager
+async def locked(path: Path, *, wait_s: float) -> AsyncGenerator[None]:
+    """Hold the lock of a file, which need not exist; it ends with the context, or with the process.
+
+    Raises:
+        LockTaken: Another holder kept the lock for `wait_s`.
+        OSError: The folder cannot be written.
+    """
+    lock = path.with_name(path.name + SUFFIX)
+    fd = await anyio.to_thread.run_sync(_opened, lock)
+    try:
+        with anyio.move_on_after(wait_s) as waiting:
+            # The kernel's lock is asked for again and again: a thread that waits in it could not be called back.
+            while not _taken(fd):  # noqa: ASYNC110 - nobody in this process could set an event
+                await anyio.sleep(LOOK_S)
+        if waiting.cancelled_caught:
+            message = f"{lock} is held by another process; try again"
+            raise LockTaken(message)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _opened(lock: Path) -> int:
+    make_private_folder(lock.parent)
+    return os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), FILE_MODE)
+
+
+def _taken(fd: int) -> bool:
+    try:
+        _take(fd)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            return False
+        raise
+    return True
+
+
+SERVICE = "tiller"
+
+
+class KeyringMissing(Exception):
+    """There is no keyring that can be used; the text says why."""
+
+
+def can_have_keyring() -> bool:
+    """Return whether the library is there; costs little and opens nothing."""
+    return find_spec("keyring") is not None
+
+
+async def keyring_key(provider: str) -> str | None:
+    """Look a key up; None: there is none, or no keyring that can be used."""
+    if not can_have_keyring():
+        return None
+    return await anyio.to_thread.run_sync(_get, provider)
+
+
+async def keep_in_keyring(provider: str, key: str) -> None:
+    """Store a key.
+
+    Raises:
+        KeyringMissing: There is no keyring that takes it.
+    """
+    if not can_have_keyring():
+        raise KeyringMissing("the keyring needs an extra: pip install 'tillerd[secrets]'")
+    await anyio.to_thread.run_sync(_set, provider, key)
+
+
+async def drop_from_keyring(provider: str) -> None:
+    """Forget a key, if there is one."""
+    if can_have_keyring():
+        await anyio.to_thread.run_sync(_delete, provider)
+
+
+def _get(provider: str) -> str | None:
+    import keyring  # noqa: PLC0415 - 60 ms and D-Bus, only when a key is looked for
+    from keyring.errors import KeyringError  # noqa: PLC0415 - see above
+
+    try:
+        return keyring.get_password(SERVICE, provider)
+    except KeyringError:
+        return None
+
+
+def _set(provider: str, key: str) -> None:
+    import keyring  # noqa: PLC0415 - see above
+    from keyring.errors import KeyringError  # noqa: PLC0415 - see above
+
+    try:
+        keyring.set_password(SERVICE, provider, key)
+    except KeyringError as error:
+        message = f"this system has no keyring that can be used ({type(error).__name__})"
+        raise KeyringMissing(message) from None
+
+
+def _delete(provider: str) -> None:
+    import keyring  # noqa: PLC0415 - see above
+    from keyring.errors import KeyringError  # noqa: PLC0415 - see above
+
+    try:
+        keyring.delete_password(SERVICE, provider)
+    except KeyringError:
+        return
+
 
 FILE_BYTES = 1 << 20
 LOCK_S = 30.0
@@ -39,7 +169,6 @@ FOR_OTHERS = 0o077
 
 Refresher = Callable[[OAuthFacts, StoredTokens, int], Awaitable[StoredTokens]]
 """Exchanges tokens, at a time in milliseconds; a `LoginFailed` when the provider does not want them any more."""
-AuthFileChange = Callable[[AuthFile], AuthEntry | None]
 _Mark = tuple[int, int, int]
 
 

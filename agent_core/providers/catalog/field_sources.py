@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from agent_core.providers.auth.credentials import in_environment
 from agent_core.providers.catalog.catalogue import ProviderInfo
-from agent_core.providers.catalog.provider_environment import in_environment
 from agent_core.providers.model import ModelInfo
 
 ModelFieldSource = Literal["catalogue", "environment", "models.json", "default"]

@@ -18,7 +18,7 @@ from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.kernel.values import SecretValue
 from agent_core.providers.catalog.catalogue import ProviderInfo, builtin_providers
 from agent_core.providers.json_positions import place_of
-from agent_core.providers.messages.thinking_level import LEVEL_MAP
+from agent_core.providers.messages.request_options import LEVEL_MAP
 from agent_core.providers.model import ModelInfo, Prices, PriceTier, WireApi
 
 CONTEXT_WINDOW = 128_000

@@ -4,7 +4,7 @@ from binascii import crc32
 from collections.abc import Mapping
 
 from agent_core.kernel import JsonObject, json
-from agent_core.providers.http.sse import LIMIT_BYTES, BadFraming, SseEvent
+from agent_core.providers.http.stream import LIMIT_BYTES, BadFraming, SseEvent
 
 EXCEPTION = b"exception"
 """The name of the event that stands for a frame which tells of an error."""

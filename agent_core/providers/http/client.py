@@ -1,24 +1,154 @@
-"""One streamed HTTP answer: sent, watched, read as fast as it comes, and closed the moment nobody wants it."""
+"""Requests to providers: built as JSON, sent, tried again where that helps, their answers decoded."""
 
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
-from typing import Protocol
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
+import msgspec
+from msgspec.structs import replace
 
-from agent_core.hooks import Hooks, NoHooks
-from agent_core.kernel import Clock
+from agent_core.hooks import (
+    GoOn,
+    HeadersBuilt,
+    HeadersChanged,
+    Hooks,
+    NoHooks,
+    PayloadBuilt,
+    PayloadReplaced,
+    ResponseArrived,
+)
+from agent_core.kernel import Clock, JsonObject, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.http.errors import failure_from_response
-from agent_core.providers.http.hooks import changed_by_hooks, tell_response
 from agent_core.providers.http.request import HttpRequest
+
+if TYPE_CHECKING:
+    import httpx
+
+
+TOO_LARGE = 413
+"""A request bigger than a whole minute's allowance: waiting does not shrink it."""
+
+
+def is_retryable(error: ProviderError) -> bool:
+    """Return whether the same request may succeed by waiting alone.
+
+    Overflow is not: it is answered by compaction. A cut or garbled stream is, for nothing of it was kept.
+    """
+    match error.reason:
+        case "network" | "timeout" | "server" | "protocol":
+            return True
+        case "rate_limit":
+            return error.status != TOO_LARGE and "request too large" not in str(error).lower()
+        case "auth" | "quota" | "context_overflow" | "not_found" | "invalid_request" | "refused":
+            return False
+
+
+BODY_BYTES = 1 << 20
+ASK_S = 15.0
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class JsonRequestFailed(Exception):
+    """No answer that can be used; the text is a clause that names the host and holds no secret."""
+
+
+class JsonRequest(SecretValue, frozen=True, kw_only=True):
+    """A request; its `repr` shows no secret."""
+
+    hidden: ClassVar = frozenset({"headers", "form", "body"})
+
+    url: str
+    method: Literal["GET", "POST"] = "GET"
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    form: Mapping[str, str] | None = None
+    body: JsonObject | None = None
+
+
+class JsonResponse(SecretValue, frozen=True, kw_only=True):
+    """An answer; its `repr` shows no secret."""
+
+    hidden: ClassVar = frozenset({"body"})
+
+    status: int
+    body: JsonObject
+
+
+SendJson = Callable[[JsonRequest], Awaitable[JsonResponse]]
+
+
+async def request_json(question: JsonRequest, *, limit_s: float = ASK_S) -> JsonResponse:
+    """Send a request and read one JSON object of any status. Redirects are not followed: a request may hold secrets.
+
+    Raises:
+        JsonRequestFailed: The server cannot be reached, is silent, or answers something else.
+    """
+    host = urlsplit(question.url).netloc
+    # The first client of a process imports httpx: that is not the server's time.
+    client = await anyio.to_thread.run_sync(_client, question.url)
+    try:
+        with anyio.fail_after(limit_s):
+            status, raw = await _asked(client, question)
+    except TimeoutError:
+        message = f"{host} did not answer within {limit_s:g} s"
+        raise JsonRequestFailed(message) from None
+    if status is None:
+        message = f"{host} cannot be reached"
+        raise JsonRequestFailed(message)
+    try:
+        value = json.decode(raw)
+    except (ValueError, RecursionError):
+        value = None
+    if not json.is_object(value):
+        message = f"{host} answered {status} with something that is not JSON"
+        raise JsonRequestFailed(message)
+    return JsonResponse(status=status, body=value)
+
+
+async def _asked(client: "httpx.AsyncClient", question: JsonRequest) -> tuple[int | None, bytes]:
+    import httpx  # noqa: PLC0415 - it was imported in the thread: a tenth of a second, for logins only
+
+    headers = {"accept": "application/json", "user-agent": "tiller", **question.headers}
+    form = None if question.form is None else dict(question.form)
+    try:
+        async with (
+            client,
+            client.stream(
+                question.method, question.url, headers=headers, data=form, json=question.body
+            ) as response,
+        ):
+            raw = bytearray()
+            async for chunk in response.aiter_bytes():
+                raw += chunk
+                if len(raw) > BODY_BYTES:
+                    break
+            return response.status_code, bytes(raw)
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return None, b""
+
+
+def _client(url: str) -> "httpx.AsyncClient":
+    """Make a client; blocking, for it reads certificates from the disk, where there is anything to check with them."""
+    import httpx  # noqa: PLC0415 - see above
+
+    parts = urlsplit(url)
+    here = parts.hostname in LOOPBACK
+    return httpx.AsyncClient(
+        follow_redirects=False,
+        trust_env=not here,
+        timeout=None,  # noqa: S113 - the caller limits the whole exchange
+        verify=parts.scheme != "http",
+    )
+
 
 ERROR_BODY_BYTES = 64 * 1024
 ERROR_BODY_S = 10.0
@@ -31,7 +161,10 @@ LAST_BYTES_S = 0.2
 """A whole answer's connection is kept for the next request if its end comes this soon."""
 LOOK_S = 0.05
 COMMAND_LINE = "httpx._main"
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+EVENT_LOOP_NAMER = "sniffio"
+
+HIDDEN = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"})  # fmt: skip
+"""Headers that hold keys, whatever they hold."""
 
 
 class StreamTimeouts(Value, frozen=True, kw_only=True):
@@ -207,7 +340,7 @@ async def open_stream(pool: HttpPool, post: HttpRequest) -> AsyncGenerator[Strea
     started_at = anyio.current_time()
     incoming = await _sent(pool, post)
     try:
-        await tell_response(post, incoming.status, incoming.headers, pool.hooks)
+        await _tell_response(post, incoming.status, incoming.headers, pool.hooks)
         if incoming.status != HTTPStatus.OK:
             raise await _refused(pool, post, incoming)
         body = StreamBody(post.provider, pool.limits)
@@ -286,6 +419,9 @@ def _new_client(*, direct: bool, connect_s: float) -> HttpClient:
     with _no_command_line():
         from agent_core.providers.http.httpx_client import HttpxClient  # noqa: PLC0415 - see above
 
+    # httpcore imports it four times for each request, and Python looks through all of `sys.path` for what is missing.
+    if find_spec(EVENT_LOOP_NAMER) is None:
+        sys.modules.setdefault(EVENT_LOOP_NAMER, None)  # pyright: ignore[reportArgumentType] - Python's own sign for a missing module, which its types do not know
     return HttpxClient(direct=direct, connect_s=connect_s)
 
 
@@ -316,3 +452,46 @@ def _silent(provider: str, limit_s: float) -> ProviderError:
         "stream.idleTimeoutS"
     )
     return ProviderError(message, reason="timeout", provider=provider)
+
+
+async def changed_by_hooks(post: HttpRequest, hooks: Hooks) -> HttpRequest:
+    """Return the request as hooks want it; one that is signed stays as it is."""
+    if post.signed:
+        return post
+    if hooks.listens(PayloadBuilt):
+        payload = json.as_object(json.decode(post.body))
+        match await hooks.ask(PayloadBuilt(provider=post.provider, url=post.url, payload=payload)):
+            case PayloadReplaced(payload=other):
+                post = replace(post, body=json.encode(other))
+            case GoOn():
+                pass
+    if hooks.listens(HeadersBuilt):
+        shown = {
+            name: text for name, text in post.headers.items() if not _is_secret(name, text, post)
+        }
+        match await hooks.ask(HeadersBuilt(provider=post.provider, url=post.url, headers=shown)):
+            case HeadersChanged(headers=changes):
+                post = replace(post, headers=_changed(post.headers, changes))
+            case GoOn():
+                pass
+    return post
+
+
+async def _tell_response(
+    post: HttpRequest, status: int, headers: Mapping[str, str], hooks: Hooks
+) -> None:
+    """Notify hooks that a response has begun; `set-cookie` headers are not shown."""
+    if hooks.listens(ResponseArrived):
+        shown = {name: text for name, text in headers.items() if name.lower() != "set-cookie"}
+        _ = await hooks.ask(ResponseArrived(provider=post.provider, status=status, headers=shown))
+
+
+def _is_secret(name: str, text: str, post: HttpRequest) -> bool:
+    return name.lower() in HIDDEN or any(secret in text for secret in post.secrets)
+
+
+def _changed(headers: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Lay changes over headers; names count without their case."""
+    named = {name.lower() for name in changes}
+    kept = {name: text for name, text in headers.items() if name.lower() not in named}
+    return kept | {name: text for name, text in changes.items() if text is not None}

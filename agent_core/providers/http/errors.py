@@ -1,21 +1,239 @@
-"""A provider's refusal, in any of its shapes, made into one typed error: pure."""
+"""Errors of providers: their kinds by status, body and message, and when to try again."""
 
 import re
-from collections.abc import Mapping
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError, ProviderErrorKind
-from agent_core.kernel.redaction.held_values import SHORTEST_CHARS
-from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.kernel.redaction.stream import mark
+from agent_core.kernel.redaction.redactor import SHORTEST_CHARS, Redactor, mark
 from agent_core.kernel.values import Value
-from agent_core.providers.http.base_resp import exposed
-from agent_core.providers.http.error_messages import REDIRECTS, redirected, with_advice
-from agent_core.providers.http.overflow import is_overflow_text
+from agent_core.messages import AssistantMessage
+
+_PATTERNS = (
+    r"prompt (?:is )?too long",
+    r"prompt exceeds max length",
+    r"prompt has \d[\d,]* tokens, but the configured context size",
+    r"request_too_large",
+    r"input is too long for requested model",
+    r"input tokens exceeded",
+    r"input token count.{0,40}exceeds the maximum",
+    r"input \(\d+ tokens\) is longer than the model'?s context length",
+    r"exceeds? (?:the |this |the model'?s |model'?s )?context (?:window|length|size)",
+    r"exceeds? (?:the |the model'?s |model'?s )?maximum context length",
+    r"exceeds? (?:the )?(?:available )?context size",
+    r"exceeds the context window",
+    r"exceeds the maximum allowed input length",
+    r"exceeded (?:model token limit|max(?:imum)? context length|context length)",
+    r"context window (?:is )?exceed(?:s|ed)",
+    r"context window exceeds limit",
+    r"greater than the context length",
+    r">= ?n_ctx|n_keep.{0,40}n_ctx",
+    r"maximum context length is \d",
+    r"maximum prompt length is \d",
+    r"maximum number of input tokens",
+    r"too large for model with \d+ maximum context length",
+    r"reduce the length of (?:the messages|either one|your prompt)",
+    r"range of input length should be",
+    r"prompt token count of \d+ exceeds the limit of",
+    r"total length of all messages is too long",
+    r"too many tokens",
+    # Not "token limit reached": OpenRouter says that of the output.
+    r"token limit exceeded",
+    r"too_many_prompt_tokens",
+    r"context_length_exceeded",
+    r"exceed_context_size_error",
+    r"model_context_window_exceeded",
+    r"model_max_prompt_tokens_exceeded",
+)
+_OVERFLOW = re.compile("|".join(_PATTERNS), re.IGNORECASE)
+# These words are about a rate, whatever else the text says: compaction would not help.
+_RATE = re.compile(
+    r"throttling|service unavailable|rate.?limit|too many requests|per.?minute|per.?day|\bTPM\b|please wait",
+    re.IGNORECASE,
+)
+NEARLY_FULL = 0.99
+
+
+def is_overflow_text(text: str) -> bool:
+    """Return whether an error's text says that the conversation no longer fits.
+
+    The caller has ruled out the statuses and classes of rate limits already: some providers word both alike.
+    """
+    return _OVERFLOW.search(text) is not None and _RATE.search(text) is None
+
+
+def overflowed_silently(message: AssistantMessage, *, context_window: int) -> bool:
+    """Return whether an answer was given on a conversation that did not fit, without an error.
+
+    Some servers cut the input and answer the rest; others stop at once with no output at all.
+    """
+    if context_window <= 0:
+        return False
+    used = message.usage.input + message.usage.cache_read
+    if message.stop_reason == "stop":
+        return used > context_window
+    if message.stop_reason == "length" and message.usage.output == 0:
+        return used >= context_window * NEARLY_FULL
+    return False
+
+
+STATUSES: Mapping[int, HTTPStatus] = {
+    1002: HTTPStatus.TOO_MANY_REQUESTS,
+    1004: HTTPStatus.UNAUTHORIZED,
+    1008: HTTPStatus.PAYMENT_REQUIRED,
+    2013: HTTPStatus.BAD_REQUEST,
+}
+"""The statuses that its codes stand for; every other is a fault of the server."""
+
+
+def exposed(event: JsonObject) -> JsonObject:
+    """Return what was told with its error where the others have theirs; as it was when there is none."""
+    inner = event.get("base_resp")
+    if inner is None or event.get("error"):
+        return event
+    answer = json.as_object(inner)
+    code = answer.get("status_code")
+    if not isinstance(code, int) or isinstance(code, bool) or code == 0:
+        return event
+    said = answer.get("status_msg")
+    message = f"{said if isinstance(said, str) and said else 'no text'} (status_code {code})"
+    status = STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
+    return {**event, "error": {"message": message, "code": int(status)}}
+
+
+PAGE_HEAD = b"<"
+"""No dialect's answer begins like this."""
+SHOWN = 200
+REDIRECTS = range(300, 400)
+
+
+def web_page(provider: str) -> str:
+    """Report that an address leads to something that people read."""
+    return f"{provider} answered with a web page; check its base URL (baseUrl in models.json)"
+
+
+def redirected(provider: str, status: int, *, url: str, location: str) -> str:
+    """Return where an answer points to, without what may be secret in an address."""
+    target = _split(url, location) if location else None
+    if target is None or not target.hostname:
+        return f"{provider} answered {status} and points nowhere; check its baseUrl in models.json"
+    place = _shown(f"{origin_of(target.geturl())}{target.path}")
+    return (
+        f"{provider} answered {status} and points to another address ({place}), to which nothing was sent; "
+        f"if you trust it, set baseUrl of {provider!r} in models.json to it"
+    )
+
+
+def with_advice(
+    text: str, reason: ProviderErrorKind, *, status: int | None, key_source: str | None
+) -> str:
+    """Add to a provider's own words what the user can do, where waiting or compacting does not help."""
+    said = text.rstrip(" .;")
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        return f"{said}; that is a proxy: put its name and password into HTTP_PROXY or HTTPS_PROXY"
+    match reason:
+        case "auth":
+            place = f" (key: {key_source})" if key_source else ""
+            return f"{said}{place}; check the key, or sign in again (tiller auth status)"
+        case "quota":
+            return f"{said}; check the account's plan and balance, or choose another model"
+        case "not_found" if status == HTTPStatus.NOT_FOUND:
+            return f"{said}; check the model's name (tiller models list) and its baseUrl"
+        case _:
+            return text
+
+
+def unreachable(error: BaseException, *, provider: str, url: str, proxy: str | None) -> str:
+    """Return why a request could not be sent.
+
+    Args:
+        error: The exception of the connection; its causes are examined.
+        provider: The provider of the request.
+        url: The address of the request; only its origin is shown.
+        proxy: The address of the proxy in between, with its variable; None: there is none.
+    """
+    place = origin_of(url) or "its address"
+    if proxy is not None:
+        place = f"the proxy {proxy} on the way to {place}"
+    for cause in _causes(error):
+        explanation = _explain(cause, place)
+        if explanation is not None:
+            advice = "check the proxy, or name the host in NO_PROXY" if proxy else explanation[1]
+            # A certificate is checked behind the proxy too: there its own advice is the right one.
+            advice = explanation[1] if isinstance(cause, ssl.SSLError) else advice
+            return f"cannot reach {provider}: {explanation[0]}; {advice}"
+    said = _shown(str(error) or type(error).__name__)
+    if proxy is not None:
+        return f"cannot reach {provider}: {place} failed ({said}); check the proxy, or name the host in NO_PROXY"
+    return f"cannot reach {provider}: {place} gave no answer ({said}); try again, or check baseUrl"
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of an address; never user, path or query. Empty when it is none."""
+    parts = _split(url)
+    if parts is None or not parts.hostname:
+        return ""
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
+
+
+def _explain(cause: BaseException, place: str) -> tuple[str, str] | None:
+    """Return what is wrong and what to do."""
+    match cause:
+        case ssl.SSLCertVerificationError():
+            why = _shown(cause.verify_message)
+            return (
+                f"the certificate of {place} is not trusted ({why})",
+                "if it is your company's own, set SSL_CERT_FILE to its certificates",
+            )
+        case ssl.SSLError():
+            why = _shown(cause.reason or "")
+            return (
+                f"{place} speaks no TLS that we understand ({why})",
+                "check baseUrl: is it https or http?",
+            )
+        case socket.gaierror():
+            why = _shown(cause.strerror or "")
+            return (
+                f"the name of {place} is not known ({why})",
+                "check baseUrl and the network connection",
+            )
+        case ConnectionRefusedError():
+            return f"{place} refuses connections", "start the server, or check baseUrl"
+        case _:
+            return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Return an error and all that led to it; a host with many addresses fails with one for each."""
+    seen: list[BaseException] = [error]
+    for each in seen:
+        yield each
+        inner = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        behind = (each.__cause__ or each.__context__, *inner)
+        seen.extend(one for one in behind if one is not None and one not in seen)
+
+
+def _split(url: str, reference: str = "") -> SplitResult | None:
+    try:
+        parts = urlsplit(urljoin(url, reference))
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _shown(text: str) -> str:
+    return "".join(sign for sign in text if sign.isprintable())[:SHOWN]
+
 
 MESSAGE_SHOWN = 2_000
 FAILING = range(400, 600)

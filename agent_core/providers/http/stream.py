@@ -1,23 +1,175 @@
-"""From the bytes of an answer to its parts, for every dialect and every framing."""
+"""Streams of providers: server-sent events and JSON lines, with limits on silence and size."""
 
-from collections.abc import AsyncGenerator
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import anyio
+import msgspec
 from anyio.lowlevel import cancel_shielded_checkpoint
 
-from agent_core.kernel import JsonObject, JsonValue, json
+from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import Usage
-from agent_core.providers.http.base_resp import exposed
 from agent_core.providers.http.client import HttpPool, StreamBody
-from agent_core.providers.http.error_messages import PAGE_HEAD, web_page
-from agent_core.providers.http.errors import failure_from_response, masked
-from agent_core.providers.http.ndjson import NdjsonDecoder
+from agent_core.providers.http.errors import (
+    PAGE_HEAD,
+    exposed,
+    failure_from_event,
+    failure_from_response,
+    masked,
+    web_page,
+)
 from agent_core.providers.http.request import HttpRequest
-from agent_core.providers.http.sse import BOM, BadFraming, SseDecoder, SseEvent
-from agent_core.providers.messages.builder import without_replaced
+from agent_core.providers.messages.builder import MessageBuilder, without_replaced
 from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished, UsageUpdate
+
+BOM = b"\xef\xbb\xbf"
+LIMIT_BYTES = 64 * 1024 * 1024
+"""Largest size of one event, in bytes; a stream with a larger event is not an event stream."""
+
+
+class SseEvent(NamedTuple):
+    """One event; comments and events without data are dropped."""
+
+    name: bytes
+    """Empty when the stream gave none."""
+    data: bytes
+
+
+class BadFraming(ValueError):
+    """The bytes are not what was promised; the text says how."""
+
+
+class EventTooLarge(BadFraming):
+    """An event grew beyond every reason."""
+
+
+class SseDecoder:
+    """Turns pieces of a stream into its events; the work is linear in the bytes.
+
+    Line ends may be CR, LF or CRLF, also mixed, and every cut is allowed.
+    """
+
+    def __init__(self, *, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._limit = limit_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._after_newline = False
+        self._after_cr = False
+        self._first = True
+
+    def feed(self, piece: bytes) -> list[SseEvent]:
+        """Decode the next bytes and return the events that they complete.
+
+        Raises:
+            EventTooLarge: An event is larger than the limit.
+        """
+        piece = self._with_newlines(piece)
+        if not piece:
+            return []
+        ends_here = b"\n\n" in piece or (self._after_newline and piece.startswith(b"\n"))
+        self._pieces.append(piece)
+        self._after_newline = piece.endswith(b"\n")
+        if not ends_here:
+            self._size += len(piece)
+            if self._size > self._limit:
+                message = f"an event of more than {self._limit} bytes"
+                raise EventTooLarge(message)
+            return []
+        *blocks, rest = b"".join(self._pieces).split(b"\n\n")
+        self._pieces = [rest] if rest else []
+        self._size = len(rest)
+        return self._events(blocks)
+
+    def flush(self) -> list[SseEvent]:
+        """Return what the end of the stream completes: an event that lacks its blank line."""
+        rest = b"".join(self._pieces)
+        self._pieces = []
+        self._size = 0
+        return self._events([rest])
+
+    def _with_newlines(self, piece: bytes) -> bytes:
+        """Make every line end an LF; a CRLF may have been cut in the middle."""
+        if self._after_cr and piece:
+            self._after_cr = False
+            piece = piece.removeprefix(b"\n")
+        if b"\r" not in piece:
+            return piece
+        self._after_cr = piece.endswith(b"\r")
+        return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _events(self, blocks: list[bytes]) -> list[SseEvent]:
+        if self._first and blocks:
+            self._first = False
+            blocks[0] = blocks[0].removeprefix(BOM)
+        events: list[SseEvent] = []
+        for block in blocks:
+            # What nearly every provider sends nearly always: one data line, often with a name before it.
+            name, line = b"", block
+            if block.startswith(b"event: "):
+                name, _, line = block[7:].partition(b"\n")
+            if line.startswith(b"data: ") and b"\n" not in line:
+                events.append(SseEvent(name, line[6:]))
+                continue
+            event = _parse(block)
+            if event is not None:
+                events.append(event)
+        return events
+
+
+def _parse(block: bytes) -> SseEvent | None:
+    name = b""
+    data: list[bytes] = []
+    for line in block.split(b"\n"):
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            data.append(value.removeprefix(b" "))
+        elif field == b"event":
+            name = value.removeprefix(b" ")
+    return SseEvent(name, b"\n".join(data)) if data else None
+
+
+class NdjsonDecoder:
+    """Turns pieces of a stream into its lines, each an event without a name; the work is linear in the bytes."""
+
+    def __init__(self, *, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._limit = limit_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._first = True
+
+    def feed(self, piece: bytes) -> list[SseEvent]:
+        """Decode the next bytes and return the lines that they complete.
+
+        Raises:
+            EventTooLarge: A line is longer than the limit.
+        """
+        self._pieces.append(piece)
+        if b"\n" not in piece:
+            self._size += len(piece)
+            if self._size > self._limit:
+                message = f"a line of more than {self._limit} bytes"
+                raise EventTooLarge(message)
+            return []
+        *lines, rest = b"".join(self._pieces).split(b"\n")
+        self._pieces = [rest] if rest else []
+        self._size = len(rest)
+        return self._events(lines)
+
+    def flush(self) -> list[SseEvent]:
+        """Return what the end of the stream completes: a last line without its end."""
+        rest = b"".join(self._pieces)
+        self._pieces = []
+        self._size = 0
+        return self._events([rest])
+
+    def _events(self, lines: list[bytes]) -> list[SseEvent]:
+        if self._first:
+            self._first = False
+            lines[0] = lines[0].removeprefix(BOM)
+        return [SseEvent(b"", line) for line in map(bytes.strip, lines) if line]
+
 
 USAGE_FOLLOWS_S = 5.0
 """How long to wait, when the answer has its end, for its usage."""
@@ -31,6 +183,8 @@ BEFORE_JSON = BOM + b" \t\r\n"
 WHOLE_BYTES = 8 * 1024 * 1024
 """An answer in one piece is never bigger."""
 DONE = b"[DONE]"
+
+T = TypeVar("T")
 
 
 class Decoder(Protocol):
@@ -79,6 +233,10 @@ class StreamReader(Protocol):
         """
         ...
 
+    def read_texts(self, events: Sequence[SseEvent]) -> bool:
+        """Read events that add text and do nothing else, all of them or none; False: none was read."""
+        ...
+
     def read_whole(self, body: JsonObject) -> None:
         """Read a complete answer that a server sent although a stream was requested.
 
@@ -109,6 +267,55 @@ class StreamReader(Protocol):
             ProviderError: It is none.
         """
         ...
+
+
+class BuildingReader(ABC):
+    """Base of the readers, which build their answer with a `MessageBuilder`."""
+
+    def __init__(self, model: ModelInfo, clock: Clock) -> None:
+        self._model = model
+        self._clock = clock
+        self._builder = MessageBuilder(model)
+
+    @property
+    @abstractmethod
+    def has_end(self) -> bool:
+        """Return whether the event came that says the answer is whole."""
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether nothing more is expected."""
+        return self.has_end
+
+    @property
+    def after_end_s(self) -> float:
+        """How long to wait for what may come behind the end, in seconds."""
+        return NOTHING_FOLLOWS_S
+
+    @abstractmethod
+    def read(self, event: JsonObject, *, name: bytes) -> None:
+        """Read one event."""
+
+    def read_texts(self, events: Sequence[SseEvent]) -> bool:
+        """Leave all events to `read`."""
+        del events
+        return False
+
+    def read_whole(self, body: JsonObject) -> None:
+        """Read a complete, non-streamed answer, which has the form of an event."""
+        self.read(body, name=b"")
+
+    def done(self) -> None:  # noqa: B027 - most APIs have no closing mark
+        """Ignore the closing mark: some gateways send it for an API that has none."""
+
+    def take(self) -> list[StreamEvent]:
+        """Return the parts since the last time."""
+        return self._builder.take()
+
+    def _failure(self, event: JsonObject) -> ProviderError:
+        return failure_from_event(
+            event, provider=self._model.provider, parts_came=not self._builder.is_empty
+        )
 
 
 async def read_parts(
@@ -169,6 +376,14 @@ async def read_parts(
     yield without_replaced(answer) if events.has_replaced else answer
 
 
+def decoded(decoder: msgspec.json.Decoder[T], events: Sequence[SseEvent]) -> Sequence[T] | None:
+    """Return events that all are of one type; None when one is not, or is not JSON."""
+    try:
+        return [decoder.decode(event.data) for event in events]
+    except (ValueError, RecursionError):
+        return None
+
+
 class _News:
     """Tracker of the new parts of an answer, and of its usage when that has changed."""
 
@@ -215,7 +430,10 @@ def _read(
 ) -> ProviderError | None:
     """Read what a chunk completes; the failure is given back, so that what came before it is not lost."""
     try:
-        for event in decoder.feed(chunk) if chunk else decoder.flush():
+        found = decoder.feed(chunk) if chunk else decoder.flush()
+        if dialect.read_texts(found):
+            return None
+        for event in found:
             if event.data == DONE:
                 dialect.done()
             elif event.data:

@@ -1,16 +1,18 @@
-"""An answer as it is put together from a stream: parts on the way, one message at the end."""
+"""Builds the message of an answer from a provider's stream, with its tokens and their price."""
 
+from decimal import Decimal
 from secrets import token_hex
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.kernel import JsonObject, ToolCallId, json
+from agent_core.kernel import JsonObject, JsonValue, ToolCallId, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
+    Cost,
     StopReason,
     Text,
     Thinking,
@@ -19,6 +21,7 @@ from agent_core.messages import (
 )
 from agent_core.providers.model import (
     ModelInfo,
+    Prices,
     StreamEvent,
     StreamFinished,
     TextDelta,
@@ -26,6 +29,114 @@ from agent_core.providers.model import (
     ToolCallDelta,
     ToolCallStart,
 )
+
+MOST_TOKENS = 10**12
+MOST_DOLLARS = 1e6
+"""More than these one answer never had: a figure above is nonsense, and sums of it would not stay finite."""
+TICKS_PER_DOLLAR = 10**10
+"""The unit in which xAI bills."""
+
+
+def count(value: JsonValue) -> int:
+    """Read a count; a value that is not a number or is not plausible counts as 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    # Infinity and what is no number fall out here as well.
+    return int(value) if 0 < value <= MOST_TOKENS else 0
+
+
+def billed(usage: JsonObject) -> float | None:
+    """Read what was billed for an answer, in US dollars; None when the provider does not tell.
+
+    Gateways bill a key of the user's own too, apart from what the maker of the model bills it.
+    """
+    ticks = _number_in(usage.get("cost_in_usd_ticks"))
+    if ticks:
+        return ticks / TICKS_PER_DOLLAR
+    cost = usage.get("cost")
+    if json.is_object(cost):
+        cost = cost.get("total_cost")
+    dollars = _dollars(cost)
+    upstream = _dollars(json.as_object(usage.get("cost_details")).get("upstream_inference_cost"))
+    if dollars is None or upstream is None or usage.get("is_byok") is not True:
+        return dollars
+    return dollars + upstream
+
+
+def _dollars(value: JsonValue) -> float | None:
+    amount = _number_in(value)
+    return amount if amount is not None and amount <= MOST_DOLLARS else None
+
+
+def _number_in(value: JsonValue) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # An integer may be longer than any float.
+    return float(value) if 0 <= value <= MOST_DOLLARS * TICKS_PER_DOLLAR else None
+
+
+PER_MILLION = Decimal(1_000_000)
+LONG_WRITE = 2
+"""Writing to a cache that is kept for an hour costs twice the plain input, wherever a price for it is known."""
+
+
+def priced(
+    usage: Usage, prices: Prices | None, *, long_writes: int = 0, billed: float | None = None
+) -> Usage:
+    """Return the usage with its cost; unknown prices leave it unknown.
+
+    Args:
+        usage: Tokens that the provider counted.
+        prices: List prices of the model; None: unknown.
+        long_writes: Tokens written to the cache for an hour, if the provider reports them.
+        billed: Amount that the provider reports as billed, in US dollars. It is then the cost, divided among the
+            kinds of token in proportion to the list prices; without list prices all of it is under `output`.
+    """
+    listed = None if prices is None else _listed(usage, prices, long_writes)
+    if billed is not None:
+        return replace(usage, cost=_shared(Decimal(str(billed)), listed))
+    if listed is None:
+        return usage
+    fresh, output, read, written = (float(part) for part in listed)
+    return replace(
+        usage, cost=Cost(input=fresh, output=output, cache_read=read, cache_write=written)
+    )
+
+
+def _listed(
+    usage: Usage, prices: Prices, long_writes: int
+) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    prices = _in_force(usage, prices)
+    long_writes = min(max(long_writes, 0), usage.cache_write)
+    short = _amount(usage.cache_write - long_writes, prices.cache_write)
+    return (
+        _amount(usage.input, prices.input),
+        _amount(usage.output, prices.output),
+        _amount(usage.cache_read, prices.cache_read),
+        short + _amount(long_writes, prices.input) * LONG_WRITE,
+    )
+
+
+def _in_force(usage: Usage, prices: Prices) -> Prices:
+    size = usage.input + usage.cache_read + usage.cache_write
+    above = [tier for tier in prices.tiers if size > tier.input_above]
+    return max(above, key=lambda tier: tier.input_above).prices if above else prices
+
+
+def _amount(tokens: int, rate: float) -> Decimal:
+    # Through the text of the number: a rate of 0.1 is meant, not the nearest binary fraction.
+    return tokens * Decimal(str(rate)) / PER_MILLION
+
+
+def _shared(billed: Decimal, listed: tuple[Decimal, Decimal, Decimal, Decimal] | None) -> Cost:
+    whole = sum(listed) if listed else Decimal(0)
+    if not listed or not whole:
+        return Cost(output=float(billed))
+    fresh, _, read, written = (float(part / whole * billed) for part in listed)
+    # The sum of the kinds is the bill: what rounding left over goes with the answer.
+    output = float(billed) - fresh - read - written
+    return Cost(input=fresh, output=max(output, 0.0), cache_read=read, cache_write=written)
+
 
 RAW_SHOWN = 4_000
 """Characters of malformed arguments that the model is shown again."""

@@ -9,7 +9,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.json import is_object
 from agent_core.kernel.private_file import locked, replace_text
-from agent_core.resources.json_text import JsonTextError, read_object
+from agent_core.resources.load_result import JsonTextError, read_object
 
 NEW_MODE = 0o644
 

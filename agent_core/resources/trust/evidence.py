@@ -11,9 +11,7 @@ from typing import Final
 import msgspec
 
 from agent_core.kernel.values import Value
-from agent_core.resources.instructions.context_files import NAMES, SYSTEM_NAMES
-from agent_core.resources.instructions.instruction_file import WHOLE_BYTES
-from agent_core.resources.instructions.worktree import project_folders
+from agent_core.resources.instructions import NAMES, SYSTEM_NAMES, WHOLE_BYTES, project_folders
 from agent_core.resources.paths import project_folder
 
 MOST_FILES: Final = 2_000

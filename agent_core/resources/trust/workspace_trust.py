@@ -1,19 +1,24 @@
-"""Trust in a workspace as it is now: the user's decision covers the content that they saw, and nothing else."""
+"""Trust in a workspace: the stored decisions, and whether they still hold for what lies there."""
 
 import difflib
+import json
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
 import anyio.to_thread
+import msgspec
 
-from agent_core.kernel import Clock
+from agent_core.kernel import Clock, JsonObject, JsonValue, rfc3339
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.json import as_object, is_object
+from agent_core.kernel.private_file import locked, replace_text
 from agent_core.kernel.values import Value
-from agent_core.resources.instructions.context_files import NAMES
-from agent_core.resources.instructions.worktree import folders_above
+from agent_core.resources.instructions import NAMES, folders_above
+from agent_core.resources.load_result import JsonTextError, read_object
 from agent_core.resources.trust.evidence import (
     Above,
     EvidenceTooLarge,
@@ -24,7 +29,175 @@ from agent_core.resources.trust.evidence import (
     is_program,
     marks,
 )
-from agent_core.resources.trust.store import StoredTrustDecision, TrustStore
+
+VERSION: Final = 1
+
+
+class DecisionFile:
+    """A JSON file with one object of entries by name. Other content of the file is kept."""
+
+    def __init__(self, path: Path, *, section: str, else_: str) -> None:
+        """Read and write one file.
+
+        Args:
+            path: Path of the file, which need not exist.
+            section: The key of the object of entries.
+            else_: The consequence of an unreadable file, for its error, for example "no workspace is trusted".
+        """
+        self._path = path
+        self._section = section
+        self._else = else_
+
+    def entries(self) -> JsonObject:
+        """Return the entries by name; empty when there is no file.
+
+        Raises:
+            ConfigError: The file cannot be read, so its entries are unknown.
+        """
+        return as_object(self._document().get(self._section))
+
+    def change(self, change: Callable[[JsonObject], JsonObject]) -> None:
+        """Replace the entries by what a function makes of them, while nobody else writes.
+
+        Raises:
+            ConfigError: It cannot be read or written; it is as it was.
+        """
+        real = Path(os.path.realpath(self._path))
+        try:
+            with locked(real):
+                document = self._document()
+                before = as_object(document.get(self._section))
+                after = change(before)
+                if after != before:
+                    whole = {"version": VERSION, **document, self._section: after}
+                    replace_text(real, json.dumps(whole, indent=1, ensure_ascii=True) + "\n")
+        except OSError as error:
+            message = (
+                f"{self._path} cannot be changed ({error.strerror or error}); nothing was changed"
+            )
+            raise ConfigError(message, path=self._path) from error
+
+    def _document(self) -> JsonObject:
+        try:
+            text = self._path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise self._unreadable(reason or str(error)) from error
+        try:
+            document = read_object(text)
+        except JsonTextError as error:
+            place = error.place
+            where = f" at line {place.line}, column {place.column}" if place else ""
+            why = f"{error}{where}"
+            raise self._unreadable(why) from error
+        version = document.get("version", VERSION)
+        if version != VERSION or isinstance(version, bool):
+            why = f"it has version {version!r}; this Tiller knows {VERSION}"
+            raise self._unreadable(why)
+        return document
+
+    def _unreadable(self, why: str) -> ConfigError:
+        message = (
+            f"{self._path} cannot be read ({why}), so {self._else}: repair it, or move it away"
+        )
+        return ConfigError(message, path=self._path)
+
+
+def texts_of(value: JsonValue) -> Mapping[str, str]:
+    """Return the texts of an object by name; values that are not texts are left out."""
+    if not is_object(value):
+        return {}
+    return {name: text for name, text in value.items() if isinstance(text, str)}
+
+
+TrustChoice = Literal["trusted", "refused"]
+
+
+class StoredTrustDecision(Value, frozen=True, kw_only=True):
+    """The user's decision on a workspace, and the files that they saw then."""
+
+    said: TrustChoice
+    at: str
+    """RFC 3339."""
+    hashes: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    texts: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Small files as they were, to show what has changed."""
+
+
+class TrustStore:
+    """The words about all workspaces of a user."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = DecisionFile(path, section="folders", else_="no workspace is trusted")
+
+    def decision(self, root: Path) -> StoredTrustDecision | None:
+        """Return the decision on a workspace; None if there is none.
+
+        Raises:
+            ConfigError: The file cannot be read, so it is unknown which workspaces are trusted and none is.
+        """
+        return self.decisions().get(str(root))
+
+    def decisions(self) -> Mapping[str, StoredTrustDecision]:
+        """Return everything that was said, by folder; an entry that is not understood counts as nothing.
+
+        Raises:
+            ConfigError: As `word`.
+        """
+        read = {name: _word(entry) for name, entry in self._file.entries().items()}
+        return {name: word for name, word in read.items() if word is not None}
+
+    def record(self, root: Path, said: TrustChoice, *, seen: TrustEvidence, at_ms: int) -> None:
+        """Store a decision of the user; it replaces the earlier decision on the workspace.
+
+        Raises:
+            ConfigError: The file cannot be read or written; it is unchanged.
+        """
+        made: JsonObject = {
+            "said": said,
+            "at": rfc3339(at_ms),
+            "hashes": dict(seen.hashes),
+            "texts": {name: one.text for name, one in seen.files.items() if one.text is not None},
+        }
+
+        def change(folders: JsonObject) -> JsonObject:
+            before = folders.get(str(root))
+            return {**folders, str(root): {**before, **made} if is_object(before) else made}
+
+        self._file.change(change)
+
+    def forget(self, root: Path) -> bool:
+        """Forget what was said about a workspace; tells whether there was anything.
+
+        Raises:
+            ConfigError: As `say`.
+        """
+        found = False
+
+        def change(folders: JsonObject) -> JsonObject:
+            nonlocal found
+            found = str(root) in folders
+            return {name: entry for name, entry in folders.items() if name != str(root)}
+
+        self._file.change(change)
+        return found
+
+
+def _word(entry: JsonValue) -> StoredTrustDecision | None:
+    if not is_object(entry):
+        return None
+    said, at = entry.get("said"), entry.get("at")
+    if said not in {"trusted", "refused"}:
+        return None
+    return StoredTrustDecision(
+        said="trusted" if said == "trusted" else "refused",
+        at=at if isinstance(at, str) else "",
+        hashes=texts_of(entry.get("hashes")),
+        texts=texts_of(entry.get("texts")),
+    )
+
 
 DefaultTrust = Literal["ask", "always", "never"]
 WorkspaceTrustState = Literal["trusted", "refused", "undecided", "changed", "unknown"]

@@ -1,19 +1,24 @@
-"""Revert of rejected hunks: the reverse edit, through the editor when it has the file open."""
+"""Reverts of changes, by hunk, file and run, and of proposals."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from agent_core.changes import BlobStore, FileVersion
-from agent_core.changes.decisions import HunkDecision
-from agent_core.changes.history.hunk_tracker import FileReview
-from agent_core.changes.history.hunks import revert_hunks
-from agent_core.changes.ports.byte_files import ByteFiles
-from agent_core.kernel.errors import StaleText, WorkspaceError
-from agent_core.kernel.shield import uncancelled
-from agent_core.session.changes.recorded_files import ChangeOrigin, RecordedFiles
+from agent_core.changes import BlobStore
+from agent_core.changes.hunks import FileReview, revert_hunks
+from agent_core.changes.ports import ByteFiles
+from agent_core.changes.revert import RevertConflict
+from agent_core.changes.values import HunkDecision, stored_bytes
+from agent_core.kernel.errors import EditConflicted, FileMissing, StaleText, WorkspaceError
+from agent_core.kernel.threads import run_in_thread
+from agent_core.kernel.values import Value
+from agent_core.messages import CustomMessage, Text
+from agent_core.session.changes.file_reverter import FileReverter, write_together
+from agent_core.session.changes.record import ChangeOrigin, ChangeRecord, RecordedFiles
+from agent_core.session.context import SessionServices, WorkspaceContext
+from agent_core.session.input.deferred_messages import DeferredMessages
 from agent_core.workspace import FileBytes, FileText, FileWrite, WriteResult
 from agent_core.workspace.files.text import encode_text
 
@@ -57,19 +62,13 @@ class Reverter:
     ) -> Sequence[str | None]:
         """Revert hunks of several files, each once: open documents in one edit if possible, others as `take` does."""
         edit = self._new_id()
-        writes: dict[Path, FileWrite] = {}
-        for now, verdict in rejections:
-            if (write := await self._open_text(now, verdict, look)) is not None:
-                writes[now.path] = write
-        ends: dict[Path, WorkspaceError | None] = {}
-
-        async def heard(one: FileWrite, outcome: WriteResult | WorkspaceError) -> None:
-            ends[one.path] = outcome if isinstance(outcome, WorkspaceError) else None
-
+        open_texts = [await self._open_text(now, verdict, look) for now, verdict in rejections]
+        writes = [write for write in open_texts if write is not None]
+        ends: Mapping[Path, WorkspaceError | None] = {}
         if len(writes) > 1:
             verdicts = {now.path: replace(verdict, edit=edit) for now, verdict in rejections}
             files = self._files(ChangeOrigin(edit=edit, by="reject", verdicts=verdicts))
-            await files.write_all(tuple(writes.values()), on_result=heard)
+            ends = await write_together(files, writes, [])
         troubles: list[str | None] = []
         for now, verdict in rejections:
             end = ends.get(now.path)
@@ -115,11 +114,20 @@ class Reverter:
         self, now: FileReview, verdict: HunkDecision, found: FileText | FileBytes | None
     ) -> str | None:
         assert verdict.edit is not None  # noqa: S101 - given in `take`
-        names = {now.path, now.origin or now.path}
-        verdicts = dict.fromkeys(names, verdict)
+        verdicts = dict.fromkeys((now.path, now.origin or now.path), verdict)
         files = self._files(ChangeOrigin(edit=verdict.edit, by="reject", verdicts=verdicts))
         if found is None:
-            return await self._brought_back(now, verdict, files)
+            target = await self._deleted(now, verdict)
+            if isinstance(target, RevertConflict):
+                return target.why
+            reverter = FileReverter(
+                files,
+                self._raw(),
+                self._contents,
+                recorded=lambda path, _before, _after: files.found_again(path),
+            )
+            await reverter.put(now.origin or now.path, target, None)
+            return None
         if isinstance(found, FileText) and now.text is not None and found.text != now.text:
             message = f"{now.path} has changed meanwhile"
             raise StaleText(message)
@@ -138,36 +146,106 @@ class Reverter:
             await files.move(now.path, now.origin)
         return None
 
-    async def _brought_back(
-        self, now: FileReview, verdict: HunkDecision, files: RecordedFiles
-    ) -> str | None:
-        """Write a file again that the agent deleted."""
+    async def _deleted(
+        self, now: FileReview, verdict: HunkDecision
+    ) -> str | bytes | RevertConflict:
+        """Return what a file is to hold that the agent deleted."""
         first = now.first
         if now.op != "delete" or first is None:
-            return f"{now.path} is not there any more"
+            return RevertConflict(f"{now.path} is not there any more")
+        text = None if now.text is None else revert_hunks(now.text, now.hunks, verdict.hunks)[0]
+        target: str | bytes | None = text
         if not first.is_text or first.encoding != "utf-8" or first.bom:
-            return await self._put_back(now, first, verdict, files)
-        if now.text is None:
-            return f"{now.path} is not there any more, and what it held was not kept"
-        text, _ = revert_hunks(now.text, now.hunks, verdict.hunks)
-        _ = await files.write(now.origin or now.path, text, base=None)
-        return None
-
-    async def _put_back(
-        self, now: FileReview, first: FileVersion, verdict: HunkDecision, files: RecordedFiles
-    ) -> str | None:
-        """Write a file again whose bytes are not those of its text in UTF-8."""
-        raw, path = self._raw(), now.origin or now.path
-        data = None if first.content is None else await self._contents.get(first.content)
-        if raw is None or data is None:
-            return f"{now.path} is not there any more, and what it held was not kept"
-        if first.is_text and now.text is not None:
-            text, _ = revert_hunks(now.text, now.hunks, verdict.hunks)
-            data = encode_text(text, encoding=first.encoding, bom=first.bom)
-        await uncancelled(_put_and_tell(raw, path, data, files))
-        return None
+            target = None if self._raw() is None else await stored_bytes(first, self._contents)
+            if target is not None and first.is_text and text is not None:
+                target = encode_text(text, encoding=first.encoding, bom=first.bom)
+        lost = f"{now.path} is not there any more, and what it held was not kept"
+        return RevertConflict(lost) if target is None else target
 
 
-async def _put_and_tell(raw: ByteFiles, path: Path, data: bytes, files: RecordedFiles) -> None:
-    await raw.put_bytes(path, data, base=None)
-    await files.found_again(path)
+CUSTOM_TYPE: Final = "tiller.proposal"
+
+
+class ApplyResult(Value, frozen=True, kw_only=True):
+    """Result of applying an edit again."""
+
+    status: Literal["applied", "nothing", "conflict"]
+    """`nothing`: everything that the edit brings was there already. `conflict`: nothing was written."""
+    written: WriteResult | None = None
+    why: str | None = None
+    """Reason for the conflict; None without one."""
+
+
+class ProposalApplier:
+    """Applies edits that could not be applied when the agent made them."""
+
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        workspace: WorkspaceContext,
+        changes: ChangeRecord,
+        deferred: DeferredMessages,
+    ) -> None:
+        self._services = services
+        self._workspace = workspace
+        self._changes = changes
+        self._deferred = deferred
+
+    async def apply(self, path: Path, *, before: str, after: str) -> ApplyResult:
+        """Bring the change from one text to another into what a file is now; the model is told with the next prompt.
+
+        Raises:
+            WorkspaceError: The file cannot be written; it is as it was.
+        """
+        from agent_core.workspace.diff.conflict_message import conflict_message  # noqa: PLC0415 - at first use
+        from agent_core.workspace.diff.merge import merge  # noqa: PLC0415 - at first use
+
+        workspace = self._workspace.workspace
+        path = await workspace.files.resolve(str(path), "write")
+        try:
+            found = await workspace.files.read(path)
+        except FileMissing:
+            return ApplyResult(status="conflict", why="the file is not there any more")
+        if not isinstance(found, FileText):
+            return ApplyResult(status="conflict", why="the file is no text any more")
+        merged = await run_in_thread(merge, before, after, found.text)
+        if merged.conflicts:
+            conflict_lines = conflict_message(merged.conflicts)
+            return ApplyResult(
+                status="conflict", why=f"the same lines were changed since:\n{conflict_lines}"
+            )
+        if merged.text == found.text:
+            return ApplyResult(status="nothing")
+        try:
+            written = await self._files(path).write(path, merged.text, base=found)
+        except EditConflicted as error:
+            return ApplyResult(status="conflict", why=str(error))
+        message = CustomMessage(
+            custom_type=CUSTOM_TYPE,
+            content=(Text(text=f"The user has applied your edit of {path} that was not applied."),),
+            display=False,
+            details={"path": str(path)},
+            at_ms=self._services.clock.now_ms(),
+        )
+        await self._deferred.accept(message, flush_at="prompt")
+        return ApplyResult(status="applied", written=written)
+
+    def _files(self, path: Path) -> RecordedFiles:
+        """Return the files for this one edit; a protected one was agreed to when the agent made it, and is again now."""
+        from agent_core.session.permissions.guarded_files import GuardedFiles  # noqa: PLC0415 - at first use
+
+        workspace = self._workspace
+        guarded = GuardedFiles(
+            workspace.workspace.files,
+            situation=lambda: workspace.permissions.snapshot(tuple(workspace.workspace.roots)),
+            approved=lambda: (path,),
+            secrets=workspace.secrets,
+        )
+        return RecordedFiles(
+            guarded,
+            self._changes,
+            author=ChangeOrigin(edit=self._services.new_id()),
+            publish=self._services.publish,
+            now_ms=self._services.clock.now_ms,
+        )

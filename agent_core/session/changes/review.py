@@ -1,4 +1,4 @@
-"""The word of people on what the agent changed: accepted, rejected and truly taken back, told to the model."""
+"""Review of changes by people: verdicts, their order, and what the model is told of them."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -9,17 +9,73 @@ import msgspec
 from anyio import Lock
 from msgspec import Struct
 
-from agent_core.changes.decisions import HunkAction, HunkDecider, HunkDecision, QueuedRejection
-from agent_core.changes.history.hunk_tracker import FileReview
-from agent_core.changes.history.hunks import Hunk
+from agent_core.changes.hunks import FileReview, Hunk
+from agent_core.changes.values import (
+    HunkAction,
+    HunkDecider,
+    HunkDecision,
+    Op,
+    QueuedRejection,
+    encode_queued,
+    encode_settled,
+    queued_in,
+)
 from agent_core.events import DocumentChange, EditRejected, Event
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import UsageError, WorkspaceError
+from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.session.changes.record import ChangeRecord
 from agent_core.session.changes.revert import Reverter
-from agent_core.session.changes.review_queue import QueuedRejections
+from agent_core.session.history.entries import REVIEW, review_entry
+from agent_core.session.history.recorder import Recorder
+from agent_core.transcript.entries import CustomEntry
 from agent_core.workspace import FileBytes, Files, FileText
+from agent_core.workspace.diff.minimal_edits import line_number0
+
+
+class QueuedRejections:
+    """Those of one session. The only writer of what its file says of them."""
+
+    def __init__(self, recorder: Recorder, *, clock: Clock, new_id: Callable[[], str]) -> None:
+        """Read what the session's file holds.
+
+        Args:
+            recorder: Writes entries.
+            clock: For the time of each.
+            new_id: Makes ids.
+        """
+        self._recorder = recorder
+        self._clock = clock
+        self._new_id = new_id
+        entries = recorder.transcript.records
+        said = [one for one in entries if isinstance(one, CustomEntry)]
+        self._left = queued_in(as_object(one.data) for one in said if one.custom_type == REVIEW)
+
+    def take_left(self) -> Sequence[QueuedRejection]:
+        """Return the rejections that an earlier process has left, once: the caller does and settles them."""
+        left, self._left = self._left, {}
+        return tuple(left.values())
+
+    async def put(
+        self, path: Path, hunks: Iterable[str], *, whole: bool, note: str | None
+    ) -> QueuedRejection:
+        """Keep one before it is waited for."""
+        queued = QueuedRejection(
+            id=self._new_id(),
+            path=path,
+            hunks=tuple(hunks),
+            whole=whole,
+            note=note,
+            at_ms=self._clock.now_ms(),
+        )
+        _ = await self._recorder.keep(review_entry(encode_queued(queued)))
+        return queued
+
+    async def settle(self, queued: QueuedRejection, status: str) -> None:
+        """Keep what became of one; it waits no more."""
+        _ = await self._recorder.keep(review_entry(encode_settled(queued, status)))
+
 
 MOST_NOTE_BYTES: Final = 16_384
 MOST_WISHES: Final = 1_000
@@ -405,3 +461,60 @@ def _status(
     if action == "reject":
         return "done" if state == "rejected" else "conflict"
     return "done" if state in {"accepted", "userEdited"} else "conflict"
+
+
+CUSTOM_TYPE: Final = "tiller.review"
+SHOWN_CHARS: Final = 2_000
+"""How much of what was rejected is repeated; the model wrote it and can read the file."""
+SHOWN_HUNKS: Final = 20
+
+
+def rejection_message(rejected: Sequence[RejectedChange], note: str | None) -> str:
+    """Return what was rejected, and what the user said to it."""
+    if not rejected:
+        return f"The user looked at your changes and notes: {note}"
+    lines: list[str] = [
+        "The user rejected some of your changes. They were taken out of the files again; do not make them again unasked."
+    ]
+    left = SHOWN_CHARS
+    places = [(one, hunk) for one in rejected for hunk in one.hunks or (None,)]
+    for one, hunk in places[:SHOWN_HUNKS]:
+        location = _place(one, hunk)
+        shown = "" if hunk is None or left <= 0 else _rows(hunk, left)
+        left -= len(shown)
+        lines.append(f"{location}{shown}")
+    if len(places) > SHOWN_HUNKS:
+        lines.append(f"- and {len(places) - SHOWN_HUNKS} more")
+    if note:
+        lines.append(f"The user's note: {note}")
+    return "\n".join(lines)
+
+
+def _place(one: RejectedChange, hunk: Hunk | None) -> str:
+    file = one.file
+    if one.whole:
+        return f"- {file.path}: {_WHOLE[file.op]}"
+    if hunk is None:
+        return f"- {file.path}"
+    return f"- {file.path}, line {_line(file, hunk)}"
+
+
+def _line(file: FileReview, hunk: Hunk) -> int:
+    return line_number0(file.text or "", hunk.start) + 1
+
+
+def _rows(hunk: Hunk, limit: int) -> str:
+    rows = [f"-{row}" for row in hunk.old.splitlines()] + [
+        f"+{row}" for row in hunk.new.splitlines()
+    ]
+    text = "\n".join(rows)
+    cut = f"{text[:limit]}\n… (shortened)" if len(text) > limit else text
+    return f"\n{cut}"
+
+
+_WHOLE: Final[Mapping[Op, str]] = {
+    "add": "the new file was removed",
+    "delete": "the deleted file is back",
+    "move": "the file has its old name again",
+    "modify": "the file is as it was before",
+}

@@ -1,4 +1,7 @@
-"""The one flow of compaction, whatever the reason: prepare, ask hooks and model, keep, tell."""
+"""Compaction of a session: asked for or needed, run, reported and kept."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import anyio
 from msgspec.structs import replace
@@ -6,30 +9,155 @@ from msgspec.structs import replace
 from agent_core.compaction import (
     Cancelled,
     Compacted,
+    Compactor,
     CutOutput,
     NothingToCompact,
+    SummaryUsage,
     cut_outputs,
     prepare,
     should_compact,
 )
-from agent_core.compaction.estimate import context_tokens
-from agent_core.events import CompactionReason, CompactionStarted, SessionUsage
-from agent_core.hooks import CompactionFailed, CompactionKept
+from agent_core.compaction.preparation import context_tokens
+from agent_core.events import (
+    CompactionEnded,
+    CompactionReason,
+    CompactionStarted,
+    Failure,
+    Notice,
+    SessionUsage,
+)
+from agent_core.hooks import CompactionFailed, CompactionKept, HookRunner
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage
-from agent_core.session.context import SessionContext
-from agent_core.session.history.compaction_events import (
-    CompactionEndPublisher,
-    SummaryRetry,
-    tracked_spending,
-)
-from agent_core.session.history.entries import compaction_entry, replaced_entry
-from agent_core.session.runs.hooks import AFTER_CANCEL_S
-from agent_core.session.runs.slot import Activity
+from agent_core.session.context import EventPublisher, SessionOptions, SessionServices, failure_of
+from agent_core.session.history.entries import compaction_entry, replaced_entry, usage_entry
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.model_selection import ModelSelection
+from agent_core.session.runs.retry_policy import RetryAfter, after_failure, draw_jitter
+from agent_core.session.runs.slot import AFTER_CANCEL_S, Activity
+from agent_core.session.runs.usage import UsageTracker
 from agent_core.transcript import AnyEntry, CompactionEntry, ContextEditEntry, MessageEntry
-from agent_core.transcript.preparation import CompactionPreparation
+from agent_core.transcript.entries import CompactionPreparation
+
+
+class CompactionEndPublisher(Value, frozen=True, kw_only=True):
+    """Publisher of the end of one compaction: completed, aborted, failed, or replaced by cut tool output."""
+
+    publisher: EventPublisher
+    activity: Activity
+    reason: CompactionReason
+    tokens_before: int
+    will_retry: bool
+    """The run goes on when there is room."""
+
+    def compacted(self, summary: str, *, tokens_after: int) -> None:
+        """Report that there is a summary."""
+        self._publish(summary=summary, tokens_after=tokens_after, will_retry=self.will_retry)
+
+    def aborted(self) -> None:
+        """Report that somebody did not want it."""
+        self._publish(aborted=True)
+
+    def failed(self, error: ProviderError | None, why: str = "") -> None:
+        """Report that there is no more room than before."""
+        self._publish(error=_failure(error, why))
+
+    def cut(
+        self, error: ProviderError | None, why: str, *, outputs: int, tokens_after: int
+    ) -> None:
+        """Report that tool output was cut because there is no summary."""
+        failure = _failure(error, why)
+        self._publish(error=failure, tokens_after=tokens_after, will_retry=self.will_retry)
+        text = (
+            f"there is no summary of the conversation ({failure.message}); to make room, the output of "
+            f"{outputs} tool {'call' if outputs == 1 else 'calls'} was cut to its beginning instead"
+        )
+        self.publisher.publish_for(self.activity, Notice(level="warning", text=text))
+
+    def _publish(
+        self,
+        *,
+        summary: str | None = None,
+        tokens_after: int | None = None,
+        aborted: bool = False,
+        will_retry: bool = False,
+        error: Failure | None = None,
+    ) -> None:
+        self.publisher.publish_for(
+            self.activity,
+            CompactionEnded(
+                run=self.activity.run,
+                reason=self.reason,
+                summary=summary,
+                tokens_before=self.tokens_before,
+                tokens_after=tokens_after,
+                aborted=aborted,
+                will_retry=will_retry,
+                error=error,
+            ),
+        )
+
+
+class SummaryRetry:
+    """Has a summary asked for again after failures that may pass, as the retry settings say."""
+
+    def __init__(
+        self, services: SessionServices, options: SessionOptions, activity: Activity
+    ) -> None:
+        self._services = services
+        self._options = options
+        self._activity = activity
+
+    async def again(self, error: ProviderError, /, *, tries: int) -> bool:
+        """Publish a notice, wait for the retry delay, and return True; return False if a retry would not help."""
+        step = after_failure(error, tries=tries, settings=self._options.retry, jitter=draw_jitter())
+        if not isinstance(step, RetryAfter):
+            return False
+        text = (
+            f"the summary failed ({error}); try {step.attempt} of {self._options.retry.max_retries} "
+            f"follows in {step.delay_s:.1f} s"
+        )
+        self._services.publisher.publish_for(self._activity, Notice(level="info", text=text))
+        await self._services.clock.sleep(step.delay_s)
+        return True
+
+
+class SummarySpending(Value, frozen=True, kw_only=True):
+    """Recorder of the usage of summaries that have no entry of their own."""
+
+    publisher: EventPublisher
+    models: ModelSelection
+    recorder: Recorder
+    usage: UsageTracker
+
+    @asynccontextmanager
+    async def tracked(self, kind: str) -> AsyncGenerator[SummaryUsage]:
+        """Record the usage of a summary that fails or is cancelled; the entry of a stored summary has its own usage.
+
+        Args:
+            kind: The purpose of the summary, as in the session file.
+        """
+        spending = SummaryUsage()
+        model = self.models.required().facts
+        try:
+            yield spending
+        except BaseException:
+            usage = spending.usage
+            if usage.total or usage.cost is not None:
+                with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
+                    _ = await self.recorder.keep(usage_entry(kind, model=model, usage=usage))
+                self.usage.spent(usage)
+                self.publisher.publish(SessionUsage(usage=self.usage.of_session()))
+            raise
+
+
+def _failure(error: ProviderError | None, why: str) -> Failure:
+    if error is not None:
+        return failure_of(error)
+    return Failure(kind="ContextOverflow", message=why)
+
 
 GOING_ON = "a compaction is going on already; wait for its end, or cancel it"
 LEAST_FREED_SHARE = 4
@@ -47,16 +175,33 @@ class CompactionResult(Value, frozen=True, kw_only=True):
 class Compaction:
     """Compacts a session; a second one at the same time does nothing."""
 
-    def __init__(self, parts: SessionContext) -> None:
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        models: ModelSelection,
+        options: SessionOptions,
+        recorder: Recorder,
+        usage: UsageTracker,
+        hooks: HookRunner,
+    ) -> None:
         self.overhead_tokens = 0
         """Tokens of the system prompt and the tools, beside the conversation, as of the last run."""
-        self._parts = parts
+        self._services = services
+        self._models = models
+        self._options = options
+        self._recorder = recorder
+        self._usage = usage
+        self._hooks = hooks
+        self._spending = SummarySpending(
+            publisher=services.publisher, models=models, recorder=recorder, usage=usage
+        )
         self._active: Activity | None = None
         self._failed_in: Activity | None = None
 
     @property
     def goes_on(self) -> bool:
-        """Return whether one goes on; one that was fenced off does not count."""
+        """Return whether one goes on; an abandoned one does not count."""
         return self._active is not None and not self._active.abandoned
 
     def gave_up_in(self, activity: Activity) -> bool:
@@ -68,12 +213,11 @@ class Compaction:
 
         Never before the model has answered on what the latest compaction left: another would change nothing.
         """
-        parts = self._parts
-        window = parts.models.context_window
-        if not parts.options.auto_compact or window <= 0:
+        window = self._models.context_window
+        if not self._options.auto_compact or window <= 0:
             return False
-        path = parts.recorder.path()
-        settings = parts.options.compaction.of_model(parts.models.ref)
+        path = self._recorder.path()
+        settings = self._options.compaction.of_model(self._models.ref)
         used = context_tokens(path, overhead=self.overhead_tokens)
         full = should_compact(used, context_window=window, settings=settings)
         return full and _answered_since_compaction(path)
@@ -92,16 +236,15 @@ class Compaction:
             pinned: An entry that stays word for word, with all that follows it.
             without: An entry that is about to be left out of the context.
         """
-        parts = self._parts
-        settings = parts.options.compaction.of_model(parts.models.ref)
+        settings = self._options.compaction.of_model(self._models.ref)
         if keep_recent_tokens is not None:
             settings = replace(settings, keep_recent_tokens=keep_recent_tokens)
-        path = parts.recorder.path()
+        path = self._recorder.path()
         if without is not None:
             path = (*path, _left_out(without))
         return prepare(
             path,
-            context_window=parts.models.context_window,
+            context_window=self._models.context_window,
             settings=settings,
             pinned=pinned,
             overhead=self.overhead_tokens,
@@ -129,13 +272,14 @@ class Compaction:
             reason != "overflow" or not self._outputs_to_cut(reason)
         ):
             return CompactionResult(made_room=False, why=preparation.why)
-        parts = self._parts
-        before = parts.publisher.state
+        before = self._services.publisher.state
         self._active = activity
-        parts.publisher.set_state("compacting")
-        parts.publisher.publish_for(activity, CompactionStarted(run=activity.run, reason=reason))
+        self._services.publisher.set_state("compacting")
+        self._services.publisher.publish_for(
+            activity, CompactionStarted(run=activity.run, reason=reason)
+        )
         ending = CompactionEndPublisher(
-            publisher=parts.publisher,
+            publisher=self._services.publisher,
             activity=activity,
             reason=reason,
             tokens_before=self._tokens(),
@@ -154,7 +298,7 @@ class Compaction:
             if self._active is activity:
                 self._active = None
             if not activity.abandoned:
-                parts.publisher.set_state(before if before != "compacting" else "idle")
+                self._services.publisher.set_state(before if before != "compacting" else "idle")
 
     async def _with_summary(
         self,
@@ -162,17 +306,16 @@ class Compaction:
         preparation: CompactionPreparation,
         instructions: str | None,
     ) -> CompactionResult:
-        parts = self._parts
         try:
-            async with tracked_spending(parts, "compaction") as spending:
-                result = await parts.compactor.compact(
+            async with self._spending.tracked("compaction") as spending:
+                result = await Compactor().compact(
                     preparation,
-                    model=parts.models.required(),
+                    model=self._models.required(),
                     reason=ending.reason,
                     instructions=instructions,
-                    hooks=parts.hooks,
-                    thinking=parts.models.thinking,
-                    patience=SummaryRetry(parts, ending.activity),
+                    hooks=self._hooks,
+                    thinking=self._models.thinking,
+                    patience=SummaryRetry(self._services, self._options, ending.activity),
                     spending=spending,
                 )
         except ProviderError as error:
@@ -193,7 +336,7 @@ class Compaction:
             _ = await self._cut_outputs(ending.reason)
         ending.compacted(result.summary, tokens_after=self._tokens())
         self._publish_usage(ending.activity)
-        _ = await parts.hooks.ask(
+        _ = await self._hooks.ask(
             CompactionKept(
                 reason=ending.reason,
                 entry=entry,
@@ -219,24 +362,22 @@ class Compaction:
         return CompactionResult(made_room=True)
 
     async def _keep(self, result: Compacted) -> EntryId:
-        parts = self._parts
-        entry = await parts.recorder.keep(compaction_entry(result))
+        entry = await self._recorder.keep(compaction_entry(result))
         if result.usage is not None:
-            parts.tally.spent(result.usage)
-        parts.tally.edited()
+            self._usage.spent(result.usage)
+        self._usage.edited()
         return entry
 
     async def _notify_failed(self, reason: CompactionReason, why: str, *, aborted: bool) -> None:
-        _ = await self._parts.hooks.ask(CompactionFailed(reason=reason, error=why, aborted=aborted))
+        _ = await self._hooks.ask(CompactionFailed(reason=reason, error=why, aborted=aborted))
 
     async def _cut_outputs(self, reason: CompactionReason) -> int:
         """Cut tool output in the context, durably; says how many."""
-        parts = self._parts
         outputs = self._outputs_to_cut(reason)
         if outputs:
             drafts = [replaced_entry(one.target, one.content) for one in outputs]
-            _ = await parts.recorder.keep(*drafts)
-            parts.tally.edited()
+            _ = await self._recorder.keep(*drafts)
+            self._usage.edited()
         return len(outputs)
 
     def _outputs_to_cut(self, reason: CompactionReason) -> tuple[CutOutput, ...]:
@@ -245,25 +386,23 @@ class Compaction:
         free = used - room if room else 0
         if reason == "overflow":
             free = max(free, used // LEAST_FREED_SHARE)
-        return cut_outputs(self._parts.recorder.path(), free_tokens=free)
+        return cut_outputs(self._recorder.path(), free_tokens=free)
 
     def _is_still_full(self) -> bool:
         return 0 < self._room() < self._tokens()
 
     def _room(self) -> int:
         """Return how many tokens the context may hold; 0 when the window is unknown."""
-        parts = self._parts
-        window = parts.models.context_window
-        settings = parts.options.compaction.of_model(parts.models.ref).scaled(window)
+        window = self._models.context_window
+        settings = self._options.compaction.of_model(self._models.ref).scaled(window)
         return max(window - settings.reserve_tokens, 0)
 
     def _tokens(self) -> int:
-        return context_tokens(self._parts.recorder.path(), overhead=self.overhead_tokens)
+        return context_tokens(self._recorder.path(), overhead=self.overhead_tokens)
 
     def _publish_usage(self, activity: Activity) -> None:
-        parts = self._parts
-        usage = parts.tally.of_session(parts.models.context_window)
-        parts.publisher.publish_for(activity, SessionUsage(usage=usage))
+        usage = self._usage.of_session()
+        self._services.publisher.publish_for(activity, SessionUsage(usage=usage))
 
 
 def _answered_since_compaction(path: tuple[AnyEntry, ...]) -> bool:

@@ -1,33 +1,41 @@
-"""Entries before they have an id: pure functions from what happened to what is written."""
+"""Entries of a session: appended to its file and its tree."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from agent_core.changes import Checkpoint
-from agent_core.changes.checkpoint_codec import encode_checkpoint
+from agent_core.changes.values import encode_checkpoint
 from agent_core.compaction import Compacted
-from agent_core.compaction.branch_summary import BranchSummary
+from agent_core.compaction.prompts import BranchSummary
 from agent_core.events import QueueItem
-from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId
+from agent_core.kernel import EntryId, JsonValue, MessageId, QueueId, RunId, new_entry_id
+from agent_core.kernel.json import as_object
+from agent_core.kernel.values import Value
 from agent_core.loop import UserInput
 from agent_core.messages import (
+    AssistantMessage,
     BashMessage,
     CustomMessage,
     Text,
+    ToolResultMessage,
     Usage,
     UserContent,
     UserMessage,
 )
-from agent_core.messages.block_codec import encode_blocks
-from agent_core.messages.codec import encode_message
+from agent_core.messages.codec import encode_blocks, encode_message
 from agent_core.providers import ModelInfo
+from agent_core.transcript import Transcript
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
+    ColdEntry,
     CompactionEntry,
     ContextEditEntry,
     CustomEntry,
     CustomMessageEntry,
+    Header,
     LabelEntry,
     MessageEntry,
     ModelChange,
@@ -367,3 +375,189 @@ def _run_state(run: RunId, status: str, message_id: MessageId | None) -> EntryFa
     if message_id is not None:
         data["messageId"] = message_id
     return _custom(RUN, data)
+
+
+ForkWriter = Callable[[Header, Sequence[AnyEntry]], Awaitable[str | None]]
+"""Keeps a new session with these entries and lets go of it; gives its file, None in memory."""
+
+
+def fork_entries(
+    path: Sequence[AnyEntry], *, labels: Mapping[EntryId, LabelEntry]
+) -> tuple[AnyEntry, ...]:
+    """Return the entries of a new session that holds a path of this one.
+
+    They are chained anew without what belongs to this session alone: words that wait in it, what it did to files, and
+    runs that the path does not hold to their end. Labels come last, with the times at which they were given.
+
+    Args:
+        path: Root to the last entry that is taken along, with bodies.
+        labels: The label in force for each entry that has one, oldest first.
+    """
+    kept_ids = {entry.id for entry in _kept(path)}
+    chained: list[AnyEntry] = []
+    for place, entry in enumerate(path):
+        if entry.id in kept_ids:
+            parent = chained[-1].id if chained else None
+            chained.append(replace(_moved(entry, place, path, kept_ids), parent=parent))
+    ids = set(kept_ids)
+    for label in labels.values():
+        if label.target in kept_ids:
+            drawn = new_entry_id(ids, at_ms=label.at_ms)
+            ids.add(drawn)
+            parent = chained[-1].id if chained else None
+            chained.append(replace(label, id=drawn, parent=parent))
+    return tuple(chained)
+
+
+def labels_of(entries: Iterable[AnyEntry]) -> dict[EntryId, LabelEntry]:
+    """Return the label in force for each entry that has one, oldest first: the last one of a target counts."""
+    found: dict[EntryId, LabelEntry] = {}
+    for entry in entries:
+        if isinstance(entry, LabelEntry):
+            _ = found.pop(entry.target, None)
+            if entry.label:
+                found[entry.target] = entry
+    return found
+
+
+def _kept(path: Sequence[AnyEntry]) -> Iterable[AnyEntry]:
+    ended = {_run_of(entry) for entry in path if _run_status(entry) not in {None, "started"}}
+    for entry in path:
+        match entry:
+            case LabelEntry():
+                continue
+            case CustomEntry(custom_type=kind) if kind in {
+                QUEUE,
+                DEFERRED,
+                CHANGE,
+                REVIEW,
+                CHECKPOINT,
+            }:
+                continue
+            case CustomEntry() if _run_status(entry) == "started" and _run_of(entry) not in ended:
+                continue
+            case _:
+                yield entry
+
+
+def _moved(
+    entry: AnyEntry, place: int, path: Sequence[AnyEntry], kept_ids: set[EntryId]
+) -> AnyEntry:
+    """Return the entry; a compaction whose first kept entry is not copied keeps from the next copied one on."""
+    if not isinstance(entry, CompactionEntry) or entry.first_kept in kept_ids:
+        return entry
+    first = next((at for at, one in enumerate(path[:place]) if one.id == entry.first_kept), None)
+    if first is None:
+        return entry
+    kept = next(one.id for one in path[first : place + 1] if one.id in kept_ids)
+    return replace(entry, first_kept=kept)
+
+
+def _run_status(entry: AnyEntry) -> object:
+    if not isinstance(entry, CustomEntry) or entry.custom_type != RUN:
+        return None
+    return as_object(entry.data).get("status")
+
+
+def _run_of(entry: AnyEntry) -> object:
+    return as_object(entry.data).get("run") if isinstance(entry, CustomEntry) else None
+
+
+SHOWN = frozenset({"message", "custom_message", "compaction", "branch_summary"})
+"""Types of lines with content for the user; other lines of a file are data of programs."""
+ROLES: Mapping[type[StoredMessage], str] = {
+    UserMessage: "user",
+    AssistantMessage: "assistant",
+    ToolResultMessage: "toolResult",
+    BashMessage: "bashExecution",
+}
+KINDS: Mapping[type[AnyEntry], str] = {
+    MessageEntry: "message",
+    CustomMessageEntry: "custom_message",
+    CompactionEntry: "compaction",
+    BranchSummaryEntry: "branch_summary",
+}
+
+
+class TreeNode(Value, frozen=True, kw_only=True):
+    """An entry as the tree shows it."""
+
+    entry: EntryId
+    parent: EntryId | None
+    """The nearest entry before it that is shown; None: it begins a tree."""
+    kind: str
+    """`message`, `custom_message`, `compaction` or `branch_summary`."""
+    role: str | None
+    """Of a message: `user`, `assistant`, `toolResult` or `bashExecution`."""
+    preview: str
+    """How it begins, on one line; may be empty."""
+    label: str | None
+    label_at_ms: int | None
+    at_ms: int
+
+
+def tree_nodes(transcript: Transcript) -> tuple[TreeNode, ...]:
+    """Return the entries that are shown, in the order of the file."""
+    from agent_core.transcript.cold_entries import preview_of  # noqa: PLC0415 - at first use
+
+    labels = labels_of(transcript.entries)
+    above: dict[EntryId, EntryId | None] = {}
+    nodes: list[TreeNode] = []
+    for entry in transcript.entries:
+        kind = kind_of(entry)
+        parent = _parent(transcript, entry, above)
+        above[entry.id] = parent if kind is None else entry.id
+        if kind is None:
+            continue
+        label = labels.get(entry.id)
+        nodes.append(
+            TreeNode(
+                entry=entry.id,
+                parent=parent,
+                kind=kind,
+                role=role_of(entry),
+                preview=preview_of(entry),
+                label=None if label is None else label.label,
+                label_at_ms=None if label is None else label.at_ms,
+                at_ms=entry.at_ms,
+            )
+        )
+    return tuple(nodes)
+
+
+def shown_from(transcript: Transcript, entry: EntryId | None) -> EntryId | None:
+    """Return an entry if it is shown, else the nearest one before it that is."""
+    seen: set[EntryId] = set()
+    found = None if entry is None else transcript.get(entry)
+    while found is not None and found.id not in seen:
+        if kind_of(found) is not None:
+            return found.id
+        seen.add(found.id)
+        found = None if found.parent is None else transcript.get(found.parent)
+    return None
+
+
+def kind_of(entry: AnyEntry) -> str | None:
+    """Return the type of an entry's line; None: it is not shown."""
+    if isinstance(entry, ColdEntry):
+        return entry.kind if entry.kind in SHOWN else None
+    return KINDS.get(type(entry))
+
+
+def role_of(entry: AnyEntry) -> str | None:
+    """Return the role of a message; None: the entry is none."""
+    if isinstance(entry, ColdEntry):
+        return entry.role
+    return ROLES[type(entry.message)] if isinstance(entry, MessageEntry) else None
+
+
+def _parent(
+    transcript: Transcript, entry: AnyEntry, above: dict[EntryId, EntryId | None]
+) -> EntryId | None:
+    if entry.parent is None or entry.parent == entry.id:
+        return None
+    if entry.parent in above:
+        return above[entry.parent]
+    # A file that another program put together may hold a parent behind its child.
+    found = shown_from(transcript, entry.parent)
+    return None if found == entry.id else found

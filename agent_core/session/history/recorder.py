@@ -1,24 +1,128 @@
-"""The only writer of the transcript: in the file first, then in memory, then told."""
+"""Records messages and background work in the session's file."""
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from typing import Generic, Literal, Protocol, TypeVar
 
 import anyio
 import msgspec
+from anyio.abc import TaskGroup
 from msgspec import Struct
 
 from agent_core.kernel import Clock, EntryId, new_entry_id
-from agent_core.kernel.errors import StorageError
+from agent_core.kernel.errors import SessionClosed, StorageError
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.threads import uncancelled
 from agent_core.messages import Message
-from agent_core.session.history.background import Background
 from agent_core.session.history.entries import EntryFactory
 from agent_core.session.redaction import long_texts, redacted
 from agent_core.storage import SessionLog
 from agent_core.transcript import Transcript
 from agent_core.transcript.context import context_entries, context_messages
 from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, WholeEntry
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class _Outcome(Struct, Generic[T]):
+    """Outcome of a step."""
+
+    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    given: list[T] = msgspec.field(default_factory=list)
+    failed: list[Exception] = msgspec.field(default_factory=list)
+
+
+class Background:
+    """Runner of short steps in the session's own task group.
+
+    A request that is cancelled, or whose connection is lost, ends its task at once, whatever shields that task; a step
+    that is half done then would leave the file and the memory inconsistent.
+    """
+
+    def __init__(self) -> None:
+        self.group: TaskGroup | None = None
+        """The session's; None: before it is open, when steps are taken in the caller's task."""
+        self._own: set[asyncio.Task[object] | None] = set()
+        """The tasks of the session in which steps are taken: of other steps, and of runs. No request ends them."""
+
+    def start(self, work: Callable[[], Coroutine[object, None, object]]) -> None:
+        """Start work in a task of the session that nobody waits for; nothing starts while the session is not open."""
+        if self.group is not None:
+            self.group.start_soon(work)
+
+    @contextmanager
+    def in_own_task(self) -> Generator[None]:
+        """Run steps in the present task, which `start` started: it has hundreds of them, and no request ends it."""
+        task = asyncio.current_task()
+        self._own.add(task)
+        try:
+            yield
+        finally:
+            self._own.discard(task)
+
+    async def shielded(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Run a step to completion even if the caller is cancelled; the cancellation is then raised.
+
+        A step inside another one runs in the task of the outer one, which nothing cancels, and a step of a run in the
+        task of the run: only scopes of the session cancel it, and those a shield keeps away.
+
+        Raises:
+            Exception: Any exception of the step.
+        """
+        if self.group is None:
+            return await uncancelled(step())
+        if asyncio.current_task() in self._own:
+            return await uncancelled(step())
+        outcome = _Outcome[T]()
+        self.group.start_soon(self._take, step, outcome)  # decision 0027
+        with anyio.CancelScope(shield=True):
+            await outcome.over.wait()
+        if outcome.failed:
+            raise outcome.failed[0]
+        return outcome.given[0]
+
+    async def run(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may take long, and go on with it when the caller is cancelled; it ends with the session.
+
+        Raises:
+            Exception: Whatever the work raises, as long as the caller waits.
+            SessionClosed: The session was closed before it was done.
+        """
+        if self.group is None:
+            return await work()
+        outcome = _Outcome[T]()
+        self.group.start_soon(self._work, work, outcome)
+        await outcome.over.wait()
+        if outcome.failed:
+            raise outcome.failed[0]
+        if not outcome.given:
+            message = "the session was closed before this was done"
+            raise SessionClosed(message)
+        return outcome.given[0]
+
+    @staticmethod
+    async def _work(work: Callable[[], Awaitable[T]], outcome: _Outcome[T]) -> None:
+        try:
+            outcome.given.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised again where somebody waits; the session goes on
+            log.warning("something that was begun in a session failed: %r", error)
+            outcome.failed.append(error)
+        finally:
+            outcome.over.set()
+
+    async def _take(self, step: Callable[[], Awaitable[T]], outcome: _Outcome[T]) -> None:
+        try:
+            with self.in_own_task(), anyio.CancelScope(shield=True):
+                outcome.given.append(await step())
+        except Exception as error:  # noqa: BLE001 - raised again in the task of whoever asked
+            outcome.failed.append(error)
+        finally:
+            outcome.over.set()
+
 
 Durability = Literal["entry", "run"]
 """When what was written is made to survive a power cut: at once, or at the end of a run and where something waits."""
@@ -70,7 +174,7 @@ class Recorder:
         self._durability = durability
         self._backlog = _Backlog()
         self._closed = False
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
 
     @property
     def unsaved(self) -> int:

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from agent_core.compaction.branch_summary import (
+from agent_core.compaction.prompts import (
     BranchPreparation,
     BranchSummary,
     prepare_branch,
@@ -12,6 +12,7 @@ from agent_core.hooks import (
     BranchSummaryGiven,
     ForkCancelled,
     GoOn,
+    HookRunner,
     Hooks,
     NavigationCancelled,
     NavigationChanged,
@@ -23,8 +24,9 @@ from agent_core.hooks import (
 from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import ForkRefused
 from agent_core.kernel.values import Value
-from agent_core.session.context import SessionContext
-from agent_core.session.model_hooks import SelectedModel, notify_model_change
+from agent_core.session.context import SessionOptions
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.model_selection import ModelSelection, SelectedModel, notify_model_change
 
 
 class SummaryWish(Value, frozen=True, kw_only=True):
@@ -46,62 +48,76 @@ class TreeMove(Value, frozen=True, kw_only=True):
     """A hook's summary of the branch that is left."""
 
 
-def branch_left(parts: SessionContext, target: EntryId) -> BranchPreparation | None:
+def branch_left(
+    recorder: Recorder, models: ModelSelection, options: SessionOptions, target: EntryId
+) -> BranchPreparation | None:
     """Return the entries between the leaf and the common ancestor, as a summary needs them; None: they say nothing."""
-    path = parts.recorder.path()
+    path = recorder.path()
     return prepare_branch(
         path,
-        shared=shared_length(path, parts.recorder.transcript.path(target)),
-        context_window=parts.models.context_window,
-        reserve_tokens=parts.options.compaction.branch_reserve_tokens,
+        shared=shared_length(path, recorder.transcript.path(target)),
+        context_window=models.context_window,
+        reserve_tokens=options.compaction.branch_reserve_tokens,
     )
 
 
-async def ask_navigation_hooks(
-    parts: SessionContext, move: TreeMove, *, left: EntryId | None
-) -> TreeMove | None:
-    """Return a move as hooks want it; None: one of them does not want it.
+class NavigationHooks:
+    """Caller of the hooks of a move in the tree."""
 
-    Args:
-        parts: Of the session.
-        move: As it was asked for.
-        left: The leaf that is left, as the tree shows it.
-    """
-    if not parts.hooks.listens(TreeNavigating):
-        return move
-    path = parts.recorder.path()
-    shared = shared_length(path, parts.recorder.transcript.path(move.target))
-    prepared = branch_left(parts, move.target)
-    wish = move.wish or SummaryWish()
-    asked = TreeNavigating(
-        target=move.target,
-        old_leaf=left,
-        common_ancestor=path[shared - 1].id if shared else None,
-        messages=() if prepared is None else prepared.messages,
-        wants_summary=move.wish is not None,
-        instructions=wish.instructions,
-        replaces_instructions=wish.replaces,
-        label=move.label,
-    )
-    match await parts.hooks.ask(asked):
-        case NavigationCancelled():
-            return None
-        case BranchSummaryGiven(summary=summary, details=details):
-            if move.wish is None or not summary.strip():
-                return move
-            return replace(move, given=BranchSummary(summary=summary, details=details, usage=None))
-        case NavigationChanged() as changed:
-            return _changed(move, wish, changed)
-        case GoOn():
+    def __init__(
+        self,
+        hooks: HookRunner,
+        *,
+        recorder: Recorder,
+        models: ModelSelection,
+        options: SessionOptions,
+    ) -> None:
+        self._hooks = hooks
+        self._recorder = recorder
+        self._models = models
+        self._options = options
+
+    async def ask(self, move: TreeMove, *, left: EntryId | None) -> TreeMove | None:
+        """Return a move as hooks want it; None: one of them does not want it.
+
+        Args:
+            move: As it was asked for.
+            left: The leaf that is left, as the tree shows it.
+        """
+        if not self._hooks.listens(TreeNavigating):
             return move
+        path = self._recorder.path()
+        shared = shared_length(path, self._recorder.transcript.path(move.target))
+        prepared = branch_left(self._recorder, self._models, self._options, move.target)
+        wish = move.wish or SummaryWish()
+        asked = TreeNavigating(
+            target=move.target,
+            old_leaf=left,
+            common_ancestor=path[shared - 1].id if shared else None,
+            messages=() if prepared is None else prepared.messages,
+            wants_summary=move.wish is not None,
+            instructions=wish.instructions,
+            replaces_instructions=wish.replaces,
+            label=move.label,
+        )
+        match await self._hooks.ask(asked):
+            case NavigationCancelled():
+                return None
+            case BranchSummaryGiven(summary=summary, details=details):
+                if move.wish is None or not summary.strip():
+                    return move
+                given = BranchSummary(summary=summary, details=details, usage=None)
+                return replace(move, given=given)
+            case NavigationChanged() as changed:
+                return _changed(move, wish, changed)
+            case GoOn():
+                return move
 
-
-async def notify_move(
-    parts: SessionContext, navigated: TreeNavigated, before: SelectedModel
-) -> None:
-    """Report that the conversation goes on elsewhere, and what is in force there."""
-    _ = await parts.hooks.ask(navigated)
-    await notify_model_change(parts.hooks, before, SelectedModel.of(parts.models), source="restore")
+    async def notify(self, navigated: TreeNavigated, before: SelectedModel) -> None:
+        """Report that the conversation goes on elsewhere, and what is in force there."""
+        _ = await self._hooks.ask(navigated)
+        now = SelectedModel.of(self._models)
+        await notify_model_change(self._hooks, before, now, source="restore")
 
 
 async def check_fork(hooks: Hooks, entry: EntryId | None) -> None:

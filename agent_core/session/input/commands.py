@@ -1,4 +1,4 @@
-"""Handling of slash commands in a session: commands are run, skills and templates are expanded."""
+"""Slash commands and resources of a session."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,20 +9,24 @@ import anyio
 from anyio.abc import TaskGroup
 
 from agent_core.events import Event, ExtensionError
-from agent_core.kernel import JsonObject
+from agent_core.kernel import EntryId, JsonObject
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.visible_text import readable
+from agent_core.kernel.text import readable
 from agent_core.messages import CustomMessage, Text, UserContent
-from agent_core.resources.client_offers import NoOffers, OfferSource
-from agent_core.resources.load_result import LoadedResources
-from agent_core.resources.slash_commands import (
+from agent_core.resources.load_result import LoadedResources, Reloadable
+from agent_core.resources.offers import (
+    ClientOffers,
     CommandSource,
     Completion,
+    NoOffers,
+    OfferSource,
     SlashCommand,
     SlashInvocation,
     slashed,
 )
-from agent_core.session.history.background import Background
+from agent_core.session.config import FollowsSettings
+from agent_core.session.history.recorder import Background, Recorder
+from agent_core.transcript.entries import CustomMessageEntry
 
 EVENT = "command"
 """Event name under which a failure of a command is reported, beside the name of the command."""
@@ -210,3 +214,100 @@ def _said(content: Sequence[UserContent]) -> SlashInvocation | None:
             return slashed(text)
         case _:
             return None
+
+
+class ResourceView:
+    """Slash commands, and the resources that they come from."""
+
+    def __init__(
+        self,
+        commands: SlashCommands,
+        *,
+        recorder: Recorder,
+        settings: FollowsSettings | None,
+        reloads: Sequence[Reloadable],
+    ) -> None:
+        """Create the view.
+
+        Args:
+            commands: The slash commands.
+            recorder: Reader of the session's entries.
+            settings: The settings that the session follows; None: it has the fixed options of its creator.
+            reloads: Resources that a reload reads again, in this order; others may add themselves.
+        """
+        self._commands = commands
+        self._recorder = recorder
+        self._settings = settings
+        self._reloads = reloads
+
+    def commands(self) -> tuple[SlashCommand, ...]:
+        """List the commands of extensions, the skills and the prompt templates, each name once.
+
+        Skills and templates are those that were there when they were last read: for a run, or by `refresh`.
+        """
+        return self._commands.all()
+
+    async def refresh(self) -> tuple[SlashCommand, ...]:
+        """Read skills and templates anew, and list everything."""
+        _ = await self._commands.templates.refresh()
+        return self.commands()
+
+    async def complete(self, name: str, prefix: str) -> tuple[Completion, ...]:
+        """Return how the arguments of a command may go on; nothing for a name that is not there."""
+        return await self._commands.complete(name, prefix)
+
+    def runs(self, text: str) -> bool:
+        """Return whether words run a command when they are said alone."""
+        return self._commands.runs(text)
+
+    def offered(self) -> ClientOffers:
+        """List what extensions offer besides commands: keys, flags, views of their messages."""
+        return self._commands.offers.offered()
+
+    def press(self, key: str) -> None:
+        """Start what a key of an extension stands for; a failure of it is told as `ExtensionError`.
+
+        Raises:
+            UsageError: It stands for nothing.
+        """
+        self._commands.press(key)
+
+    async def rendered(self, entry: EntryId) -> JsonObject | None:
+        """Return a message of an extension as the view that it has for it; None: it has none.
+
+        Raises:
+            UsageError: There is no such message in this branch.
+        """
+        recorder = self._recorder
+        found = [one for one in recorder.path() if one.id == entry]
+        for one in await recorder.load(found):
+            if isinstance(one, CustomMessageEntry):
+                message = CustomMessage(
+                    custom_type=one.custom_type,
+                    content=one.content,
+                    display=one.display,
+                    details=one.details,
+                    at_ms=one.at_ms,
+                )
+                return await self._commands.rendered(message)
+        what = f"no message of an extension in this branch has the id {entry!r}"
+        raise UsageError(what)
+
+    async def settled(self) -> None:
+        """Wait until no command runs any more; activities that a command started may continue."""
+        await self._commands.settled()
+
+    async def configure(self, values: JsonObject) -> None:
+        """Apply an editor's configuration as a layer of settings, in force from the next run.
+
+        Its problems are published as notices, and the rest applies. It never loosens the user's own settings.
+        """
+        if self._settings is not None:
+            await self._settings.configure(values)
+
+    async def reload(self) -> LoadedResources:
+        """Read settings, context files, skills, templates and extensions again; in force from the next prompt."""
+        loaded = LoadedResources()
+        for part in self._reloads:
+            loaded = loaded.plus(await part.reload())
+        return loaded.plus(await self._commands.templates.reload())

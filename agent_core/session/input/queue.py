@@ -1,26 +1,155 @@
-"""Words that wait: steering for the middle of a run, follow-ups for its end."""
+"""The queue of prompts that wait for a run: filled, edited, shown and delivered."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 import anyio
+from msgspec.structs import replace
 
-from agent_core.events import QueueItem, QueueMode
+from agent_core.events import Notice, QueueChanged, QueueItem, QueueMode
 from agent_core.kernel import MessageId, QueueId
-from agent_core.kernel.errors import QueueFull
+from agent_core.kernel.errors import QueueFull, QueueStale, UsageError
+from agent_core.kernel.values import Value
 from agent_core.loop import UserInput
-from agent_core.messages import UserContent
-from agent_core.session.input.queue_edit import QueueEdited, QueueOp, edit_queue
+from agent_core.messages import Text, UserContent
+from agent_core.session.context import EventPublisher
+from agent_core.session.model_selection import ModelSelection, why_no_images
+
+EMPTY = "the prompt is empty; say something"
+
+
+class Remove(Value, frozen=True, kw_only=True):
+    """Removal of a queued message, which is not delivered."""
+
+    queue_id: QueueId
+
+
+class Replace(Value, frozen=True, kw_only=True):
+    """Replacement of the content of a queued message."""
+
+    queue_id: QueueId
+    content: tuple[UserContent, ...]
+
+
+class Move(Value, frozen=True, kw_only=True):
+    """Move of a queued message to the nearest place that keeps steering before follow-ups."""
+
+    queue_id: QueueId
+    index: int
+    """Counted from 0 over all that people see of the queue."""
+
+
+class SendNow(Value, frozen=True, kw_only=True):
+    """Delivery of a queued message before all others: at once if the session is idle, else inside the run."""
+
+    queue_id: QueueId
+
+
+class Steer(Value, frozen=True, kw_only=True):
+    """Delivery of a queued message inside the run, after the other steering messages."""
+
+    queue_id: QueueId
+
+
+QueueOp = Remove | Replace | Move | SendNow | Steer
+
+
+class QueueEdited(Value, frozen=True, kw_only=True):
+    """The queue after a change."""
+
+    items: tuple[QueueItem, ...]
+    """All that waits, of programs too: first what steers."""
+    removed: tuple[QueueId, ...]
+    replaced: frozenset[QueueId]
+
+
+def edit_queue(items: Sequence[QueueItem], ops: Sequence[QueueOp]) -> QueueEdited:
+    """Edit a queue, one operation after the other; all of them or none.
+
+    Args:
+        items: All queued messages, also those of programs, which clients neither see nor change.
+        ops: The operations, in order.
+
+    Raises:
+        QueueStale: A named message is not queued any more.
+        UsageError: A message would be replaced by an empty one.
+    """
+    waiting = list(items)
+    removed: list[QueueId] = []
+    replaced: set[QueueId] = set()
+    sent = 0
+    for op in ops:
+        place = _place(waiting, op.queue_id)
+        item = waiting.pop(place)
+        match op:
+            case Remove(queue_id=queue_id):
+                removed.append(queue_id)
+                replaced.discard(queue_id)
+            case Replace(queue_id=queue_id, content=content):
+                check_content(content)
+                waiting.insert(place, replace(item, content=content))
+                replaced.add(queue_id)
+            case Move(index=index):
+                waiting.insert(_target(waiting, item, index), item)
+            case SendNow():
+                waiting.insert(sent, replace(item, delivery="steer"))
+                sent += 1
+            case Steer():
+                waiting.insert(_steering(waiting), replace(item, delivery="steer"))
+    return QueueEdited(items=tuple(waiting), removed=tuple(removed), replaced=frozenset(replaced))
+
+
+def check_content(content: Sequence[UserContent]) -> None:
+    """Check that a message has content.
+
+    Raises:
+        UsageError: The message is empty.
+    """
+    if not any(not isinstance(part, Text) or part.text.strip() for part in content):
+        raise UsageError(EMPTY)
+
+
+def _place(waiting: Sequence[QueueItem], queue_id: QueueId) -> int:
+    for place, item in enumerate(waiting):
+        if item.queue_id == queue_id and item.custom is None:
+            return place
+    message = (
+        f"no words wait under the queue id {queue_id!r}: they were said, returned or dropped meanwhile; "
+        "look at the queue again"
+    )
+    raise QueueStale(message)
+
+
+def _steering(waiting: Sequence[QueueItem]) -> int:
+    return sum(item.delivery == "steer" for item in waiting)
+
+
+def _target(waiting: Sequence[QueueItem], item: QueueItem, index: int) -> int:
+    """Return the place at which an item is the index-th that people see, within its own kind of delivery."""
+    seen = 0
+    place = len(waiting)
+    for at, one in enumerate(waiting):
+        if seen == index:
+            place = at
+            break
+        seen += one.custom is None
+    border = _steering(waiting)
+    return min(place, border) if item.delivery == "steer" else max(place, border)
+
 
 QUEUE_LIMIT = 32
 
 
 class InputQueue:  # noqa: PLR0904 - both ends of two queues
-    """Both queues. The face puts, the loop takes; both on the loop's thread, without waiting."""
+    """Both queues. The face puts, the loop takes; both on the loop's thread, without waiting.
+
+    A change is published with the number of its event, so that clients can edit the queue that they see.
+    """
 
     def __init__(
         self,
+        publisher: EventPublisher,
         *,
         steering: QueueMode,
         follow_up: QueueMode,
@@ -29,10 +158,12 @@ class InputQueue:  # noqa: PLR0904 - both ends of two queues
         """Create two empty queues.
 
         Args:
+            publisher: Publisher of the session's events.
             steering: How many steering words are taken at a time.
             follow_up: How many follow-ups are.
             may_go: Whether an item can be sent now; one that cannot stays, and those behind it wait.
         """
+        self._publisher = publisher
         self._may_go = may_go
         self.steering_mode: QueueMode = steering
         self.follow_up_mode: QueueMode = follow_up
@@ -156,6 +287,39 @@ class InputQueue:  # noqa: PLR0904 - both ends of two queues
         self._message_ids.clear()
         self._reset_signal()
         return items
+
+    def publish(self) -> None:
+        """Publish the queue as it is now."""
+        self._publisher.publish(QueueChanged(queue=self.items(), paused=self.paused))
+        self.changed_seq = self._publisher.feed.seq
+
+    def pause(self) -> None:
+        """Pause the queue until the next prompt, and publish that; an empty or paused queue stays as it is."""
+        if not self.is_empty() and not self.paused:
+            self.paused = True
+            self.publish()
+
+    def release(self) -> None:
+        """Resume a paused queue; publish that if messages of the user wait."""
+        if not self.paused:
+            return
+        self.paused = False
+        if self.items():
+            self.publish()
+
+    def hold_images(self, models: ModelSelection) -> None:
+        """Pause the queue and publish a notice when images wait in it that the model in force is not sent."""
+        held = len(self.held_back())
+        if not held:
+            return
+        why, remedy = why_no_images(models)
+        count = "1 queued message has" if held == 1 else f"{held} queued messages have"
+        text = (
+            f"{count} images, which are not sent to {models.ref}: {why}. The queue is paused. "
+            f"Remove the images, or {remedy}; then send the queue."
+        )
+        self.pause()
+        self._publisher.publish(Notice(level="warning", text=text))
 
     def _reset_signal(self) -> None:
         """Reset the steering signal for later waiters; a task that waits already keeps the event that will be set."""

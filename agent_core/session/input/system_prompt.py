@@ -11,13 +11,19 @@ from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Message, Text
-from agent_core.resources.instructions.system_prompt import PromptSection, render_prompt
+from agent_core.resources.instructions import PromptSection, render_prompt
+from agent_core.session.model_selection import ModelSelection
+from agent_core.session.permissions.broker import PermissionState
 from agent_core.tools import ToolSpec
+from agent_core.workspace import Workspace
 
 CHANGED: Final = "tiller.prompt"  # decision 0042
 """The type of the message that gives the changed parts."""
 LEAD: Final = "These parts of your instructions have changed. They stand in the place of the earlier ones of the same name."
 PREAMBLE: Final = "preamble"
+
+SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
+"""Builds the system prompt of a run for the tools that are active."""
 
 Sections = Callable[[Sequence[ToolSpec]], Awaitable[tuple[PromptSection, ...]]]
 """Writes the parts of the system prompt for the tools that are active."""
@@ -71,6 +77,47 @@ class SystemPromptSync(Struct, kw_only=True):
             at_ms=self.clock.now_ms(),
         )
         return (message,)
+
+
+class RunSystemPrompt:
+    """The system prompt of each run: whole, or only its changed parts."""
+
+    def __init__(
+        self,
+        whole: SystemPrompt,
+        sync: SystemPromptSync | None,
+        *,
+        models: ModelSelection,
+        permissions: PermissionState,
+        workspace: Workspace,
+    ) -> None:
+        """Create it.
+
+        Args:
+            whole: Builds the whole system prompt.
+            sync: Sends only what has changed of it; None: it is sent whole with every run.
+            models: The model in force.
+            permissions: Whether the workspace is trusted.
+            workspace: The folders of the session.
+        """
+        self.whole = whole
+        self._sync = sync
+        self._models = models
+        self._permissions = permissions
+        self._workspace = workspace
+
+    async def of_run(
+        self, specs: Sequence[ToolSpec], *, conversation: Sequence[Message]
+    ) -> tuple[str, tuple[CustomMessage, ...]]:
+        """Return the system prompt, and the messages about parts that have changed since it was sent."""
+        if self._sync is None:
+            return await self.whole(specs), ()
+        now = PromptCacheKey(
+            model=self._models.ref,
+            trusted=self._permissions.is_trusted(),
+            roots=tuple(self._workspace.roots),
+        )
+        return await self._sync.of_run(specs, conversation=conversation, now=now)
 
 
 def prompt(

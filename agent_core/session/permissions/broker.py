@@ -1,18 +1,20 @@
-"""The gate of a session: permissions that each tool call needs, decisions of the policy, and answers of the user."""
+"""The broker of permissions: decides, asks and remembers."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 import msgspec
-from anyio import to_thread
+from anyio import Lock
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleInfo
 from agent_core.kernel import Clock, ItemId, JsonObject, RunId, SessionId, ToolCallId
 from agent_core.kernel.errors import TillerError, WorkspaceError
+from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.session.permissions.permission_prompts import (
     TIMEOUT,
@@ -20,17 +22,8 @@ from agent_core.session.permissions.permission_prompts import (
     PermissionDecision,
     PermissionPrompts,
 )
-from agent_core.session.permissions.requests import (
-    RequestedCall,
-    as_input,
-    build_request,
-    shown_rule,
-    shows_content,
-)
-from agent_core.session.permissions.state import PermissionState
 from agent_core.tools.command import script_of
 from agent_core.workspace import Workspace
-from agent_core.workspace.files.lookalikes import name_warning
 from agent_core.workspace.files.paths import is_inside
 from agent_core.workspace.permissions.call_permission import (
     LETS_IN,
@@ -38,7 +31,9 @@ from agent_core.workspace.permissions.call_permission import (
     CallRefused,
     CallVerdict,
     Needs,
+    PolicyMode,
     SandboxLevel,
+    SecretAccess,
     ToolKind,
 )
 from agent_core.workspace.permissions.policy import (
@@ -48,16 +43,150 @@ from agent_core.workspace.permissions.policy import (
     Decision,
     Deny,
     FileAccess,
+    PolicyContext,
+    PolicyRuleScope,
+    Rule,
+    RuleSet,
     Subject,
     ToolAccess,
-    decide,
-    git_starts_programs,
-    git_use,
-    line_starts_programs,
 )
-from agent_core.workspace.permissions.protected_links import protected_by_link
 from agent_core.workspace.permissions.protected_names import is_protected, is_secret
-from agent_core.workspace.permissions.secret_access import SecretAccess
+
+if TYPE_CHECKING:
+    from agent_core.session.permissions.requests import RequestedCall
+
+Fallback = Literal["ask", "rules", "deny"]
+LASTING: frozenset[PolicyRuleScope] = frozenset({"project", "user"})
+"""Scopes that outlive the session: their rules are kept elsewhere and read again."""
+
+
+class LoadedRules(Value, frozen=True, kw_only=True):
+    """The rules that were found, and what could not be used, a sentence each."""
+
+    rules: tuple[Rule, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class RuleStore(Protocol):
+    """Where standing answers outlive a session."""
+
+    async def load(self) -> LoadedRules:
+        """Return the rules in force for this workspace. Never raises: rules that cannot be read are problems."""
+        ...
+
+    async def save(self, rule: Rule) -> None:
+        """Keep a rule of the scopes `project` and `user`.
+
+        Raises:
+            StorageError: It could not be written.
+        """
+        ...
+
+    async def remove(self, rule_id: str) -> None:
+        """Forget a rule wherever it is kept; an unknown id changes nothing.
+
+        Raises:
+            StorageError: It could not be written.
+        """
+        ...
+
+
+class NullRuleStore:
+    """Keeps nothing beyond the session."""
+
+    async def load(self) -> LoadedRules:
+        """Return nothing."""
+        return LoadedRules()
+
+    async def save(self, rule: Rule) -> None:  # pyright: ignore[reportUnusedParameter] - the port's
+        """Leave the rule to the session alone."""
+
+    async def remove(self, rule_id: str) -> None:  # pyright: ignore[reportUnusedParameter] - the port's
+        """Forget what was not kept."""
+
+
+class PermissionState(Struct, kw_only=True):
+    """Present state; each check reads it again, so a change counts from the next one."""
+
+    mode: PolicyMode = "ask"
+    fallback: Fallback = "ask"
+    """Handling of a decision that needs the user: `ask` waits for the user; `rules` and `deny` refuse it at once."""
+    timeout_s: float = 300.0
+    """How long a person is waited for."""
+    is_trusted: Callable[[], bool] = lambda: True
+    """Whether the workspace may configure and be changed; asked at each check."""
+    containment: Callable[[], SandboxLevel] = lambda: "none"
+    """How far commands are held in; asked at each check."""
+    rules: RuleSet = msgspec.field(default_factory=RuleSet)
+    keeper: RuleStore = msgspec.field(default_factory=NullRuleStore)
+    _keeping: Lock = msgspec.field(default_factory=Lock)
+    """Held while what is kept is read or written."""
+
+    def snapshot(self, roots: tuple[Path, ...]) -> PolicyContext:
+        """Return what holds at this moment."""
+        return PolicyContext(
+            mode=self.mode,
+            trusted=self.is_trusted(),
+            containment=self.containment(),
+            rules=self.rules,
+            roots=roots,
+        )
+
+    async def refresh(self) -> tuple[str, ...]:
+        """Read the lasting rules again: another session, or the user in an editor, may have changed them.
+
+        Returns:
+            The problems of rules that could not be used, one sentence each.
+        """
+        async with self._keeping:
+            kept = await self.keeper.load()
+            own = (rule for rule in self.rules.rules if rule.scope not in LASTING)
+            self.rules = RuleSet(rules=(*kept.rules, *own))
+        return kept.problems
+
+    async def remember(self, rule: Rule) -> None:
+        """Add a rule with immediate effect, then store it where its scope says.
+
+        Raises:
+            StorageError: The rule is in force in this session, but could not be stored.
+        """
+        self.rules = self.rules.with_rule(rule)
+        if rule.scope not in LASTING:
+            return
+        async with self._keeping:
+            try:
+                await self.keeper.save(rule)
+            except BaseException:
+                # The next reading of what is kept would lose it.
+                self.rules = self.rules.with_rule(scoped(rule, "session"))
+                raise
+            # A reading that was under way when it came in force has not found it.
+            self.rules = self.rules.with_rule(rule)
+
+    async def forget(self, rule_id: str) -> None:
+        """Remove a rule, also from where it is stored.
+
+        Raises:
+            StorageError: The rule is no longer in force in this session, but is still stored.
+        """
+        matching = [rule for rule in self.rules.rules if rule.id == rule_id]
+        self.rules = self.rules.without(rule_id)
+        if not any(rule.scope in LASTING for rule in matching):
+            return
+        async with self._keeping:
+            await self.keeper.remove(rule_id)
+            # A reading that was under way has found it again.
+            self.rules = self.rules.without(rule_id)
+
+    def end_run(self) -> None:
+        """Forget what was allowed for the run."""
+        self.rules = self.rules.without_scope("run")
+
+
+def scoped(rule: Rule, scope: PolicyRuleScope) -> Rule:
+    """Return a rule another extent; its id stays, for it says the same."""
+    return replace(rule, scope=scope)
+
 
 NEEDS: Final[Mapping[str, Needs]] = {need: need for need in LETS_IN}
 ENOUGH: Final = "it was not run: this run was refused so often that it ends here"
@@ -176,6 +305,8 @@ class PermissionBroker(Struct, kw_only=True):
 
     async def _warn_of_name(self, call: ToolCallId, subject: Subject, *, asked: str) -> None:
         """Warn people, once for each file, of a name that looks like another; the call goes on."""
+        from agent_core.workspace.files.lookalikes import name_warning  # noqa: PLC0415 - at first use
+
         self.warned.pop(call, None)
         if not isinstance(subject, FileAccess) or subject.operation == "read":
             return
@@ -194,11 +325,13 @@ class PermissionBroker(Struct, kw_only=True):
             _ = self.context.publish(Notice(level="warning", text=text))
 
     async def _ask(
-        self, ask: Ask, subject: Subject, call: ToolCallId, asked: RequestedCall
+        self, ask: Ask, subject: Subject, call: ToolCallId, asked: "RequestedCall"
     ) -> CallVerdict:
         """Ask the user; the policy checks an allowed call again after the answer."""
+        from agent_core.session.permissions.requests import build_request, shows_content  # noqa: PLC0415 - at first use
+
         context, permissions = self.context, self.permissions
-        request = await to_thread.run_sync(
+        request = await run_in_thread(
             partial(
                 build_request,
                 ask,
@@ -225,16 +358,22 @@ class PermissionBroker(Struct, kw_only=True):
 
     async def _decide(self, subject: Subject, call: ToolCallId | None = None) -> Decision:
         """Decide by what holds now; for a call it is kept how far commands are held in."""
+        from agent_core.workspace.permissions.policy.decision import decide, decide_unread  # noqa: PLC0415 - at first use
+
         situation = self.permissions.snapshot(tuple(self.context.workspace.roots))
         if call is not None:
             self.levels[call] = situation.containment
         if isinstance(subject, CommandAccess):
+            if (allowed := decide_unread(subject, situation)) is not None:
+                return allowed
             # Reading a command loads a grammar once, and looks for programs on the disk.
-            return await to_thread.run_sync(decide, subject, situation)
+            return await run_in_thread(decide, subject, situation)
         return decide(subject, situation)
 
     async def _remember(self, ask: Ask, answered: PermissionDecision) -> RuleInfo | None:
         """Apply the rule of an answer before the answer is published, and return it; None: there is none."""
+        from agent_core.session.permissions.requests import shown_rule  # noqa: PLC0415 - at first use
+
         chosen = answered.option
         option = (
             None if chosen is None else next((o for o in ask.options if o.id == chosen.id), None)
@@ -272,11 +411,19 @@ class PermissionBroker(Struct, kw_only=True):
             needs=frozenset(NEEDS[str(one)] for one in asked),
             env_path=workspace.env.get("PATH", ""),
             git_starts_programs="git" not in command.casefold()
-            or await to_thread.run_sync(self._git_starts_programs, command),
+            or await run_in_thread(self._git_starts_programs, command),
         )
 
     def _git_starts_programs(self, command: str) -> bool:
         """Return whether git may start what a repository names; yes when that makes no difference. Blocking."""
+        from agent_core.workspace.permissions.policy.commands.git_inspection import (  # noqa: PLC0415 - at first use
+            git_starts_programs,
+        )
+        from agent_core.workspace.permissions.policy.commands.git_operations import (  # noqa: PLC0415 - at first use
+            git_use,
+            line_starts_programs,
+        )
+
         workspace = self.context.workspace
         if self.permissions.containment() != "full":
             return git_starts_programs(workspace.root)
@@ -296,6 +443,8 @@ class PermissionBroker(Struct, kw_only=True):
         return FileAccess(path=found, operation="read", inside=True, protected=secret)
 
     async def _edit(self, path: str) -> FileAccess:
+        from agent_core.workspace.permissions.protected_links import protected_by_link  # noqa: PLC0415 - at first use
+
         workspace = self.context.workspace
         target = await workspace.files.resolve(path, "write")
         look = partial(protected_by_link, target, roots=tuple(workspace.roots))
@@ -304,12 +453,14 @@ class PermissionBroker(Struct, kw_only=True):
             operation="edit",
             inside=is_inside(target, tuple(workspace.roots)),
             protected=is_protected(target, roots=workspace.roots) is not None
-            or await to_thread.run_sync(look) is not None,
+            or await run_in_thread(look) is not None,
         )
 
     def _call(
         self, call: ToolCallId, run: RunId | None, tool: str, arguments: Mapping[str, object]
-    ) -> RequestedCall:
+    ) -> "RequestedCall":
+        from agent_core.session.permissions.requests import RequestedCall, as_input  # noqa: PLC0415 - at first use
+
         command = arguments.get("command")
         return RequestedCall(
             session=self.context.session,

@@ -5,10 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 
-from anyio import to_thread
 from typing_extensions import override
 
 from agent_core.kernel.errors import PathRefused
+from agent_core.kernel.threads import run_in_thread
 from agent_core.workspace import (
     FileBytes,
     Files,
@@ -18,10 +18,10 @@ from agent_core.workspace import (
     WriteResult,
 )
 from agent_core.workspace.files.proxy import FilesProxy
+from agent_core.workspace.permissions.call_permission import SecretAccess
 from agent_core.workspace.permissions.policy import PolicyContext
 from agent_core.workspace.permissions.protected_links import protected_by_link
 from agent_core.workspace.permissions.protected_names import is_protected
-from agent_core.workspace.permissions.secret_access import SecretAccess
 from agent_core.workspace.port import READ_LIMIT_BYTES, FileReader
 
 
@@ -125,7 +125,7 @@ class GuardedFiles(FilesProxy):
         if path in self._approved():
             return
         look = partial(protected_by_link, path, roots=situation.roots)
-        why = is_protected(path, roots=situation.roots) or await to_thread.run_sync(look)
+        why = is_protected(path, roots=situation.roots) or await run_in_thread(look)
         if why is not None:
             message = (
                 f"{path} was not changed: {why}, so the user must agree first, and was not asked about this file. "

@@ -12,7 +12,7 @@ from agent_core.events import (
     RuleInfo,
     TargetSubject,
 )
-from agent_core.events.permissions import TargetKind
+from agent_core.events.values import TargetKind
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, SessionId
 from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.call_permission import SandboxLevel

@@ -1,20 +1,20 @@
 """The attempts of one run: how each ended, and what is done before the next."""
 
-from collections.abc import Callable
-
 import anyio
 from msgspec.structs import replace
 
 from agent_core.compaction import NothingToCompact
-from agent_core.events import Event, Failure, RetryEnded, RetryStarted
-from agent_core.kernel import RunId
+from agent_core.events import Failure, RetryEnded, RetryStarted
 from agent_core.kernel.errors import BudgetExceeded, ProviderError
-from agent_core.loop import LoopContext, run_turns
+from agent_core.loop import LoopContext, RequestConfig, run_turns
 from agent_core.messages import AssistantMessage
 from agent_core.providers import ModelInfo
-from agent_core.providers.http.overflow import overflowed_silently
-from agent_core.session.context import SessionContext, failure_of
+from agent_core.providers.http.errors import overflowed_silently
+from agent_core.providers.messages.request_options import configured_retention
+from agent_core.session.context import ActiveRun, SessionOptions, failure_of
 from agent_core.session.history.compaction import Compaction
+from agent_core.session.input.queue import InputQueue
+from agent_core.session.model_selection import ModelSelection
 from agent_core.session.runs.retry_policy import (
     Aborted,
     AttemptFailed,
@@ -28,8 +28,42 @@ from agent_core.session.runs.retry_policy import (
     draw_jitter,
     next_action,
 )
-from agent_core.session.runs.slot import Activity
-from agent_core.session.runs.transcript_port import RunTranscript
+from agent_core.session.runs.transcript_port import RunTranscript, TurnPreparation
+from agent_core.session.runs.usage import RunBudgets
+from agent_core.session.tools.registry import ToolRegistry
+
+
+class RunRequests:
+    """Builds the requests of a run from the choices in force."""
+
+    def __init__(
+        self, models: ModelSelection, *, toolbox: ToolRegistry, options: SessionOptions
+    ) -> None:
+        self.system = ""
+        """The system prompt of the run."""
+        self.plain = False
+        """Thoughts and signatures are left out of requests: a provider refused them."""
+        self.asked: ModelInfo | None = None
+        """The model of the newest request."""
+        self._models = models
+        self._toolbox = toolbox
+        self._options = options
+
+    def next(self) -> RequestConfig:
+        """Return the parameters of the next request."""
+        model = self._models.required()
+        self.asked = model.facts
+        return RequestConfig(
+            model=model,
+            thinking=self._models.thinking,
+            system=self.system,
+            tools=self._toolbox.declarations(),
+            without_thoughts=self.plain,
+            parallel=self._options.tool_execution == "parallel",
+            skip_on_steer=self._options.skip_on_steer,
+            steer_grace_s=self._options.steer_grace_s,
+            cache=configured_retention(model.facts) or self._options.cache,
+        )
 
 
 class Attempts:
@@ -37,34 +71,52 @@ class Attempts:
 
     def __init__(
         self,
-        parts: SessionContext,
-        activity: Activity,
+        run: ActiveRun,
         *,
-        run: RunId,
-        port: RunTranscript,
+        requests: RunRequests,
+        models: ModelSelection,
+        options: SessionOptions,
+        queue: InputQueue,
+        transcript: RunTranscript,
+        turns: TurnPreparation,
+        budgets: RunBudgets,
         compaction: Compaction,
-        publish: Callable[[Event], None],
     ) -> None:
-        self.plain = False
-        """Thoughts and signatures are left out of requests: a provider refused them."""
-        self.asked: ModelInfo | None = None
-        """The model of the newest request."""
-        self._parts = parts
-        self._activity = activity
         self._run = run
-        self._port = port
+        self._requests = requests
+        self._models = models
+        self._options = options
+        self._queue = queue
+        self._transcript = transcript
+        self._turns = turns
+        self._budgets = budgets
         self._compaction = compaction
-        self._publish = publish
         self._answered = False
+
+    @property
+    def text(self) -> str:
+        """The last text of the model."""
+        return self._transcript.text
 
     async def run_attempt(self, loop: LoopContext) -> NextAction:
         """Run turns until they end, and return the next action."""
-        options = self._parts.options
+        options = self._options
+        # After an answer that ended the turns nothing but what waited for their end may go on.
+        follows = self._answered and not self._queue.has_steering()
+        self._answered = False
+        try:
+            message = await run_turns(loop, first=self._queue.take_follow_ups if follows else None)
+        except ProviderError as error:
+            asked = None if self._requests.asked is None else self._requests.asked.ref
+            outcome = AttemptFailed(error=error, other_model=asked != self._models.ref)
+        else:
+            self._answered = True
+            outcome = self._outcome(message)
         return next_action(
-            await self._turns(loop),
-            tries=self._port.retries.made,
-            compacted=self._port.recovered,
-            plain=self.plain,
+            outcome,
+            tries=self._transcript.retries.made,
+            compacted=self._transcript.recovered,
+            plain=self._requests.plain,
             auto_compact=options.auto_compact,
             settings=options.retry,
             jitter=draw_jitter(),
@@ -79,30 +131,30 @@ class Attempts:
             BudgetExceeded: The failed attempt has used up the run's budget.
         """
         self._check_budgets(step.error)
-        await self._port.exclude_attempt()
+        await self._transcript.exclude_attempt()
         if isinstance(step, RetryWithoutThinking):
-            self.plain = True
+            self._requests.plain = True
             return
-        retries = self._port.retries
+        retries = self._transcript.retries
         retries.made += 1
         retries.going_on = retries.made
         failure = failure_of(step.error)
-        self._publish(
+        self._run.publish(
             RetryStarted(
-                run=self._run,
+                run=self._run.id,
                 attempt=retries.made,
-                max_attempts=self._parts.options.retry.max_retries,
+                max_attempts=self._options.retry.max_retries,
                 delay_ms=round(step.delay_s * 1000),
                 error=failure,
             )
         )
-        self._parts.publisher.set_state("retrying")
+        self._run.services.publisher.set_state("retrying")
         try:
-            await self._parts.clock.sleep(step.delay_s)
+            await self._run.services.clock.sleep(step.delay_s)
         except anyio.get_cancelled_exc_class():
             self._publish_failed(replace(failure, message="Retry cancelled"))
             raise
-        self._parts.publisher.set_state("running")
+        self._run.services.publisher.set_state("running")
 
     async def recover(self, step: CompactAndContinue) -> bool:
         """Leave the attempt out of the context and compact, once; return False when another attempt is pointless.
@@ -111,24 +163,24 @@ class Attempts:
             BudgetExceeded: The failed attempt has used up the run's budget.
         """
         self._check_budgets(step.error)
-        port = self._port
-        port.recovered = True
+        transcript = self._transcript
+        transcript.recovered = True
         if step.error is None and isinstance(
-            self._compaction.prepare(without=port.attempt), NothingToCompact
+            self._compaction.prepare(without=transcript.attempt), NothingToCompact
         ):
             return False
-        await port.exclude_attempt()
-        done = await self._compaction.compact(self._activity, step.reason, will_retry=True)
+        await transcript.exclude_attempt()
+        done = await self._compaction.compact(self._run.activity, step.reason, will_retry=True)
         self._answered = not done.made_room
         return done.made_room
 
     async def make_room(self, step: CompactAndStop) -> None:
         """Compact for the next prompt."""
-        _ = await self._compaction.compact(self._activity, step.reason)
+        _ = await self._compaction.compact(self._run.activity, step.reason)
 
     def fail(self, error: ProviderError | None) -> ProviderError | None:
         """End the retry that goes on, if one does; gives the error back, by which the run ends."""
-        if error is not None and self._port.retries.going_on:
+        if error is not None and self._transcript.retries.going_on:
             self._publish_failed(failure_of(error))
         return error
 
@@ -139,38 +191,27 @@ class Attempts:
             BudgetExceeded: It may not.
         """
         try:
-            self._port.check_budgets()
+            self._budgets.check()
         except BudgetExceeded:
             _ = self.fail(error)
             raise
 
     def _publish_failed(self, failure: Failure) -> None:
-        attempt = self._port.retries.going_on
-        self._publish(RetryEnded(run=self._run, success=False, attempt=attempt, error=failure))
+        attempt = self._transcript.retries.going_on
+        self._run.publish(
+            RetryEnded(run=self._run.id, success=False, attempt=attempt, error=failure)
+        )
 
-    async def _turns(self, loop: LoopContext) -> AttemptOutcome:
-        inbox = self._parts.inbox
-        # After an answer that ended the turns nothing but what waited for their end may go on.
-        follows = self._answered and not inbox.has_steering()
-        self._answered = False
-        try:
-            message = await run_turns(loop, first=inbox.take_follow_ups if follows else None)
-        except ProviderError as error:
-            asked = None if self.asked is None else self.asked.ref
-            return AttemptFailed(error=error, other_model=asked != self._parts.models.ref)
-        self._answered = True
+    def _outcome(self, message: AssistantMessage) -> AttemptOutcome:
         if message.stop_reason == "aborted":
             return Aborted()
-        return self._finished(message)
-
-    def _finished(self, message: AssistantMessage) -> Finished:
-        facts = self.asked
-        window = self._parts.models.context_window
+        facts = self._requests.asked
+        window = self._models.context_window
         # What did not fit a model that was left meanwhile says nothing of the one that goes on.
-        same = facts is not None and facts.ref == self._parts.models.ref
+        same = facts is not None and facts.ref == self._models.ref
         return Finished(
             message=message,
-            over_threshold=self._port.is_full(),
+            over_threshold=self._turns.is_full(),
             overflowed=same and overflowed_silently(message, context_window=window),
             max_tokens=0 if facts is None else facts.max_tokens,
         )

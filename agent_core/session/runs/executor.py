@@ -1,42 +1,42 @@
-"""A run from its first event to its last: intake, turns, and what follows them."""
+"""Executes runs: from their start to their end, with attempts between."""
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
 
 import anyio
+from anyio.lowlevel import cancel_shielded_checkpoint
 
 from agent_core.compaction import estimate_text
-from agent_core.events import (
-    Event,
-    Failure,
-    Notice,
-    RunEnded,
-    RunResult,
-    RunStarted,
-    RunStatus,
-)
-from agent_core.hooks import RunPrepared, RunPreparing
+from agent_core.events import Failure, Notice, RunEnded, RunResult, RunStarted, RunStatus
+from agent_core.hooks import HookRunner, RunBegun, RunOver, RunPrepared, RunPreparing, RunSettled
 from agent_core.kernel import EntryId, ItemId, MessageId, RunId
-from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError, TooManyDenials
+from agent_core.kernel.errors import ProviderError, SessionClosed, TillerError
 from agent_core.kernel.values import Value
-from agent_core.loop import LoopContext, RequestConfig, TurnCount, UserInput, publish_input
-from agent_core.messages import CustomMessage, ToolCall
-from agent_core.providers.messages.cache_retention import configured_retention
-from agent_core.session.context import SessionContext, failure_of, refresh_models, status_of
+from agent_core.loop import LoopContext, UserInput, notify_input_hooks, publish_input
+from agent_core.loop.batch import CANCELLED
+from agent_core.messages import Text, ToolResultMessage
+from agent_core.session.changes.checkpoints import Checkpoints
+from agent_core.session.changes.record import ChangeRecord
+from agent_core.session.config import ActiveConfig
+from agent_core.session.context import ActiveRun, SessionServices, failure_of, status_of
 from agent_core.session.history.compaction import Compaction
 from agent_core.session.history.entries import (
     added_entry,
     interruption_entry,
+    message_entry,
     run_ended_entry,
     run_started_entry,
 )
-from agent_core.session.input.deferred_messages import publish_added
-from agent_core.session.input.queue_events import pause_queue
-from agent_core.session.input.system_prompt import PromptCacheKey
-from agent_core.session.runs.attempts import Attempts
-from agent_core.session.runs.budgets import exhausted_budget
-from agent_core.session.runs.hooks import RunHooks
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.input.deferred_messages import DeferredMessages, publish_added
+from agent_core.session.input.queue import InputQueue
+from agent_core.session.input.system_prompt import RunSystemPrompt
+from agent_core.session.model_selection import ModelSelection
+from agent_core.session.permissions.broker import PermissionBroker
+from agent_core.session.runs.attempts import Attempts, RunRequests
+from agent_core.session.runs.recovered_state import recover_state
 from agent_core.session.runs.retry_policy import (
     CompactAndContinue,
     CompactAndStop,
@@ -45,22 +45,138 @@ from agent_core.session.runs.retry_policy import (
     StopRun,
     whole_answer,
 )
-from agent_core.session.runs.slot import Activity, ActivitySlot
-from agent_core.session.runs.transcript_port import RunTranscript
-from agent_core.session.tools.context import look_ahead, tool_context
-from agent_core.tools import ToolContext, ToolSpec
-from agent_core.tools.runner import ToolRunner
+from agent_core.session.runs.slot import AFTER_CANCEL_S, Activity, ActivitySlot
+from agent_core.session.runs.transcript_port import RunInputHooks, RunTranscript, TurnPreparation
+from agent_core.session.runs.usage import RunBudgets, RunUsage, UsageTracker
+from agent_core.session.tools.registry import ToolContexts, ToolRegistry
+from agent_core.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+class RunEndWriter:
+    """Writes and publishes the ends of runs."""
+
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        recorder: Recorder,
+        deferred: DeferredMessages,
+        usage: UsageTracker,
+        changes: ChangeRecord,
+        checkpoints: Checkpoints,
+        queue: InputQueue,
+        runs: ActivitySlot,
+        workspace: Workspace,
+        broker: PermissionBroker,
+    ) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._deferred = deferred
+        self._usage = usage
+        self._changes = changes
+        self._checkpoints = checkpoints
+        self._queue = queue
+        self._runs = runs
+        self._workspace = workspace
+        self._broker = broker
+
+    async def settle(
+        self, run: ActiveRun, status: RunStatus, failure: Failure | None, *, text: str
+    ) -> None:
+        """Write and publish the end of a run; of an abandoned run both were done by its canceller.
+
+        Args:
+            run: The run.
+            status: How it ended.
+            failure: Why it failed; None: it did not.
+            text: The last text of the model.
+        """
+        self._broker.end_run(run.id)
+        if run.activity.abandoned:
+            dropped = self._services.publisher.dropped
+            log.warning("run %s was cut off; %d late events were dropped so far", run.id, dropped)
+            return
+        usage, used = self._usage.of_run(), self._usage.used()
+        counts = await self._changes.counts_of(run.id)
+        self._changes.settle()
+        await self._deferred.flush("turn", "run", run=run.id, publish=run.publish)
+        interrupted = status == "cancelled" and run.activity.is_interrupted
+        marks = (interruption_entry,) if interrupted else ()
+        _ = await self._recorder.keep(*marks, run_ended_entry(run.id, status))
+        await self._checkpoints.settle_run(run.id)
+        if (lost := self._changes.lost(run.id, self._workspace.root)) is not None:
+            run.publish(Notice(level="warning", text=lost))
+        if status != "completed":
+            self._queue.pause()
+        result = RunResult(
+            run=run.id, status=status, text=text, usage=usage, changes=counts, error=failure
+        )
+        self._finish(result, used, publish=run.publish)
+        self._services.publisher.set_state("idle")
+
+    async def abandon(self, activity: Activity) -> None:
+        """Stop waiting for an activity: answer its open calls, publish its end, and drop its later events."""
+        if activity.abandoned:
+            # Two cancels ran out of time at once: the first one publishes the end.
+            await activity.over.wait()
+            return
+        activity.abandoned = True
+        self._queue.pause()
+        for call in recover_state(self._recorder.path()).unanswered:
+            result = ToolResultMessage(
+                call_id=call.id,
+                tool_name=call.name,
+                content=(Text(text=CANCELLED),),
+                is_error=True,
+                unfinished="cancelled",
+                at_ms=self._services.clock.now_ms(),
+            )
+            _ = await self._recorder.keep(message_entry(result))
+        publish = self._services.publish
+        await self._deferred.flush("turn", "run", run=activity.run, publish=publish)
+        if activity.run is not None:
+            usage, used = self._usage.of_run(), self._usage.used()
+            counts = await self._changes.counts_of(activity.run)
+            failure = Failure(
+                kind="CancelTimeout", message="the run did not stop in time and was cut off"
+            )
+            marks = (interruption_entry,) if activity.is_interrupted else ()
+            _ = await self._recorder.keep(*marks, run_ended_entry(activity.run, "cancelled"))
+            result = RunResult(
+                run=activity.run,
+                status="cancelled",
+                text="",
+                usage=usage,
+                changes=counts,
+                error=failure,
+            )
+            self._finish(result, used, publish=publish)
+        self._services.publisher.set_state("idle")
+        self._runs.release(activity)
+
+    def _finish(
+        self, result: RunResult, used: RunUsage, *, publish: Callable[[RunEnded], object]
+    ) -> None:
+        """Hand the result to those who wait for it, and publish the end."""
+        self._runs.finish(result)
+        _ = publish(
+            RunEnded(
+                run=result.run,
+                status=result.status,
+                usage=result.usage,
+                changes=result.changes,
+                error=result.error,
+                duration_ms=used.duration_ms,
+                turns=used.answers,
+                tool_calls=used.calls,
+            )
+        )
+
 
 SETTLE_S = 5.0
 """How long a run may take to write its end."""
-LAST_TURN_S = 5.0
-"""How long the turn going on may last when the run's minutes are over: most are done by then, and a hung one is not waited for."""
-MINUTE_S = 60
-OUT_OF_TIME = "the run ended because its minutes were over (budgets.minutes); say «go on» for another run, or raise the budget"
-
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 
 class RunInput(Value, frozen=True, kw_only=True):
@@ -70,58 +186,235 @@ class RunInput(Value, frozen=True, kw_only=True):
     entry: EntryId | None
 
 
-class RunExecutor:
-    """Conducts one run."""
+class RunCheck(Protocol):
+    """Check that is made before a run sends its first request."""
+
+    async def before_run(self, run: RunId) -> None:
+        """Check; waits while a person is asked."""
+        ...
+
+
+class RunHooks:
+    """Caller of the hooks of one run."""
+
+    def __init__(
+        self, run: RunId, *, hooks: HookRunner, usage: UsageTracker, recorder: Recorder
+    ) -> None:
+        self._run = run
+        self._hooks = hooks
+        self._usage = usage
+        self._recorder = recorder
+        self._is_open = False
+
+    async def begun(self, loop: LoopContext, inputs: Sequence[UserInput]) -> None:
+        """Report that the run begins, and of the words that it begins with."""
+        self._is_open = True
+        _ = await self._hooks.ask(RunBegun(run=self._run))
+        for one in inputs:
+            await notify_input_hooks(loop, one)
+
+    async def turns_over(self) -> None:
+        """Report that the turns have come to their end; a retry or a compaction may follow."""
+        if self._hooks.listens(RunOver):
+            used = self._usage.used()
+            _ = await self._hooks.ask(
+                RunOver(
+                    run=self._run,
+                    messages=self._recorder.context(),
+                    duration_ms=used.duration_ms,
+                    turns=used.answers,
+                    tool_calls=used.calls,
+                )
+            )
+
+    async def settled(self, status: RunStatus) -> None:
+        """Report that the run is over, if it was told that it begins; of a cancelled one both ends are told."""
+        if not self._is_open:
+            return
+        if status != "cancelled":
+            await self._settled(status)
+            return
+        with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
+            await self.turns_over()
+            await self._settled(status)
+
+    async def _settled(self, status: RunStatus) -> None:
+        used = self._usage.used()
+        _ = await self._hooks.ask(
+            RunSettled(
+                run=self._run,
+                status=status,
+                duration_ms=used.duration_ms,
+                turns=used.answers,
+                tool_calls=used.calls,
+            )
+        )
+
+
+class RunPreparation:
+    """Builds the system prompt of a run, and lets hooks change it and add messages."""
 
     def __init__(
         self,
-        parts: SessionContext,
-        activity: Activity,
+        run: ActiveRun,
         *,
-        runs: ActivitySlot,
+        system_prompt: RunSystemPrompt,
+        requests: RunRequests,
+        toolbox: ToolRegistry,
+        tools: ToolContexts,
+        hooks: HookRunner,
+        recorder: Recorder,
         compaction: Compaction,
     ) -> None:
-        self._parts = parts
-        self._activity = activity
-        self._runs = runs
+        self._run = run
+        self._system_prompt = system_prompt
+        self._requests = requests
+        self._toolbox = toolbox
+        self._tools = tools
+        self._hooks = hooks
+        self._recorder = recorder
         self._compaction = compaction
-        self._run = activity.run or RunId(parts.new_id())
-        self._system = ""
-        self._port = RunTranscript(
-            parts, activity, run=self._run, compaction=compaction, publish=self._publish
+
+    async def prepare(self, openings: Sequence[RunInput]) -> None:
+        """Prepare the first request."""
+        specs = tuple(tool.spec for tool in self._toolbox.active().values())
+        self._tools.look_ahead(specs)
+        system, changed = await self._system_prompt.of_run(
+            specs, conversation=self._recorder.context()
         )
-        self._hooks = RunHooks(parts, self._run)
-        self._attempts = Attempts(
-            parts,
-            activity,
-            run=self._run,
-            port=self._port,
-            compaction=compaction,
-            publish=self._publish,
+        content = tuple(part for opening in openings for part in opening.user_input.content)
+        answer = await self._hooks.ask(RunPreparing(content=content, system=system))
+        prepared = answer if isinstance(answer, RunPrepared) else RunPrepared()
+        self._requests.system = system if prepared.system is None else prepared.system
+        declared = "".join(map(repr, self._toolbox.declarations()))
+        self._compaction.overhead_tokens = estimate_text(self._requests.system) + estimate_text(
+            declared
         )
+        for message in (*changed, *prepared.messages):
+            entry = await self._recorder.keep(added_entry(message))
+            publish_added(
+                message,
+                run=self._run.id,
+                item=ItemId(self._run.services.new_id()),
+                entry=entry,
+                delivery=None,
+                publish=self._run.publish,
+            )
+
+
+class RunOpening:
+    """Accepts the prompts of a run and prepares its first request."""
+
+    def __init__(
+        self,
+        run: ActiveRun,
+        *,
+        recorder: Recorder,
+        transcript: RunTranscript,
+        inputs: RunInputHooks,
+        checkpoints: Checkpoints,
+        checks: Sequence[RunCheck],
+        budgets: RunBudgets,
+        turns: TurnPreparation,
+        deferred: DeferredMessages,
+        preparation: RunPreparation,
+    ) -> None:
+        self._run = run
+        self._recorder = recorder
+        self._transcript = transcript
+        self._inputs = inputs
+        self._checkpoints = checkpoints
+        self._checks = tuple(checks)
+        self._budgets = budgets
+        self._turns = turns
+        self._deferred = deferred
+        self._preparation = preparation
+
+    async def open(self, loop: LoopContext, openings: Sequence[RunInput]) -> bool:
+        """Accept the prompts and prepare the first request; False: a hook handled them, or nothing is left to do."""
+        if not openings and (answer := whole_answer(self._transcript.context())) is not None:
+            self._transcript.text = answer.text
+            return False
+        if any(opening.entry is None for opening in openings):
+            _ = await self._recorder.keep(run_started_entry(self._run.id))
+        first: EntryId | None = None
+        for opening in openings:
+            entry = opening.entry or await self._transcript.add_user(opening.user_input)
+            publish_input(loop, opening.user_input, entry, turn=None)
+            await self._inputs.on_input(opening.user_input, entry)
+            first = first or entry
+        self._mark(first)
+        if self._inputs.handled:
+            return False
+        for check in self._checks:
+            await check.before_run(self._run.id)
+        self._budgets.check()
+        await self._turns.make_room(pinned=first)
+        if any(opening.user_input.custom is None for opening in openings):
+            await self._deferred.flush("prompt", run=self._run.id, publish=self._run.publish)
+        await self._preparation.prepare(openings)
+        return True
+
+    def _mark(self, first: EntryId | None) -> None:
+        """Report where the conversation stood before the run's words, for the checkpoint that it may need."""
+        transcript = self._recorder.transcript
+        entry = None if first is None else transcript.get(first)
+        leaf = transcript.leaf if entry is None else entry.parent
+        self._checkpoints.begin_run(self._run.id, leaf)
+
+
+class RunExecutor:
+    """Executes one run."""
+
+    def __init__(
+        self,
+        run: ActiveRun,
+        *,
+        loop: LoopContext,
+        models: ModelSelection,
+        config: ActiveConfig,
+        usage: UsageTracker,
+        budgets: RunBudgets,
+        queue: InputQueue,
+        opening: RunOpening,
+        hooks: RunHooks,
+        attempts: Attempts,
+        ending: RunEndWriter,
+    ) -> None:
+        self._run = run
+        self._loop = loop
+        self._models = models
+        self._config = config
+        self._usage = usage
+        self._budgets = budgets
+        self._queue = queue
+        self._opening = opening
+        self._hooks = hooks
+        self._attempts = attempts
+        self._ending = ending
 
     async def run(self, openings: Sequence[RunInput]) -> None:
-        """Run to the end. Tells `run.started` first and `run.ended` last, whatever happens between."""
-        message_id = openings[0].user_input.message_id if openings else None
-        self._begin(message_id)
+        """Run to the end. Publishes `run.started` first and `run.ended` last, whatever happens between."""
+        self._begin(openings[0].user_input.message_id if openings else None)
         status: RunStatus = "failed"
         failure: Failure | None = None
         try:
-            error = await _in_time(self._parts, self._work(openings))
-            status = "completed" if error is None else status_of(error)
-            failure = None if error is None else failure_of(error)
+            ended_by: TillerError | None = None
+            # The last turn is cut short; what was said of it stays.
+            with anyio.move_on_after(self._budgets.time_limit_s) as time_limit:
+                ended_by = await self._work(openings)
+            if time_limit.cancelled_caught:
+                ended_by = self._budgets.out_of_time()
+            status = "completed" if ended_by is None else status_of(ended_by)
+            failure = None if ended_by is None else failure_of(ended_by)
         except anyio.get_cancelled_exc_class():
             status = "cancelled"
             raise
-        except TooManyDenials as error:
-            status, failure = "refused", failure_of(error)
-        except BudgetExceeded as error:
-            status, failure = "budget", failure_of(error)
         except TillerError as error:
             status, failure = status_of(error), failure_of(error)
         except Exception as error:
             # A bug of ours: it ends this run, not the daemon with its other sessions.
-            log.exception("run %s failed unexpectedly", self._run)
+            log.exception("run %s failed unexpectedly", self._run.id)
             text = f"internal error ({type(error).__name__}); the details are in the log"
             failure = Failure(kind="Internal", message=text)
         finally:
@@ -129,71 +422,23 @@ class RunExecutor:
                 await self._hooks.settled(status)
             finally:
                 with anyio.move_on_after(SETTLE_S, shield=True):
-                    await self._settle(status, failure)
+                    await self._ending.settle(self._run, status, failure, text=self._attempts.text)
 
     def _begin(self, message_id: MessageId | None) -> None:
-        self._parts.tally.begin_run(self._parts.clock.monotonic_s())
-        model = self._parts.models.ref or ""
-        self._publish(RunStarted(run=self._run, message_id=message_id, model=model))
-        self._parts.publisher.set_state("running")
-
-    async def _settle(self, status: RunStatus, failure: Failure | None) -> None:
-        self._parts.gate.end_run(self._run)
-        parts = self._parts
-        if self._activity.abandoned:
-            dropped = parts.publisher.dropped
-            log.warning(
-                "run %s was cut off; %d late events were dropped so far", self._run, dropped
-            )
-            return
-        usage = parts.tally.of_run(parts.models.context_window)
-        used = parts.tally.used(parts.clock.monotonic_s())
-        counts = await parts.changes.counts_of(self._run)
-        parts.changes.settle()
-        await parts.deferred.flush("turn", "run", run=self._run, publish=self._publish)
-        marks = (
-            (interruption_entry,) if status == "cancelled" and self._activity.is_interrupted else ()
-        )
-        _ = await parts.recorder.keep(*marks, run_ended_entry(self._run, status))
-        await parts.checkpoints.settle_run(self._run)
-        if (lost := parts.changes.lost(self._run, parts.place.workspace.root)) is not None:
-            self._publish(Notice(level="warning", text=lost))
-        if status != "completed":
-            pause_queue(parts)
-        self._runs.finish(
-            RunResult(
-                run=self._run,
-                status=status,
-                text=self._port.text,
-                usage=usage,
-                changes=counts,
-                error=failure,
-            )
-        )
-        self._publish(
-            RunEnded(
-                run=self._run,
-                status=status,
-                usage=usage,
-                changes=counts,
-                error=failure,
-                duration_ms=used.duration_ms,
-                turns=used.answers,
-                tool_calls=used.calls,
-            )
-        )
-        parts.publisher.set_state("idle")
+        self._usage.begin_run()
+        model = self._models.ref or ""
+        self._run.publish(RunStarted(run=self._run.id, message_id=message_id, model=model))
+        self._run.services.publisher.set_state("running")
 
     async def _work(self, openings: Sequence[RunInput]) -> ProviderError | None:
         """Accept the prompts, then run turns until nothing follows; return the error that ends the run, if any."""
         # An address or a key may have been corrected since the last run.
-        await refresh_models(self._parts)
-        loop = self._loop()
-        if not await self._open(loop, openings):
+        await self._config.refresh_models()
+        if not await self._opening.open(self._loop, openings):
             return None
-        await self._hooks.begun(loop, [opening.user_input for opening in openings])
+        await self._hooks.begun(self._loop, [opening.user_input for opening in openings])
         while True:
-            step = await self._attempts.run_attempt(loop)
+            step = await self._attempts.run_attempt(self._loop)
             await self._hooks.turns_over()
             match step:
                 case StopRun(error=None) if self._more():
@@ -211,133 +456,78 @@ class RunExecutor:
                     if not self._more():
                         return None
 
-    async def _open(self, loop: LoopContext, openings: Sequence[RunInput]) -> bool:
-        """Accept the prompts and prepare the first request; False: a hook handled them, or nothing is left to do."""
-        if not openings and (answer := whole_answer(self._port.context())) is not None:
-            self._port.text = answer.text
-            return False
-        if any(opening.entry is None for opening in openings):
-            _ = await self._parts.recorder.keep(run_started_entry(self._run))
-        first: EntryId | None = None
-        for opening in openings:
-            entry = opening.entry or await self._port.add_user(opening.user_input)
-            publish_input(loop, opening.user_input, entry, turn=None)
-            await self._port.on_input(opening.user_input, entry)
-            first = first or entry
-        self._mark(first)
-        if self._port.handled:
-            return False
-        if self._parts.trusting is not None:
-            await self._parts.trusting.before_run(self._run)
-        if self._parts.servers is not None:
-            await self._parts.servers.before_run(self._run)
-        self._port.check_budgets()
-        await self._port.make_room(pinned=first)
-        if any(opening.user_input.custom is None for opening in openings):
-            await self._parts.deferred.flush("prompt", run=self._run, publish=self._publish)
-        await self._prepare(openings)
-        return True
-
-    def _mark(self, first: EntryId | None) -> None:
-        """Report where the conversation stood before the run's words, for the checkpoint that it may need."""
-        transcript = self._parts.recorder.transcript
-        entry = None if first is None else transcript.get(first)
-        leaf = transcript.leaf if entry is None else entry.parent
-        self._parts.checkpoints.begin_run(self._run, leaf)
-
     def _more(self) -> bool:
         """Return whether words came while the run was about to end."""
-        return self._parts.inbox.has_steering() or self._parts.inbox.has_follow_ups()
-
-    async def _prepare(self, openings: Sequence[RunInput]) -> None:
-        """Build the system prompt and let hooks change it and add words."""
-        parts = self._parts
-        specs = tuple(tool.spec for tool in parts.toolbox.active().values())
-        look_ahead(parts, specs)
-        system, changed = await self._system_of(specs)
-        content = tuple(part for opening in openings for part in opening.user_input.content)
-        answer = await parts.hooks.ask(RunPreparing(content=content, system=system))
-        prepared = answer if isinstance(answer, RunPrepared) else RunPrepared()
-        self._system = system if prepared.system is None else prepared.system
-        declared = "".join(map(repr, parts.toolbox.declarations()))
-        self._compaction.overhead_tokens = estimate_text(self._system) + estimate_text(declared)
-        for message in (*changed, *prepared.messages):
-            entry = await parts.recorder.keep(added_entry(message))
-            item = ItemId(parts.new_id())
-            publish_added(
-                message, run=self._run, item=item, entry=entry, delivery=None, publish=self._publish
-            )
-
-    async def _system_of(self, specs: Sequence[ToolSpec]) -> tuple[str, tuple[CustomMessage, ...]]:
-        """Return the system prompt, and what is told in the conversation of parts that have changed since it was sent."""
-        parts = self._parts
-        if parts.prompting is None:
-            return await parts.system_prompt(specs), ()
-        now = PromptCacheKey(
-            model=parts.models.ref,
-            trusted=parts.place.permissions.is_trusted(),
-            roots=tuple(parts.place.workspace.roots),
-        )
-        return await parts.prompting.of_run(specs, conversation=parts.recorder.context(), now=now)
-
-    def _publish(self, event: Event) -> None:
-        self._parts.publisher.publish_for(self._activity, event)
-
-    def _loop(self) -> LoopContext:
-        parts = self._parts
-        runner = ToolRunner(
-            tools=parts.toolbox.active,
-            hooks=parts.hooks,
-            policy=parts.gate,
-            clock=parts.clock,
-            context=self._context,
-            run=self._run,
-        )
-        return LoopContext(
-            run=self._run,
-            session=parts.session,
-            demand=self._demand,
-            tools=runner,
-            inbox=parts.inbox,
-            recording=self._port,
-            intake=self._port,
-            before_turn=self._port,
-            hooks=parts.hooks,
-            publish=self._publish,
-            clock=parts.clock,
-            new_id=parts.new_id,
-            items=self._activity,
-            turns=TurnCount(),
-        )
-
-    def _demand(self) -> RequestConfig:
-        parts = self._parts
-        model = parts.models.required()
-        self._attempts.asked = model.facts
-        return RequestConfig(
-            model=model,
-            thinking=parts.models.thinking,
-            system=self._system,
-            tools=parts.toolbox.declarations(),
-            without_thoughts=self._attempts.plain,
-            parallel=parts.options.tool_execution == "parallel",
-            skip_on_steer=parts.options.skip_on_steer,
-            steer_grace_s=parts.options.steer_grace_s,
-            cache=configured_retention(model.facts) or parts.options.cache,
-        )
-
-    def _context(self, call: ToolCall, output: Callable[[str], None]) -> ToolContext:
-        return tool_context(self._parts, call, run=self._run, output=output, publish=self._publish)
+        return self._queue.has_steering() or self._queue.has_follow_ups()
 
 
-async def _in_time(parts: SessionContext, work: Coroutine[object, None, T]) -> T:
-    """Work; a turn that does not end soon after the run's minutes are over is cut short, and what was said of it stays.
+class RunStarter:
+    """Begins one run after the other. Between finding the session idle and reserving it there is no waiting."""
 
-    Raises:
-        BudgetExceeded: They are over.
-    """
-    minutes = parts.place.allowance.budgets.minutes
-    with anyio.move_on_after(None if minutes is None else minutes * MINUTE_S + LAST_TURN_S):
-        return await work
-    used = parts.tally.used(parts.clock.monotonic_s())
-    raise BudgetExceeded(exhausted_budget(parts.place.allowance.budgets, used) or OUT_OF_TIME)
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        runs: ActivitySlot,
+        queue: InputQueue,
+        models: ModelSelection,
+        budgets: RunBudgets,
+        recorder: Recorder,
+        new_executor: Callable[[ActiveRun], RunExecutor],
+    ) -> None:
+        self.closed = False
+        self._services = services
+        self._runs = runs
+        self._queue = queue
+        self._models = models
+        self._budgets = budgets
+        self._recorder = recorder
+        self._new_executor = new_executor
+
+    def check_open(self) -> None:
+        """Check that the session is open.
+
+        Raises:
+            SessionClosed: The session was closed.
+        """
+        if self.closed:
+            message = f"session {self._services.session!r} is closed; open it again"
+            raise SessionClosed(message)
+
+    def reserve(self) -> tuple[Activity, RunId]:
+        """Reserve the session for a new run; the caller has just found it idle.
+
+        Raises:
+            ModelUnknown: There is no usable model.
+            PriceUnknown: There is a budget of money, and the model has no price.
+        """
+        self._budgets.check_priced()
+        run = RunId(self._services.new_id())
+        return self._runs.reserve("run", run), run
+
+    def start(self, activity: Activity, run: RunId, openings: tuple[RunInput, ...]) -> None:
+        """Start what was reserved; without openings it goes on from where the transcript stands."""
+        active = ActiveRun(id=run, activity=activity, services=self._services)
+        self._recorder.background.start(partial(self._run, active, openings))
+
+    async def _run(self, run: ActiveRun, openings: tuple[RunInput, ...]) -> None:
+        # The requester gets its receipt before the first event of the run (decision 0027).
+        await cancel_shielded_checkpoint()
+        with self._recorder.background.in_own_task():
+            async with self._runs.hold(run.activity):
+                if unwritten := self._models.take_unwritten():
+                    _ = await self._recorder.keep(*unwritten)
+                await self._new_executor(run).run(openings)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Begin a run with what waits, when nothing goes on and nothing holds it back."""
+        if self.closed or self._queue.paused or self._runs.current is not None:
+            return
+        inputs = self._queue.take_next()
+        if not inputs:
+            self._queue.hold_images(self._models)
+            return
+        run = RunId(self._services.new_id())
+        activity = self._runs.reserve("run", run)
+        self.start(activity, run, tuple(RunInput(user_input=one, entry=None) for one in inputs))

@@ -18,11 +18,12 @@ from agent_core.messages import (
     ToolResultMessage,
     Usage,
 )
-from agent_core.messages.block_codec import decode_user_content
-from agent_core.messages.codec import decode_message
+from agent_core.messages.codec import decode_message, decode_user_content
+from agent_core.messages.values import total_usage
 from agent_core.session.history.entries import DEFERRED, LEAF, QUEUE, RUN, TOOLS
 from agent_core.session.input.deferred_messages import DeferredMessage, FlushPoint
 from agent_core.session.input.prompt_deduplication import retry_id
+from agent_core.transcript.codec import MessageLine, StoredEntry
 from agent_core.transcript.entries import (
     AnyEntry,
     BranchSummaryEntry,
@@ -33,6 +34,7 @@ from agent_core.transcript.entries import (
     MessageEntry,
     UsageEntry,
 )
+from agent_core.transcript.tree import Transcript, newest_first, usages_of
 
 
 class UndeliveredInput(Value, frozen=True, kw_only=True):
@@ -90,6 +92,45 @@ def recover_state(
     for entry in entries if path is None else path:
         _follow(restored, entry)
     return restored
+
+
+def recover_session(transcript: Transcript) -> RecoveredState:
+    """Return what `recover_state` reads of a session and its present branch, decoding only the newest messages."""
+    restored = recover_state(transcript.records, path=_since_last_answer(transcript))
+    restored.usage = total_usage(usages_of(transcript.stored))
+    restored.context_used = _context_used(transcript.stored_path)
+    return restored
+
+
+def _since_last_answer(transcript: Transcript) -> Sequence[AnyEntry]:
+    """Return the end of the branch that decides which calls wait for results."""
+    found: list[AnyEntry] = []
+    for entry in newest_first(transcript):
+        found.append(entry)
+        match entry:
+            case MessageEntry(message=AssistantMessage()) | BranchSummaryEntry():
+                break
+            case CustomEntry(custom_type=kind) if kind == LEAF:
+                break
+            case _:
+                pass
+    found.reverse()
+    return found
+
+
+def _context_used(path: Sequence[StoredEntry]) -> int | None:
+    """Return how full the context of a branch is, as `_follow` finds it, from the end and without decoding messages."""
+    for entry in reversed(path):
+        used = None
+        if isinstance(entry, MessageLine):
+            used = entry.usage
+        elif isinstance(entry, CompactionEntry | ContextEditEntry | BranchSummaryEntry):
+            return None
+        elif isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
+            used = entry.message.usage
+        if used is not None and used.total:
+            return used.total
+    return 0
 
 
 def tools_of(path: Sequence[AnyEntry]) -> tuple[str, ...] | None:

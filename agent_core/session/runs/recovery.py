@@ -1,12 +1,33 @@
-"""Repair of a session at its opening: activities that a dead process left open are ended, in its file and in events."""
+"""Recovery of a session from its file, and repetition of a run on request."""
+
+from collections.abc import Sequence
+from functools import partial
 
 from agent_core.events import Notice, RunEnded, RunResult
 from agent_core.kernel import RunId
+from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy
+from agent_core.kernel.json import as_object
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Text, ToolResultMessage
-from agent_core.session.context import SessionContext
-from agent_core.session.history.entries import DAEMON_RESTART, message_entry, run_interrupted_entry
+from agent_core.session.changes.record import ChangeRecord
+from agent_core.session.context import SessionServices
+from agent_core.session.history.entries import (
+    DAEMON_RESTART,
+    RUN,
+    message_entry,
+    run_interrupted_entry,
+    run_retried_entry,
+)
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.input.deferred_messages import DeferredMessages
+from agent_core.session.input.prompt_deduplication import MessageIndex, retry_id
+from agent_core.session.input.queue import InputQueue
+from agent_core.session.input.submission import Receipt
+from agent_core.session.runs.executor import RunStarter
 from agent_core.session.runs.recovered_state import RecoveredState
-from agent_core.session.runs.slot import ActivitySlot
+from agent_core.session.runs.slot import TITLES, Activity, ActivitySlot
+from agent_core.session.runs.usage import UsageTracker
+from agent_core.transcript.entries import AnyEntry, CustomEntry
 
 INTERRUPTED = (
     "Interrupted: the program that ran this call ended before it was over. Its effects, if any, may be half done; "
@@ -15,62 +36,161 @@ INTERRUPTED = (
 GO_ON = "the last run was interrupted when its process ended; retry it, or say «go on», to continue"
 
 
-async def settle(parts: SessionContext) -> None:
-    """Move the messages that were deferred to the end of a turn or run into the conversation."""
-    await parts.deferred.flush("turn", "run", run=None, publish=parts.publisher.publish)
+class SessionRecovery:
+    """Finishes what a process that died left open."""
 
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        recorder: Recorder,
+        queue: InputQueue,
+        deferred: DeferredMessages,
+        usage: UsageTracker,
+        changes: ChangeRecord,
+        runs: ActivitySlot,
+    ) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._queue = queue
+        self._deferred = deferred
+        self._usage = usage
+        self._changes = changes
+        self._runs = runs
 
-async def recover(parts: SessionContext, runs: ActivitySlot, restored: RecoveredState) -> None:
-    """Finish what a process that died left open: every call gets a result, every run an end."""
-    for call in restored.unanswered:
-        result = ToolResultMessage(
-            call_id=call.id,
-            tool_name=call.name,
-            content=(Text(text=INTERRUPTED),),
-            is_error=True,
-            unfinished="cancelled",
-            at_ms=parts.clock.now_ms(),
+    async def recover(self, restored: RecoveredState) -> None:
+        """Finish what a process that died left open: every call gets a result, every run an end."""
+        for call in restored.unanswered:
+            result = ToolResultMessage(
+                call_id=call.id,
+                tool_name=call.name,
+                content=(Text(text=INTERRUPTED),),
+                is_error=True,
+                unfinished="cancelled",
+                at_ms=self._services.clock.now_ms(),
+            )
+            _ = await self._recorder.keep(message_entry(result))
+        if restored.interrupted is not None:
+            await self._end(restored.interrupted)
+        for waiting in restored.waiting:
+            self._queue.put(waiting.item, waiting.message_id)
+            self._queue.paused = True
+        for laid in restored.deferred:
+            self._deferred.put(laid)
+        await self._deferred.flush("turn", "run", run=None, publish=self._services.publish)
+
+    async def _end(self, run: RunId) -> None:
+        """End the run that the process took along. It is told to whoever listens first."""
+        _ = await self._recorder.keep(run_interrupted_entry(run))
+        usage = self._usage.of_session()
+        counts = await self._changes.counts_of(run)
+        self._runs.finish(
+            RunResult(
+                run=run,
+                status="interrupted",
+                text=_last_answer(self._recorder),
+                usage=usage,
+                changes=counts,
+            )
         )
-        _ = await parts.recorder.keep(message_entry(result))
-    if restored.interrupted is not None:
-        await _end(parts, runs, restored.interrupted)
-    for waiting in restored.waiting:
-        parts.inbox.put(waiting.item, waiting.message_id)
-        parts.inbox.paused = True
-    for laid in restored.deferred:
-        parts.deferred.put(laid)
-    await settle(parts)
+        self._services.publisher.backlog += [
+            RunEnded(
+                run=run,
+                status="interrupted",
+                usage=usage,
+                changes=counts,
+                cause=DAEMON_RESTART,
+                resumable=True,
+            ),
+            Notice(level="warning", text=GO_ON),
+        ]
 
 
-async def _end(parts: SessionContext, runs: ActivitySlot, run: RunId) -> None:
-    """End the run that the process took along. It is told to whoever listens first."""
-    _ = await parts.recorder.keep(run_interrupted_entry(run))
-    usage = parts.tally.of_session(parts.models.context_window)
-    counts = await parts.changes.counts_of(run)
-    runs.finish(
-        RunResult(
-            run=run,
-            status="interrupted",
-            text=_last_answer(parts),
-            usage=usage,
-            changes=counts,
-        )
-    )
-    parts.publisher.backlog += [
-        RunEnded(
-            run=run,
-            status="interrupted",
-            usage=usage,
-            changes=counts,
-            cause=DAEMON_RESTART,
-            resumable=True,
-        ),
-        Notice(level="warning", text=GO_ON),
-    ]
-
-
-def _last_answer(parts: SessionContext) -> str:
-    said = (
-        one.text for one in reversed(parts.recorder.context()) if isinstance(one, AssistantMessage)
-    )
+def _last_answer(recorder: Recorder) -> str:
+    said = (one.text for one in reversed(recorder.context()) if isinstance(one, AssistantMessage))
     return next(said, "")
+
+
+FINISHED = frozenset({"completed", "refused"})
+"""How a run ended that left nothing undone."""
+
+
+class LastRun(Value, frozen=True, kw_only=True):
+    """The newest run of a branch."""
+
+    run: RunId
+    status: str
+
+
+def last_run(path: Sequence[AnyEntry]) -> LastRun | None:
+    """Find the newest run of a branch; None: there was none."""
+    for entry in reversed(path):
+        if isinstance(entry, CustomEntry) and entry.custom_type == RUN:
+            data = as_object(entry.data)
+            return LastRun(run=RunId(str(data.get("run"))), status=str(data.get("status")))
+    return None
+
+
+class RunRetrier:
+    """Retries runs. A run is retried once: a second request returns the receipt of the run that continues it."""
+
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        recorder: Recorder,
+        message_index: MessageIndex,
+        queue: InputQueue,
+        runs: ActivitySlot,
+        starter: RunStarter,
+    ) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._message_index = message_index
+        self._queue = queue
+        self._runs = runs
+        self._starter = starter
+
+    async def retry(self, run: RunId) -> Receipt:
+        """Go on with a run, as `AgentSession.retry` says."""
+        self._starter.check_open()
+        again = retry_id(run)
+        if await self._message_index.is_recorded(again):
+            seq = self._services.publisher.feed.seq
+            return Receipt(accepted="duplicate", run=self._message_index.run_of(again), seq=seq)
+        self._check(run)
+        activity, new = self._starter.reserve()
+        self._message_index.begin(again)
+        step = partial(self._write_and_start, activity, new, of=run)
+        return await self._recorder.background.shielded(step)
+
+    async def _write_and_start(self, activity: Activity, new: RunId, *, of: RunId) -> Receipt:
+        again = retry_id(of)
+        try:
+            _ = await self._recorder.accept(run_retried_entry(new, of=of))
+            self._message_index.record(again, new)
+        except BaseException:
+            self._runs.release(activity)
+            raise
+        finally:
+            self._message_index.end(again)
+        self._queue.release()
+        self._starter.start(activity, new, ())
+        return Receipt(accepted="started", run=new, seq=self._services.publisher.feed.seq)
+
+    def _check(self, run: RunId) -> None:
+        current = self._runs.current
+        if current is not None:
+            what = f"run {current.run!r}" if current.kind == "run" else TITLES[current.kind]
+            message = (
+                f"{what} is going on; wait for its end or cancel it before run {run!r} is retried"
+            )
+            raise SessionBusy(message)
+        last = last_run(self._recorder.path())
+        if last is None or last.run != run:
+            newest = None if last is None else last.run
+            message = f"run {run!r} cannot be retried: the newest run here is {newest!r}"
+            raise RunMismatch(message)
+        if last.status in FINISHED:
+            message = f"run {run!r} ended as {last.status!r} and left nothing undone; send a prompt instead"
+            raise RunNotActive(message)

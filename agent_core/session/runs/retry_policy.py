@@ -8,7 +8,7 @@ from agent_core.events import CompactionReason
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message
-from agent_core.providers.http.retry import is_retryable
+from agent_core.providers.http.client import is_retryable
 
 JITTER = 0.2
 REFUSED_HISTORY = re.compile(

@@ -1,17 +1,18 @@
 """At most one activity per session, in one cancel scope: a run, a compaction, a navigation or a restore."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Literal
 
 import anyio
 import msgspec
-from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from agent_core.events import RunResult
+from agent_core.events import Event, RunResult
 from agent_core.kernel import ItemId, RunId
 from agent_core.kernel.values import Value
+from agent_core.session.input.deferred_messages import DeferredMessages
 
 ActivityKind = Literal["run", "compaction", "navigation", "restore"]
 TITLES: Mapping[ActivityKind, str] = {
@@ -21,6 +22,8 @@ TITLES: Mapping[ActivityKind, str] = {
     "restore": "a restore of files",
 }
 """The kinds of activity in messages to people."""
+AFTER_CANCEL_S = 1.0
+"""Total time limit for the hooks of a cancelled activity, in seconds: the caller of the cancel waits for its end."""
 RESULTS_KEPT = 64
 SETTLE_S = 5.0
 """How long the end of an activity may take to write what waited for it."""
@@ -57,20 +60,20 @@ class Activity(Struct, kw_only=True):
 
 
 class ActivitySlot:
-    """Starts, ends and waits for the one activity.
+    """Reserves the session for one activity, holds it for that and waits for its end.
 
     Reserving is immediate, so that two prompts cannot both find the session idle.
     """
 
-    def __init__(self, group: TaskGroup, *, settle: Callable[[], Awaitable[None]]) -> None:
-        """Create the starter of activities, in a task group.
+    def __init__(self, deferred: DeferredMessages, publish: Callable[[Event], object]) -> None:
+        """Create a free slot.
 
         Args:
-            group: The owner of their tasks.
-            settle: Called after the end of an activity, before the next one may start.
+            deferred: Messages that wait for the end of an activity; they are flushed before the next one may start.
+            publish: Publishes an event.
         """
-        self._group = group
-        self._settle = settle
+        self._deferred = deferred
+        self._publish = publish
         self._current: Activity | None = None
         self._idle = anyio.Event()
         self._idle.set()
@@ -90,16 +93,6 @@ class ActivitySlot:
         if run is not None:
             self._activities[run] = activity
         return activity
-
-    def start(
-        self,
-        activity: Activity,
-        work: Callable[[], Awaitable[None]],
-        *,
-        then: Callable[[], None],
-    ) -> None:
-        """Start what was reserved; when it is over it is released, and `then` may start the next."""
-        self._group.start_soon(self.execute, activity, work, then)
 
     def release(self, activity: Activity) -> None:
         """Report that an activity is over, or never started."""
@@ -129,21 +122,16 @@ class ActivitySlot:
             await self._idle.wait()
         return next(reversed(self._results.values()), None)
 
-    async def execute(
-        self,
-        activity: Activity,
-        work: Callable[[], Awaitable[None]],
-        then: Callable[[], None],
-    ) -> None:
-        """Do what was reserved in the caller's task; returns when it is over, or was stopped."""
+    @asynccontextmanager
+    async def hold(self, activity: Activity) -> AsyncGenerator[None]:
+        """Hold the session for a reserved activity; a cancel of the activity ends the block, and nothing is raised."""
         try:
             with activity.scope:
-                await work()
+                yield
         finally:
-            # Whoever fenced it off releases it, after telling its end: nothing new may begin before that.
+            # An abandoned activity is released by its canceller, after the event of its end: nothing starts before that.
             if not activity.abandoned:
                 with anyio.move_on_after(SETTLE_S, shield=True):
-                    await self._settle()
+                    await self._deferred.flush("turn", "run", run=None, publish=self._publish)
             if not activity.abandoned:
                 self.release(activity)
-        then()

@@ -1,14 +1,168 @@
-"""Tokens and money of a session, and how full its context is."""
+"""Use of tokens and money by runs, and their budgets."""
 
-from agent_core.events import UsageReport
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from agent_core.events import Budgets, UsageReport
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import BudgetExceeded, BudgetRefused, PriceUnknown
+from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Usage
-from agent_core.session.runs.budgets import RunUsage
+from agent_core.providers import ModelInfo
+from agent_core.session.model_selection import ModelSelection
+
+GO_ON = "say «go on» for another run, or raise the budget"
+
+
+class BudgetPolicy(Struct, kw_only=True):
+    """Budgets of each run; a client can only make them stricter."""
+
+    ceiling: Budgets = msgspec.field(default_factory=Budgets)
+    """Budgets of the settings; the upper limit."""
+    requested: Budgets = msgspec.field(default_factory=Budgets)
+    """Budgets that a client has set since."""
+
+    @property
+    def budgets(self) -> Budgets:
+        """Budgets in force: the stricter of the two for each resource."""
+        return tightened(self.ceiling, self.requested)
+
+    @property
+    def effective(self) -> Budgets | None:
+        """The same for front ends; None: there is no limit."""
+        budgets = self.budgets
+        return None if budgets == Budgets() else budgets
+
+
+class RunUsage(Value, frozen=True, kw_only=True):
+    """Resources that a run has used so far."""
+
+    tokens: Usage
+    answers: int
+    seconds: float
+    calls: int = 0
+    """Tool calls that have a result."""
+
+    @property
+    def duration_ms(self) -> int:
+        """How long the run has gone on, in milliseconds."""
+        return round(self.seconds * 1000)
+
+
+def exhausted_budget(budgets: Budgets, used: RunUsage) -> str | None:
+    """Return which budget is used up, as a sentence; None: the run may go on.
+
+    Money that nobody can count is money beyond the budget.
+    """
+    if budgets.usd is not None and used.tokens.total and used.tokens.cost is None:
+        return (
+            f"the run ended because what it has cost is not known, and its budget is {budgets.usd:g} US dollars; "
+            "choose a model with a price, or take the budget away"
+        )
+    usd = 0.0 if used.tokens.cost is None else used.tokens.cost.total
+    counted: tuple[tuple[str, str, float, float | None], ...] = (
+        ("usd", "US dollars", usd, budgets.usd),
+        ("tokens", "tokens", used.tokens.total, budgets.tokens),
+        ("turns", "turns", used.answers, budgets.turns),
+        ("minutes", "minutes", used.seconds / 60, budgets.minutes),
+    )
+    for name, unit, so_far, most in counted:
+        if most is not None and so_far >= most:
+            return f"the run ended at its budget: {_figure(so_far)} of {_figure(most)} {unit} (budgets.{name}); {GO_ON}"
+    return None
+
+
+def unpriced(budgets: Budgets, facts: ModelInfo) -> str | None:
+    """Return why a model cannot be asked under a budget of money; None: it can."""
+    if budgets.usd is None or facts.prices is not None:
+        return None
+    return (
+        f"the price of {facts.ref} is not known, so a budget of {budgets.usd:g} US dollars cannot be kept; give its "
+        "price in models.json, choose another model, or limit tokens, turns or minutes instead"
+    )
+
+
+def tightened(most: Budgets, wanted: Budgets) -> Budgets:
+    """Return the budgets of which each is the stricter of two."""
+    return Budgets(
+        usd=_least(most.usd, wanted.usd),
+        tokens=_least(most.tokens, wanted.tokens),
+        turns=_least(most.turns, wanted.turns),
+        minutes=_least(most.minutes, wanted.minutes),
+    )
+
+
+def check_tighter(most: Budgets, wanted: Budgets) -> None:
+    """Check that requested budgets are no wider than the settings allow.
+
+    Raises:
+        BudgetRefused: At least one is wider.
+    """
+    for name in loosened(most, wanted):
+        message = (
+            f"budgets.{name} is more than the settings give; a client may only tighten budgets, so raise it with "
+            '"budgets": {…} in the user\'s settings.json'
+        )
+        raise BudgetRefused(message)
+
+
+def loosened(most: Budgets, wanted: Budgets) -> tuple[str, ...]:
+    """Name the budgets that would be wider than they may be."""
+    pairs: tuple[tuple[str, float | None, float | None], ...] = (
+        ("usd", most.usd, wanted.usd),
+        ("tokens", most.tokens, wanted.tokens),
+        ("turns", most.turns, wanted.turns),
+        ("minutes", most.minutes, wanted.minutes),
+    )
+    return tuple(
+        name
+        for name, allowed, asked in pairs
+        if allowed is not None and asked is not None and asked > allowed
+    )
+
+
+Figure = TypeVar("Figure", int, float)
+
+
+def _least(one: Figure | None, other: Figure | None) -> Figure | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _figure(amount: float) -> str:
+    return f"{amount:,.4f}".rstrip("0").rstrip(".") if amount % 1 else f"{amount:,.0f}"
+
+
+MINUTE_S = 60
+LAST_TURN_S = 5.0
+"""How long the turn going on may last when the run's minutes are over: most are done by then, and a hung one is not waited for."""
+OUT_OF_TIME = "the run ended because its minutes were over (budgets.minutes); say «go on» for another run, or raise the budget"
 
 
 class UsageTracker:
-    """Adds up; the conductor writes, everybody reads reports."""
+    """Adds up the usage of the current run and of the session."""
 
-    def __init__(self, total: Usage, context_used: int | None) -> None:
+    def __init__(
+        self,
+        total: Usage,
+        context_used: int | None,
+        *,
+        models: ModelSelection,
+        clock: Clock,
+    ) -> None:
+        """Start from what the session file has.
+
+        Args:
+            total: Usage of the session so far.
+            context_used: Tokens in the context; None: unknown.
+            models: Source of the size of the context window.
+            clock: Time.
+        """
+        self._models = models
+        self._clock = clock
         self._total = total
         self._run = Usage()
         self._answers = 0
@@ -16,16 +170,12 @@ class UsageTracker:
         self._began_s = 0.0
         self._context_used = context_used
 
-    def begin_run(self, at_s: float) -> None:
-        """Count a new run from zero.
-
-        Args:
-            at_s: The monotonic time at which it begins.
-        """
+    def begin_run(self) -> None:
+        """Count a new run from zero."""
         self._run = Usage()
         self._answers = 0
         self._calls = 0
-        self._began_s = at_s
+        self._began_s = self._clock.monotonic_s()
 
     def answered(self, message: AssistantMessage) -> None:
         """Count an answer of the model; its usage also sets the context size, unless it is zero."""
@@ -51,20 +201,67 @@ class UsageTracker:
         """Set the context size after the conversation moved to another entry."""
         self._context_used = context_used
 
-    def used(self, at_s: float) -> RunUsage:
-        """Return what the current run has used up at a monotonic time."""
-        seconds = at_s - self._began_s
+    def used(self) -> RunUsage:
+        """Return the usage of the current run so far."""
+        seconds = self._clock.monotonic_s() - self._began_s
         return RunUsage(tokens=self._run, answers=self._answers, calls=self._calls, seconds=seconds)
 
-    def of_run(self, context_size: int) -> UsageReport:
+    def of_run(self) -> UsageReport:
         """Report the current or last run."""
-        return self._report(self._run, context_size)
+        return self._report(self._run)
 
-    def of_session(self, context_size: int) -> UsageReport:
+    def of_session(self) -> UsageReport:
         """Report everything."""
-        return self._report(self._total, context_size)
+        return self._report(self._total)
 
-    def _report(self, tokens: Usage, context_size: int) -> UsageReport:
+    def _report(self, tokens: Usage) -> UsageReport:
         return UsageReport(
-            tokens=tokens, context_used=self._context_used, context_size=context_size
+            tokens=tokens,
+            context_used=self._context_used,
+            context_size=self._models.context_window,
+        )
+
+
+class RunBudgets:
+    """Checks the current run against the budgets in force."""
+
+    def __init__(
+        self, policy: BudgetPolicy, *, usage: UsageTracker, models: ModelSelection
+    ) -> None:
+        self._policy = policy
+        self._usage = usage
+        self._models = models
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """Time after which the last turn of a run is cut short; None: no limit."""
+        minutes = self._policy.budgets.minutes
+        return None if minutes is None else minutes * MINUTE_S + LAST_TURN_S
+
+    def check(self) -> None:
+        """Check that the run may send its next request to the model.
+
+        Raises:
+            BudgetExceeded: A budget is used up, or its use cannot be measured.
+        """
+        budgets = self._policy.budgets
+        why = exhausted_budget(budgets, self._usage.used())
+        why = why or unpriced(budgets, self._models.required().facts)
+        if why is not None:
+            raise BudgetExceeded(why)
+
+    def check_priced(self) -> None:
+        """Check that a run may start.
+
+        Raises:
+            ModelUnknown: There is no usable model.
+            PriceUnknown: There is a budget of money, and the model has no price.
+        """
+        if why := unpriced(self._policy.budgets, self._models.required().facts):
+            raise PriceUnknown(why)
+
+    def out_of_time(self) -> BudgetExceeded:
+        """Return the error of a run whose time limit has passed."""
+        return BudgetExceeded(
+            exhausted_budget(self._policy.budgets, self._usage.used()) or OUT_OF_TIME
         )

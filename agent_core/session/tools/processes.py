@@ -1,15 +1,57 @@
-"""The processes that tools have running, so that a cancel can say which it ended and which it could not."""
+"""Processes of a session: counted, ended with it, their output redacted."""
 
+import codecs
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from typing_extensions import override
 
 from agent_core.kernel import ToolCallId
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.workspace import NO_NEEDS, KillReport, Process, ProcessEnd, Processes
+from agent_core.workspace import NO_NEEDS, KillReport, Process, Processes
 from agent_core.workspace.permissions.call_permission import Needs
+from agent_core.workspace.processes.interactive import ProcessesProxy, ProcessProxy
+
+
+class RedactedProcesses(ProcessesProxy):
+    """A workspace's processes; no byte of a held secret comes out of them, wherever their output is cut into chunks."""
+
+    def __init__(self, processes: Processes, redactor: Redactor) -> None:
+        super().__init__(processes)
+        self._redactor = redactor
+
+    async def start(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: bytes = b"",
+        needs: frozenset[Needs] = NO_NEEDS,
+    ) -> Process:
+        """Start, and read through the redactor."""
+        process = await self._processes.start(argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
+        return _Redacted(process, self._redactor) if self._redactor.holds_any else process
+
+
+class _Redacted(ProcessProxy):
+    def __init__(self, process: Process, redactor: Redactor) -> None:
+        super().__init__(process)
+        self._stream = redactor.held_stream()
+        # What is no UTF-8 comes out again byte for byte.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+
+    @override
+    async def read(self) -> bytes:
+        while data := await self._process.read():
+            if clean := self._stream.push(self._decoder.decode(data)):
+                return clean.encode("utf-8", "surrogateescape")
+        rest = self._stream.push(self._decoder.decode(b"", final=True)) + self._stream.finish()
+        return rest.encode("utf-8", "surrogateescape")
+
 
 MOST_GRACE_S = 4.0
 """A cancel is answered within 5 s: the kill and the telling need the rest."""
@@ -58,7 +100,7 @@ class ProcessLog(Struct):
         )
 
 
-class TrackedProcesses:
+class TrackedProcesses(ProcessesProxy):
     """A workspace's processes, written down in a log."""
 
     def __init__(
@@ -77,7 +119,7 @@ class TrackedProcesses:
             call: The tool call that starts them.
             needs: Additional needs of each process.
         """
-        self._processes = processes
+        super().__init__(processes)
         self._needs = needs
         self._log = log
         self._call = call
@@ -99,27 +141,14 @@ class TrackedProcesses:
         self._log.running[process.pid] = running
         return _Tracked(process, self._log, running)
 
-    async def before_start(self) -> str | None:
-        """Pass on."""
-        return await self._processes.before_start()
 
-
-class _Tracked:
+class _Tracked(ProcessProxy):
     def __init__(self, process: Process, log: ProcessLog, running: RunningProcess) -> None:
-        self._process = process
+        super().__init__(process)
         self._log = log
         self._running = running
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    async def read(self) -> bytes:
-        return await self._process.read()
-
-    async def wait(self) -> ProcessEnd:
-        return await self._process.wait()
-
+    @override
     async def end(self, *, grace_s: float) -> KillReport:
         grace_s = self._log.graces_s.pop(self._process.pid, grace_s)
         killed = await self._process.end(grace_s=grace_s)

@@ -1,12 +1,35 @@
-"""The tools a session knows, and which of them the model sees."""
+"""The tools of a session, active ones among them, and the context of their calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
+from msgspec.structs import replace
+
+from agent_core.kernel import RunId
 from agent_core.kernel.errors import ToolSetInvalid
+from agent_core.messages import ToolCall
 from agent_core.providers import ToolDeclaration
-from agent_core.tools import Tool
-from agent_core.tools.port import ConditionalTool
+from agent_core.session.changes.detection import (
+    ChangeDetectionRecorder,
+    WatchedProcesses,
+    run_or_default,
+)
+from agent_core.session.changes.record import ChangeOrigin, ChangeRecord, RecordedFiles
+from agent_core.session.context import (
+    ActiveRun,
+    SessionOptions,
+    SessionServices,
+    WorkspaceContext,
+    tool_options,
+)
+from agent_core.session.history.recorder import Background
+from agent_core.session.permissions.broker import PermissionBroker
+from agent_core.session.permissions.question_prompts import QuestionPrompts
+from agent_core.session.tools.processes import TrackedProcesses
+from agent_core.tools import Tool, ToolContext, ToolSpec
+from agent_core.tools.port import ProgramVersions, ReadCache
 from agent_core.tools.presets import effective_set
+from agent_core.workspace import Processes
 
 
 class ToolRegistry:
@@ -37,7 +60,7 @@ class ToolRegistry:
     @property
     def active_names(self) -> tuple[str, ...]:
         """The names of the active tools, in a stable order: the prompt stays cacheable."""
-        return tuple(name for name in self._active if _is_offered(self._registry[name]))
+        return tuple(self.active())
 
     @property
     def all_names(self) -> tuple[str, ...]:
@@ -46,7 +69,13 @@ class ToolRegistry:
 
     def active(self) -> Mapping[str, Tool]:
         """Return the active tools by name."""
-        return {name: self._registry[name] for name in self.active_names}
+        active: dict[str, Tool] = {}
+        for name in self._active:
+            tool = self._registry[name]
+            # `isinstance` with a runtime-checkable protocol takes 0.04 ms, and every request asks it of every tool.
+            if getattr(tool, "is_offered", True):
+                active[name] = tool
+        return active
 
     def activate(self, names: str | Sequence[str]) -> None:
         """Choose the active tools: a preset, names, or `+name`/`-name`.
@@ -135,5 +164,93 @@ class ToolRegistry:
         )
 
 
-def _is_offered(tool: Tool) -> bool:
-    return not isinstance(tool, ConditionalTool) or tool.is_offered
+class ToolContexts:
+    """Builds the contexts of tool calls, which share the record of read files and of program versions."""
+
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        workspace: WorkspaceContext,
+        options: SessionOptions,
+        broker: PermissionBroker,
+        questions: QuestionPrompts,
+        changes: ChangeRecord,
+        toolbox: ToolRegistry,
+        background: Background,
+        seen: ReadCache,
+    ) -> None:
+        self._services = services
+        self._workspace = workspace
+        self._options = options
+        self._broker = broker
+        self._questions = questions
+        self._changes = changes
+        self._toolbox = toolbox
+        self._background = background
+        self._seen = seen
+        self._versions = ProgramVersions()
+
+    def context(self, run: ActiveRun, call: ToolCall, output: Callable[[str], None]) -> ToolContext:
+        """Return the context of a call; `output` takes what a command writes."""
+        from agent_core.session.permissions.guarded_files import GuardedFiles  # noqa: PLC0415 - at first use
+
+        workspace, broker = self._workspace, self._broker
+        guarded = GuardedFiles(
+            workspace.workspace.files,
+            situation=lambda: workspace.permissions.snapshot(tuple(workspace.workspace.roots)),
+            approved=lambda: broker.approved_for(call.id),
+            secrets=workspace.secrets,
+        )
+        files = RecordedFiles(
+            guarded,
+            self._changes,
+            author=ChangeOrigin(edit=self._services.new_id(), run=run.id, call=call.id),
+            publish=run.publish,
+            now_ms=self._services.clock.now_ms,
+        )
+        return ToolContext(
+            call=call.id,
+            workspace=replace(
+                workspace.workspace, files=files, processes=self._processes(call, run.id)
+            ),
+            clock=self._services.clock,
+            output=output,
+            scratch=self._options.scratch,
+            options=tool_options(self._options, call.name),
+            ask=self._questions.asks_for(run.id),
+            seen=self._seen,
+            versions=self._versions,
+            secrets=workspace.secrets,
+            name_warning=broker.warned.get(call.id),
+        )
+
+    def look_ahead(self, specs: Iterable[ToolSpec]) -> None:
+        """Look at a trusted workspace while the model thinks: the first look at a large one takes its time."""
+        detector = self._workspace.detector
+        if detector is None or not self._workspace.permissions.is_trusted():
+            return
+        if any(one.kind == "execute" for one in specs):
+            self._background.start(partial(run_or_default, detector.prepare, None))
+
+    def _processes(self, call: ToolCall, run: RunId) -> Processes:
+        """Return the processes of a call; changes of files are detected only for tools that execute commands."""
+        workspace, tool = self._workspace, self._toolbox.active().get(call.name)
+        tracked = TrackedProcesses(
+            workspace.workspace.processes,
+            workspace.processes,
+            call=call.id,
+            needs=self._broker.needs_for(call.id),
+        )
+        if workspace.detector is None or tool is None or tool.spec.kind != "execute":
+            return tracked
+        keeper = ChangeDetectionRecorder(
+            detector=workspace.detector,
+            record=self._changes,
+            files=workspace.workspace.files,
+            run=run,
+            call=call.id,
+            new_id=self._services.new_id,
+            now_ms=self._services.clock.now_ms,
+        )
+        return WatchedProcesses(tracked, keeper)

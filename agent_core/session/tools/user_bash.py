@@ -1,4 +1,8 @@
-"""The user's own commands: run as the tool `bash` runs them, without asking, and kept in the conversation."""
+"""Commands that the user runs in a session."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import msgspec
@@ -6,17 +10,73 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events import BashEnded, BashOutput, BashStarted
-from agent_core.hooks import CommandCarried, CommandDone
-from agent_core.kernel.errors import SessionBusy, UsageError, WorkspaceError
-from agent_core.kernel.truncation import truncate_tail
+from agent_core.hooks import (
+    CommandBlocked,
+    CommandCarried,
+    CommandDone,
+    CommandTyped,
+    GoOn,
+    HookRunner,
+)
+from agent_core.kernel.errors import CommandRefused, SessionBusy, UsageError, WorkspaceError
+from agent_core.kernel.text import truncate_tail
 from agent_core.kernel.values import Value
 from agent_core.messages import BashMessage
-from agent_core.session.context import SessionContext, tool_options
+from agent_core.session.context import (
+    SessionOptions,
+    SessionServices,
+    WorkspaceContext,
+    tool_options,
+)
 from agent_core.session.history.entries import message_entry
+from agent_core.session.history.recorder import Recorder
+from agent_core.session.input.deferred_messages import DeferredMessages
 from agent_core.session.runs.slot import ActivitySlot
-from agent_core.session.tools.command_hooks import ask_command_hooks, run_hooked_command
 from agent_core.session.tools.processes import ProcessLog, TrackedProcesses
 from agent_core.tools.command import BashCommand
+
+log = logging.getLogger(__name__)
+
+
+async def ask_command_hooks(
+    hooks: HookRunner, command: str, *, root: Path, exclude_from_context: bool
+) -> CommandDone | CommandCarried | None:
+    """Ask hooks about a command; None: it is run as usual.
+
+    Raises:
+        CommandRefused: One of them does not want it, or could not be asked.
+    """
+    typed = CommandTyped(
+        command=command,
+        exclude_from_context=exclude_from_context,
+        cwd=str(root),
+    )
+    match await hooks.ask(typed):
+        case CommandBlocked(reason=reason):
+            raise CommandRefused(reason or "an extension does not want this command to run")
+        case (CommandDone() | CommandCarried()) as carried:
+            return carried
+        case GoOn():
+            return None
+
+
+async def run_hooked_command(
+    carried: CommandDone | CommandCarried, command: str, *, show: Callable[[str], None]
+) -> CommandDone:
+    """Return what became of a command that a hook takes on itself; a function that fails is an end like others."""
+    if isinstance(carried, CommandDone):
+        if carried.output:
+            show(carried.output)
+        return carried
+    try:
+        done = await carried.run(command, show)
+    except Exception as error:
+        log.warning("a hook could not run a command of the user", exc_info=error)
+        return CommandDone(output=f"the extension could not run it: {error}", exit_code=None)
+    if not isinstance(done, CommandDone):  # pyright: ignore[reportUnnecessaryIsInstance] - foreign code
+        return CommandDone(output=f"the extension gave {done!r:.200} as its end", exit_code=None)
+    return done
+
 
 TOOL = "bash"
 """The tool whose settings hold for the user's commands too."""
@@ -48,10 +108,25 @@ class _Running(Struct, kw_only=True):
 class UserBash:
     """Runs one command at a time, beside whatever else goes on."""
 
-    def __init__(self, parts: SessionContext, runs: ActivitySlot) -> None:
+    def __init__(
+        self,
+        services: SessionServices,
+        *,
+        workspace: WorkspaceContext,
+        options: SessionOptions,
+        recorder: Recorder,
+        deferred: DeferredMessages,
+        hooks: HookRunner,
+        runs: ActivitySlot,
+    ) -> None:
         self.processes = ProcessLog()
         """The processes of the user's commands, apart from those of the model's."""
-        self._parts = parts
+        self._services = services
+        self._workspace = workspace
+        self._options = options
+        self._recorder = recorder
+        self._deferred = deferred
+        self._hooks = hooks
         self._runs = runs
         self._running: _Running | None = None
 
@@ -73,7 +148,10 @@ class UserBash:
             carried: CommandDone | CommandCarried | None = None
             with running.asking:
                 carried = await ask_command_hooks(
-                    self._parts, command, exclude_from_context=exclude_from_context
+                    self._hooks,
+                    command,
+                    root=self._workspace.workspace.root,
+                    exclude_from_context=exclude_from_context,
                 )
             if carried is not None:
                 return await self._elsewhere(
@@ -103,7 +181,7 @@ class UserBash:
         exclude_from_context: bool,
     ) -> BashResult:
         """Complete a command that a hook carries out; its end is recorded and published like that of any other."""
-        _ = self._parts.publisher.publish(BashStarted(command=running.command))
+        self._services.publish(BashStarted(command=running.command))
         done: CommandDone | None = None
         try:
             with running.scope:
@@ -120,17 +198,16 @@ class UserBash:
         )
 
     async def _execute(self, running: _Running, *, exclude_from_context: bool) -> BashResult:
-        parts = self._parts
-        workspace = parts.place.workspace
+        workspace = self._workspace.workspace
         # The user asked for it, so it runs as it would in their terminal: not contained.
         processes = workspace.users_processes or workspace.processes
         command = BashCommand(
             replace(workspace, processes=TrackedProcesses(processes, self.processes)),
-            options=tool_options(parts.options, TOOL),
-            scratch=parts.options.scratch,
+            options=tool_options(self._options, TOOL),
+            scratch=self._options.scratch,
             show=self._show,
         )
-        _ = parts.publisher.publish(BashStarted(command=running.command))
+        self._services.publish(BashStarted(command=running.command))
         stale: str | None = None
         try:
             with running.scope:
@@ -154,7 +231,6 @@ class UserBash:
     async def _keep(
         self, command: str, ended: BashResult, *, exclude_from_context: bool
     ) -> BashResult:
-        parts = self._parts
         message = BashMessage(
             command=command,
             output=ended.output,
@@ -163,21 +239,21 @@ class UserBash:
             truncated=ended.truncated,
             full_output=ended.full_output,
             exclude_from_context=exclude_from_context,
-            at_ms=parts.clock.now_ms(),
+            at_ms=self._services.clock.now_ms(),
         )
         deferred = self._runs.current is not None
         if deferred:
-            await parts.deferred.keep(message, flush_at="run")
+            await self._deferred.keep(message, flush_at="run")
         else:
-            _ = await parts.recorder.keep(message_entry(message))
+            _ = await self._recorder.keep(message_entry(message))
         self._publish_ended(ended)
         return replace(ended, deferred=deferred)
 
     def _show(self, text: str) -> None:
-        _ = self._parts.publisher.publish(BashOutput(text=text))
+        self._services.publish(BashOutput(text=text))
 
     def _publish_ended(self, ended: BashResult) -> None:
-        _ = self._parts.publisher.publish(
+        self._services.publish(
             BashEnded(
                 exit_code=ended.exit_code,
                 output=ended.output,

@@ -9,7 +9,7 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.storage.adapters.entry_collector import LineSpan
 from agent_core.storage.adapters.recovery import parse_line
-from agent_core.transcript.codec import decode_entry
+from agent_core.transcript.codec import MessageLine, StoredEntry, decode_entry, read_whole
 from agent_core.transcript.cold_entries import cooled
 from agent_core.transcript.context import context_entries
 from agent_core.transcript.entries import (
@@ -40,7 +40,7 @@ def load(
 
 
 def settle(
-    entries: dict[EntryId, AnyEntry],
+    entries: dict[EntryId, StoredEntry],
     places: Mapping[EntryId, LineSpan],
     *,
     read: Callable[[LineLocation], bytes],
@@ -67,7 +67,7 @@ def settle(
             entries[entry.id] = _cool(entry, places.get(entry.id))
 
 
-def _is_whole_path(entries: Iterable[AnyEntry]) -> bool:
+def _is_whole_path(entries: Iterable[StoredEntry]) -> bool:
     """Return whether each entry follows the one before it and none replaces others: then all are needed."""
     last: EntryId | None = None
     for entry in entries:
@@ -77,7 +77,8 @@ def _is_whole_path(entries: Iterable[AnyEntry]) -> bool:
     return True
 
 
-def _cool(entry: AnyEntry, span: LineSpan | None) -> AnyEntry:
+def _cool(stored: StoredEntry, span: LineSpan | None) -> AnyEntry:
+    entry = read_whole(stored) if isinstance(stored, MessageLine) else stored
     if span is None or isinstance(entry, ColdEntry):
         return entry
     return cooled(entry, LineLocation(offset=span[0], size=span[1]))

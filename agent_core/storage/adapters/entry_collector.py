@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from agent_core.kernel import EntryId, JsonObject
-from agent_core.transcript.codec import HEADER_TYPE, decode_entry
+from agent_core.transcript.codec import (
+    HEADER_TYPE,
+    MessageLine,
+    StoredEntry,
+    decode_entry,
+    read_whole,
+)
 from agent_core.transcript.cold_reader import read_cold
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -66,14 +72,14 @@ class EntryCollector:
     """Entries by id in the order of the file; bodies that a later compaction has replaced are let go on the way."""
 
     def __init__(self, losses: DamagedLines, *, cool: Cool, replaced_until: int) -> None:
-        self.entries: dict[EntryId, AnyEntry] = {}
+        self.entries: dict[EntryId, StoredEntry] = {}
         self.places: dict[EntryId, LineSpan] = {}
         self._losses = losses
         self._cool = cool
         self._replaced_until = replaced_until
         self._lines: list[int] = []
         """The number of each entry's line."""
-        self._held: list[WholeEntry] = []
+        self._held: list[WholeEntry | MessageLine] = []
         """Entries that the last compaction left whole, and those since."""
         self._most_held = FEWEST_HELD
         self._doubtful: list[EntryId] = []
@@ -106,6 +112,19 @@ class EntryCollector:
         self._held.append(entry)
         if isinstance(entry, CompactionEntry) and len(self._held) > self._most_held:
             self._let_go(entry)
+
+    def take_head(self, entry: MessageLine, *, line: int, start: int) -> None:
+        """Add a message that is decoded later; one with a known id is counted as lost."""
+        entries, entry_id, parent = self.entries, entry.id, entry.parent
+        if entry_id in entries:
+            self._losses.add(line, entry.text)
+            return
+        if parent is not None and parent not in entries:
+            self._doubtful.append(entry_id)
+        entries[entry_id] = entry
+        self._lines.append(line)
+        self.places[entry_id] = (start, len(entry.text))
+        self._held.append(entry)
 
     def _read(self, raw: JsonObject, text: bytes, start: int | None) -> AnyEntry | None:
         if start is not None and start < self._replaced_until:
@@ -164,7 +183,7 @@ class EntryCollector:
 
     def _let_go(self, compaction: CompactionEntry) -> None:
         """Release the bodies of entries that the context after a compaction does not need."""
-        kept: dict[EntryId, WholeEntry] = {compaction.id: compaction}
+        kept: dict[EntryId, WholeEntry | MessageLine] = {compaction.id: compaction}
         at = compaction.parent
         while at is not None and at not in kept:
             entry = self.entries.get(at)
@@ -179,7 +198,8 @@ class EntryCollector:
         for entry in self._held:
             if entry.id not in kept:
                 offset, size = self.places[entry.id]
-                self.entries[entry.id] = self._cool(entry, LineLocation(offset=offset, size=size))
+                body = read_whole(entry) if isinstance(entry, MessageLine) else entry
+                self.entries[entry.id] = self._cool(body, LineLocation(offset=offset, size=size))
         self._held = list(kept.values())
         # Twice what was kept: so the walk stays short beside what was read since the last one.
         self._most_held = max(FEWEST_HELD, 2 * len(kept))

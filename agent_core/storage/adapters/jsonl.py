@@ -6,9 +6,10 @@ import os
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import anyio
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 
 from agent_core.kernel import Clock, EntryId, SessionId, new_entry_id
 from agent_core.kernel.errors import (
@@ -17,24 +18,28 @@ from agent_core.kernel.errors import (
     SessionLocked,
     StorageUnavailable,
 )
-from agent_core.storage.adapters import bodies, scan
-from agent_core.storage.adapters.entry_collector import Cool, LineSpan, whole
-from agent_core.storage.adapters.fsync import flush
-from agent_core.storage.adapters.lines import lines_of
+from agent_core.kernel.threads import run_in_thread
 from agent_core.storage.adapters.paths import (
     DAMAGED_SUFFIX,
+    EVENTS_SUFFIX,
     FILE_MODE,
+    NEW_SUFFIX,
     OLD_SUFFIX,
+    SUFFIX,
     file_name,
+    flush,
+    flush_folder,
     slug,
 )
-from agent_core.storage.adapters.recovery import RecoveredFile, Tail, recover_lines, replaced_until
-from agent_core.storage.adapters.removal import remove
 from agent_core.storage.adapters.session_file import SessionFile, blocks_of, unavailable
-from agent_core.storage.port import OpenedSession, Recovery, SessionSummary, StoredSession
-from agent_core.storage.session_start import begins_session
+from agent_core.storage.port import (
+    OpenedSession,
+    Recovery,
+    SessionSummary,
+    StoredSession,
+    begins_session,
+)
 from agent_core.transcript.codec import encode_entry, encode_header
-from agent_core.transcript.cold_entries import cooled
 from agent_core.transcript.entries import (
     FORMAT_VERSION,
     AnyEntry,
@@ -43,6 +48,11 @@ from agent_core.transcript.entries import (
     LineLocation,
     WholeEntry,
 )
+
+if TYPE_CHECKING:
+    from agent_core.storage.adapters.entry_collector import Cool, LineSpan
+    from agent_core.storage.adapters.recovery import RecoveredFile, Tail
+
 
 CLOSE_S = 10.0
 """How long closing waits for the disk before it goes on without it."""
@@ -60,7 +70,7 @@ class JsonlLog:
         *,
         location: Path,
         file: SessionFile | None,
-        places: dict[EntryId, LineSpan] | None = None,
+        places: "dict[EntryId, LineSpan] | None" = None,
     ) -> None:
         self._header = header
         self._location = location
@@ -69,8 +79,8 @@ class JsonlLog:
         self._places = {} if places is None else places
         """Where in the file each entry's line is."""
         self._is_closed = False
-        self._turn = CapacityLimiter(1)
-        # The limiter orders the callers; the lock also holds when a caller was torn away from its thread.
+        self._turn = anyio.Lock(fast_acquire=True)
+        # The first lock orders the callers; the second also holds when a caller was torn away from its thread.
         self._writing = Lock()
 
     @property
@@ -85,10 +95,13 @@ class JsonlLog:
 
     async def append(self, entries: Sequence[AnyEntry]) -> None:
         """Write entries. Cancelled before it began, nothing is written; once begun it finishes."""
-        await to_thread.run_sync(self._append, tuple(entries), limiter=self._turn)
+        async with self._turn:
+            await run_in_thread(self._append, tuple(entries))
 
     def cool(self, entries: Sequence[AnyEntry]) -> tuple[AnyEntry, ...]:
         """Return what is to be held of entries that are in the file."""
+        from agent_core.storage.adapters import bodies  # noqa: PLC0415 - at first use
+
         return bodies.cool(entries, self._places)
 
     async def load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
@@ -96,17 +109,19 @@ class JsonlLog:
         found: list[WholeEntry] = []
         for first in range(0, len(entries), LOADED_AT_ONCE):
             some = entries[first : first + LOADED_AT_ONCE]
-            found.extend(await to_thread.run_sync(self._load, some))
+            found.extend(await run_in_thread(self._load, some))
         return tuple(found)
 
     async def sync(self) -> None:
         """Make everything appended survive a power cut."""
-        await to_thread.run_sync(self._sync, limiter=self._turn)
+        async with self._turn:
+            await run_in_thread(self._sync)
 
     async def close(self) -> None:
         """Sync and let go of the lock."""
         with anyio.move_on_after(CLOSE_S, shield=True):
-            await to_thread.run_sync(self._close, limiter=self._turn, abandon_on_cancel=True)
+            async with self._turn:
+                await to_thread.run_sync(self._close, abandon_on_cancel=True)
 
     def _append(self, entries: tuple[AnyEntry, ...]) -> None:
         with self._writing:
@@ -130,6 +145,8 @@ class JsonlLog:
             self._places[entry.id] = (place.offset, place.size)
 
     def _load(self, entries: Sequence[ColdEntry]) -> tuple[WholeEntry, ...]:
+        from agent_core.storage.adapters import bodies  # noqa: PLC0415 - at first use
+
         with self._writing:
             if self._file is None or self._is_closed:
                 message = f"the session {self._header.id!r} was closed: open it again to read"
@@ -176,7 +193,7 @@ class JsonlStore:
 
     async def open(self, session: SessionId) -> OpenedSession:
         """Open a session for writing; a file of an older format is brought to today's."""
-        return await to_thread.run_sync(self._open, session)
+        return await run_in_thread(self._open, session)
 
     async def read(self, session: SessionId) -> StoredSession:
         """Read a session whoever writes it meanwhile."""
@@ -184,17 +201,25 @@ class JsonlStore:
 
     async def delete(self, session: SessionId) -> None:
         """Remove a session's file and those beside it."""
-        await to_thread.run_sync(lambda: remove(scan.find(self._folder, session)))
+        from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
+
+        await run_in_thread(lambda: remove(scan.find(self._folder, session)))
 
     async def latest(self, cwd: str) -> SessionId | None:
         """Return the session of that folder with the newest last entry."""
+        from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
+
         return await to_thread.run_sync(scan.latest, self._folder, cwd, abandon_on_cancel=True)
 
     async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
         """Return the sessions that can be read, newest first."""
+        from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
+
         return await to_thread.run_sync(scan.summaries, self._folder, cwd, abandon_on_cancel=True)
 
     def _open(self, session: SessionId) -> OpenedSession:
+        from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
+
         try:
             file = SessionFile.opened(scan.find(self._folder, session))
         except SessionLocked as locked:
@@ -209,6 +234,10 @@ class JsonlStore:
             raise
 
     def _read(self, file: SessionFile) -> OpenedSession:
+        from agent_core.storage.adapters import bodies  # noqa: PLC0415 - at first use
+        from agent_core.storage.adapters.recovery import replaced_until  # noqa: PLC0415 - at first use
+        from agent_core.transcript.cold_entries import cooled  # noqa: PLC0415 - at first use
+
         until = replaced_until(file.blocks())
         found = read = self._recovered(file.path, file.blocks(), cool=cooled, replaced_until=until)
         damaged = None
@@ -226,11 +255,14 @@ class JsonlStore:
         bodies.settle(found.by_id, found.places, read=file.read_at, path=file.path)
         return OpenedSession(
             log=JsonlLog(found.header, location=file.path, file=file, places=found.places),
-            entries=found.entries,
+            entries=found.stored,
             recovery=_recovery(read, torn_tail=damaged),
         )
 
     def _stored(self, session: SessionId) -> StoredSession:
+        from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
+        from agent_core.storage.adapters.entry_collector import whole  # noqa: PLC0415 - at first use
+
         path = scan.find(self._folder, session)
         try:
             with path.open("rb", buffering=0) as file:
@@ -248,8 +280,16 @@ class JsonlStore:
         )
 
     def _recovered(
-        self, path: Path, blocks: Iterable[bytes], *, cool: Cool, replaced_until: int = 0
-    ) -> RecoveredFile:
+        self,
+        path: Path,
+        blocks: Iterable[bytes],
+        *,
+        cool: "Cool",
+        replaced_until: int | None = None,
+    ) -> "RecoveredFile":
+        from agent_core.storage.adapters.lines import lines_of  # noqa: PLC0415 - at first use
+        from agent_core.storage.adapters.recovery import recover_lines  # noqa: PLC0415 - at first use
+
         return recover_lines(
             lines_of(blocks),
             name=str(path),
@@ -262,7 +302,7 @@ class JsonlStore:
         return new_entry_id(taken, at_ms=self._clock.now_ms())
 
 
-def _recovery(found: RecoveredFile, *, torn_tail: Path | None) -> Recovery:
+def _recovery(found: "RecoveredFile", *, torn_tail: Path | None) -> Recovery:
     return Recovery(
         torn_tail=torn_tail,
         skipped_lines=found.skipped_lines,
@@ -280,13 +320,13 @@ def _places_of(lines: Sequence[bytes]) -> tuple[LineLocation, ...]:
     )
 
 
-def _rewrite(file: SessionFile, found: RecoveredFile) -> None:
+def _rewrite(file: SessionFile, found: "RecoveredFile") -> None:
     lines = [encode_header(found.header), *map(encode_entry, found.entries)]
     content = b"\n".join([*lines, b""])
     file.rewrite(content, old=file.path.with_name(file.path.name + OLD_SUFFIX))
 
 
-def _mend(file: SessionFile, tail: Tail | None) -> Path | None:
+def _mend(file: SessionFile, tail: "Tail | None") -> Path | None:
     """Repair the end of a file; return where a cut-off fragment was stored, if there was one.
 
     On a full or failing disk the file stays as it is: the next line that is written begins with a newline, so
@@ -315,3 +355,23 @@ def _add_line(path: Path, fragment: bytes) -> None:
         flush(fd)
     finally:
         os.close(fd)
+
+
+def remove(path: Path) -> None:
+    """Delete a session permanently.
+
+    Raises:
+        SessionLocked: A running process has it open for writing.
+        StorageUnavailable: The file cannot be deleted; the files beside it may be deleted already.
+    """
+    file = SessionFile.opened(path)
+    try:
+        for beside in (DAMAGED_SUFFIX, OLD_SUFFIX, NEW_SUFFIX):
+            path.with_name(path.name + beside).unlink(missing_ok=True)
+        path.with_name(path.name.removesuffix(SUFFIX) + EVENTS_SUFFIX).unlink(missing_ok=True)
+        path.unlink()
+        flush_folder(path.parent)
+    except OSError as error:
+        raise unavailable(path, "removed", error) from error
+    finally:
+        file.close()

@@ -13,9 +13,13 @@ from agent_core.kernel.errors import (
     SessionNotFound,
     StorageUnavailable,
 )
-from agent_core.storage.port import OpenedSession, Recovery, SessionSummary, StoredSession
-from agent_core.storage.session_start import begins_session
-from agent_core.storage.summary import SessionSummaryBuilder
+from agent_core.storage.port import (
+    OpenedSession,
+    Recovery,
+    SessionSummary,
+    StoredSession,
+    begins_session,
+)
 from agent_core.transcript.codec import entry_to_json
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 
@@ -138,6 +142,8 @@ class MemoryStore:
 
 
 def _summary(kept: _Kept) -> SessionSummary:
+    from agent_core.storage.summary import SessionSummaryBuilder  # noqa: PLC0415 - at first use
+
     tally = SessionSummaryBuilder(kept.header)
     for entry in kept.entries:
         tally.take(entry_to_json(entry))

@@ -1,15 +1,53 @@
-"""Where the file of a session lies, and what it is called."""
+"""Paths of session files, flushes to the disk, and the lock of a session.
 
+Two signs stand for one lock. The kernel's lock on the open session file is gone the moment its holder dies; a small
+file beside it says who holds it, for people, for file systems without such locks and for other machines.
+"""
+
+import errno
 import hashlib
 import os
+import platform
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent_core.kernel import rfc3339
-from agent_core.kernel.errors import UsageError
-from agent_core.storage.adapters.fsync import flush_folder
+from msgspec.structs import asdict
+
+from agent_core.kernel import json, rfc3339
+from agent_core.kernel.errors import SessionLocked, UsageError
+from agent_core.kernel.values import Value
 from agent_core.transcript.entries import Header
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def flush(fd: int) -> None:
+        """Wait until a file's content is on the disk; plain fsync stops at the drive's cache on macOS."""
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        except OSError:
+            os.fsync(fd)  # a file system, mostly of another machine, that does not know the call
+
+else:
+
+    def flush(fd: int) -> None:
+        """Wait until a file's content is on the disk."""
+        os.fsync(fd)
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can do that."""
+    try:
+        fd = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # Windows cannot open folders; elsewhere a folder that we write to can be read
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
 
 SUFFIX = ".jsonl"
 EVENTS_SUFFIX = ".events.jsonl"
@@ -105,3 +143,170 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
             return sorted(found, key=lambda entry: entry.name)
     except OSError:
         return []  # not made yet, or not ours to read: it holds no session that we could open
+
+
+LOCK_SUFFIX = ".lock"
+PID_LIMIT = 1 << 31
+OWNER_BYTES = 4_096
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_TAKEN = frozenset({errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES})
+
+
+if sys.platform == "win32":
+
+    def hold(fd: int) -> bool | None:
+        """Report that there is no such thing here as a lock that dies with its holder and hinders no reader."""
+        del fd
+
+else:
+    import fcntl
+
+    def hold(fd: int) -> bool | None:
+        """Acquire the kernel's lock; False: another has it; None: the file system has no locks."""
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return False if error.errno in _TAKEN else None
+        return True
+
+
+class Owner(Value, frozen=True, kw_only=True):
+    """A process, so that it can be told from another that got its number later."""
+
+    pid: int
+    host: str
+    boot: str
+    """Which start of the machine; empty where the system does not say."""
+    start: str
+    """When the process started, in the system's own terms; empty where it does not say."""
+
+
+class Claim:
+    """A session file that this process alone writes, until `release`."""
+
+    def __init__(self, path: Path, *, written: bytes) -> None:
+        self._path = path
+        self._written = written
+
+    def release(self) -> None:
+        """Remove the lock file if it still names this claim; the caller closes the session file. Never raises."""
+        try:
+            if self._path.read_bytes() == self._written:
+                self._path.unlink()
+        except OSError:
+            return  # it names a process that will be dead: whoever opens next takes over
+
+
+def claim(path: Path, *, fd: int) -> Claim:
+    """Claim an open session file for this process.
+
+    A claim of a process that has ended, or from before the machine was started, is replaced.
+
+    Args:
+        path: The session file.
+        fd: The open session file; the kernel's lock lasts as long as it is open.
+
+    Raises:
+        SessionLocked: Another writer has the file open, this process included.
+        OSError: The file that names the owner cannot be written.
+    """
+    lock = path.with_name(path.name + LOCK_SUFFIX)
+    locked = hold(fd)
+    owner = _read_owner(lock)
+    us = this_process()
+    if locked is False or (owner is not None and _lives(owner, us=us, locked=locked is True)):
+        raise SessionLocked(_refusal(path, owner, us=us))
+    written = json.encode(asdict(us)) + b"\n"
+    lock.unlink(missing_ok=True)
+    try:
+        _write(lock, written)
+    except FileExistsError:
+        raise SessionLocked(_refusal(path, _read_owner(lock), us=us)) from None
+    return Claim(lock, written=written)
+
+
+def this_process() -> Owner:
+    """Return the identity of this process."""
+    pid = os.getpid()
+    return Owner(pid=pid, host=platform.node(), boot=_boot_id(), start=_start_of(pid) or "")
+
+
+def _lives(owner: Owner, *, us: Owner, locked: bool) -> bool:
+    if owner.host != us.host:
+        # Another machine's process cannot be looked up. Under the same kernel (another container)
+        # it would hold the kernel's lock, and we have that.
+        return not (locked and owner.boot and owner.boot == us.boot)
+    if owner.boot != us.boot:
+        return False
+    start = _start_of(owner.pid)
+    return start is not None and (not start or not owner.start or start == owner.start)
+
+
+def _refusal(path: Path, owner: Owner | None, *, us: Owner) -> str:
+    if owner is None:
+        who = "by another process"
+    elif (owner.pid, owner.host, owner.start) == (us.pid, us.host, us.start):
+        who = f"by this very process ({owner.pid})"
+    elif owner.host == us.host:
+        who = f"by process {owner.pid}"
+    else:
+        who = f"by process {owner.pid} on {owner.host!r}"
+    return (
+        f"the session file {str(path)!r} is being written {who}: close it there first"
+        f" (if nothing runs there any more, remove {path.name + LOCK_SUFFIX!r})"
+    )
+
+
+def _read_owner(lock: Path) -> Owner | None:
+    """Read who holds a lock; None when nobody does or the file was left half written."""
+    try:
+        with lock.open("rb") as file:
+            value = json.decode(file.read(OWNER_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    match value:
+        case {"pid": int(pid), "host": str(host), "boot": str(boot), "start": str(start)} if (
+            0 < pid < PID_LIMIT
+        ):
+            return Owner(pid=pid, host=host, boot=boot, start=start)
+        case {"pid": int(pid)} if 0 < pid < PID_LIMIT:
+            return Owner(pid=pid, host=platform.node(), boot=_boot_id(), start="")
+        case _:
+            return None
+
+
+def _write(lock: Path, text: bytes) -> None:
+    fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+    try:
+        os.write(fd, text)
+    except OSError:
+        lock.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _start_of(pid: int) -> str | None:
+    """Return when a process started, in the system's terms; None: there is none (a zombie is none), empty: unknown."""
+    # psutil's start time moves when somebody sets the clock: the kernel's own count does not.
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        state, *rest = fields.rpartition(")")[2].split()
+        return None if state in {"Z", "X"} else rest[18]
+    except (OSError, ValueError, IndexError):
+        pass
+    import psutil  # noqa: PLC0415 - 20 ms, where the kernel keeps no such file
+
+    try:
+        return f"{psutil.Process(pid).create_time():.2f}"
+    except psutil.NoSuchProcess:
+        return None
+    except psutil.Error:
+        return ""

@@ -4,6 +4,7 @@ An unreadable line hides only itself. An unfinished last line is distinguished f
 newline; a damaged line in the middle is skipped and the entries after it are attached to the entries before it.
 """
 
+import math
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
@@ -12,8 +13,8 @@ from msgspec import Struct
 
 from agent_core.kernel import EntryId, JsonObject, json
 from agent_core.kernel.errors import SessionDamaged
-from agent_core.kernel.gc_pause import gc_paused
 from agent_core.kernel.json import decode_sound
+from agent_core.kernel.threads import gc_paused
 from agent_core.kernel.values import Value
 from agent_core.storage.adapters.entry_collector import (
     Cool,
@@ -23,7 +24,14 @@ from agent_core.storage.adapters.entry_collector import (
     whole,
 )
 from agent_core.storage.adapters.lines import RawLine, lines_of
-from agent_core.transcript.codec import decode_header, encode_header
+from agent_core.transcript.codec import (
+    MessageLine,
+    StoredEntry,
+    decode_header,
+    encode_header,
+    read_head,
+    read_whole,
+)
 from agent_core.transcript.entries import FORMAT_VERSION, AnyEntry, Header
 from agent_core.transcript.migration import migrate
 
@@ -59,7 +67,7 @@ class RecoveredFile(Value, frozen=True, kw_only=True):
 
     header: Header
     """Of today's version, or a later one."""
-    by_id: dict[EntryId, AnyEntry]
+    by_id: dict[EntryId, StoredEntry]
     """In the order of the file; owned by whoever asked."""
     places: dict[EntryId, LineSpan]
     """Where their lines are; empty for a file of an older version, which is to be written anew."""
@@ -73,9 +81,15 @@ class RecoveredFile(Value, frozen=True, kw_only=True):
     """The file is of an older version; header and entries are of today's."""
 
     @property
+    def stored(self) -> tuple[StoredEntry, ...]:
+        """Return the entries in the order of the file, as far as they were decoded."""
+        return tuple(self.by_id.values())
+
+    @property
     def entries(self) -> tuple[AnyEntry, ...]:
         """Return the entries in the order of the file."""
-        return tuple(self.by_id.values())
+        stored = self.by_id.values()
+        return tuple([read_whole(one) if isinstance(one, MessageLine) else one for one in stored])
 
 
 class _Notes(Struct, kw_only=True):
@@ -84,10 +98,12 @@ class _Notes(Struct, kw_only=True):
     losses: DamagedLines = msgspec.field(default_factory=DamagedLines)
     patched: list[int] = msgspec.field(default_factory=list[int])
     tail: Tail | None = None
+    is_old: bool = False
+    """Lines of an older version are decoded whole."""
 
 
-_Parsed = tuple[int, int, bytes, JsonObject]
-"""A line's number from 1, where it begins, its bytes, and what it says."""
+_Parsed = tuple[int, int, bytes, JsonObject | MessageLine]
+"""A line's number from 1, where it begins, its bytes, and its content or the beginning of it."""
 
 
 def recover_lines(
@@ -96,7 +112,7 @@ def recover_lines(
     name: str,
     new_id: Callable[[Container[object]], str],
     cool: Cool,
-    replaced_until: int = 0,
+    replaced_until: int | None = None,
 ) -> RecoveredFile:
     """Read a session file.
 
@@ -105,16 +121,17 @@ def recover_lines(
         name: The name of the file in errors.
         new_id: Creates ids for entries of versions that had none.
         cool: Called with entries that a later compaction has replaced in the context.
-        replaced_until: Messages before this offset are read without their bodies; the function `replaced_until`
-            returns a good value.
+        replaced_until: Messages before this offset are read without their bodies, and later ones are decoded when they
+            are needed; the function `replaced_until` returns a good value. None: all are decoded.
 
     Raises:
         SessionDamaged: The file does not begin with a session header.
     """
     with gc_paused():
         notes = _Notes()
-        gathering = EntryCollector(notes.losses, cool=cool, replaced_until=replaced_until)
-        return _recovered(_parsed(lines, notes), notes, gathering, name=name, new_id=new_id)
+        gathering = EntryCollector(notes.losses, cool=cool, replaced_until=replaced_until or 0)
+        parsed = _parsed(lines, notes, heads_from=replaced_until)
+        return _recovered(parsed, notes, gathering, name=name, new_id=new_id)
 
 
 def _recovered(
@@ -126,12 +143,15 @@ def _recovered(
     new_id: Callable[[Container[object]], str],
 ) -> RecoveredFile:
     header = _header(next(parsed, None), name=name)
-    is_old = header.version < FORMAT_VERSION
+    is_old = notes.is_old = header.version < FORMAT_VERSION
     if is_old:
         header = _take_migrated(gathering, header, list(parsed), new_id=new_id)
     else:
         for number, start, text, raw in parsed:
-            gathering.take(raw, line=number, text=text, start=start)
+            if isinstance(raw, MessageLine):
+                gathering.take_head(raw, line=number, start=start)
+            else:
+                gathering.take(raw, line=number, text=text, start=start)
     gathering.mend()
     return RecoveredFile(
         header=header,
@@ -211,7 +231,8 @@ def _take_migrated(
     *,
     new_id: Callable[[Container[object]], str],
 ) -> Header:
-    old = [json.as_object(json.decode(encode_header(header))), *(raw for _, _, _, raw in rest)]
+    raws = (raw for _, _, _, raw in rest if not isinstance(raw, MessageLine))
+    old = [json.as_object(json.decode(encode_header(header))), *raws]
     first, *migrated = migrate(old, new_id=new_id)
     for (number, _, text, _), raw in zip(rest, migrated, strict=True):
         gathering.take(raw, line=number, text=text, start=None)
@@ -219,7 +240,7 @@ def _take_migrated(
 
 
 def _header(first: _Parsed | None, *, name: str) -> Header:
-    if first is None:
+    if first is None or isinstance(first[3], MessageLine):
         message = (
             f"the session file {name!r} holds no readable line: restore it from a copy or remove it"
         )
@@ -231,14 +252,26 @@ def _header(first: _Parsed | None, *, name: str) -> Header:
         raise SessionDamaged(message) from error
 
 
-def _parsed(lines: Iterable[RawLine], notes: _Notes) -> Iterator[_Parsed]:
-    """Return the lines that can be read; problems of the others are recorded in `notes`."""
+def _parsed(
+    lines: Iterable[RawLine], notes: _Notes, *, heads_from: int | None
+) -> Iterator[_Parsed]:
+    """Return the lines that can be read; problems of the others are recorded in `notes`.
+
+    Args:
+        lines: The lines of the whole file.
+        notes: Filled on the way.
+        heads_from: Offset from which the beginning of a message is enough; None: every line is decoded whole.
+    """
+    whole_until = math.inf if heads_from is None else max(heads_from, 1)
     for number, (start, found, is_ended) in enumerate(lines, start=1):
         line = found.removeprefix(_BOM) if number == 1 else found
         if not is_ended:
             notes.tail = _tail(line, size=start + len(found))
             if not notes.tail.newline:
                 return
+        if start >= whole_until and not notes.is_old and (head := read_head(line)) is not None:
+            yield number, start, line, head
+            continue
         if not line or line.isspace():
             continue
         try:

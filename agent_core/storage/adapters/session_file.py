@@ -12,9 +12,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.storage.adapters.fsync import flush, flush_folder
-from agent_core.storage.adapters.lock import Claim, claim, hold
-from agent_core.storage.adapters.paths import FILE_MODE, NEW_SUFFIX, make_folder
+from agent_core.storage.adapters.paths import (
+    FILE_MODE,
+    NEW_SUFFIX,
+    Claim,
+    claim,
+    flush,
+    flush_folder,
+    hold,
+    make_folder,
+)
 from agent_core.transcript.entries import LineLocation
 
 _FLAGS: int = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)

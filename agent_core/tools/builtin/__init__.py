@@ -2,7 +2,7 @@
 
 from agent_core.tools.builtin.bash import bash_tool
 from agent_core.tools.builtin.edit.tool import edit_tool
-from agent_core.tools.builtin.find.tool import find_tool
+from agent_core.tools.builtin.find import find_tool
 from agent_core.tools.builtin.grep.tool import grep_tool
 from agent_core.tools.builtin.ls import ls_tool
 from agent_core.tools.builtin.read.tool import read_tool

@@ -4,7 +4,7 @@ from msgspec.structs import asdict
 from pydantic import Field
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, format_size
+from agent_core.kernel.text import DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, format_size
 from agent_core.messages import Text
 from agent_core.tools.arguments import ArgumentSeconds, ModelTool, ToolArguments, schema_of
 from agent_core.tools.command import BashCommand

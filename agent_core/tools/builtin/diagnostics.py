@@ -7,10 +7,10 @@ from typing import ClassVar, Protocol
 from pydantic import Field
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.text import for_model, one_line
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import for_model, one_line
 from agent_core.tools.arguments import ArgumentSeconds, ModelTool, ToolArguments, schema_of
-from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
+from agent_core.tools.port import CheckedCall, ToolContext, ToolResult, ToolSpec, text_result
 
 DEFAULT_WAIT_S = 5.0
 MOST_WAIT_S = 60.0
@@ -114,13 +114,9 @@ class DiagnosticsTool:
         """Describe in a few words what a call does."""
         return self._tool.title(arguments)
 
-    def check(self, arguments: JsonObject) -> JsonObject:
-        """Coerce and check arguments."""
+    def check(self, arguments: JsonObject) -> CheckedCall:
+        """Coerce and check the arguments of a call."""
         return self._tool.check(arguments)
-
-    async def run(self, arguments: JsonObject, context: ToolContext) -> ToolResult:
-        """Do it."""
-        return await self._tool.run(arguments, context)
 
     async def _run(self, arguments: DiagnosticsArguments, context: ToolContext) -> ToolResult:
         paths: list[Path] | None = None

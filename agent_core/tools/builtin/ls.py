@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from anyio import to_thread
 from pydantic import Field
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import NotAFolder, ToolError
 from agent_core.kernel.json import scrub
-from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, format_size, truncate_head
+from agent_core.kernel.text import DEFAULT_MAX_BYTES, format_size, truncate_head
+from agent_core.kernel.threads import run_in_thread
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
-from agent_core.tools.builtin.path_arguments import PATH_NAMES
 from agent_core.tools.builtin.search.common import (
     ADVICE,
+    PATH_NAMES,
     SearchLimit,
     cut_facts,
     folder_said,
@@ -78,7 +78,7 @@ async def _ls(arguments: LsArguments, context: ToolContext) -> ToolResult:
         message = f"Not a directory: {folder}"
         raise ToolError(message) from error
     details: dict[str, JsonValue] = {"path": str(folder)}
-    return await to_thread.run_sync(_result, entries, arguments.limit, details)
+    return await run_in_thread(_result, entries, arguments.limit, details)
 
 
 def _result(

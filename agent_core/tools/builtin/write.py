@@ -4,20 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final
 
-from anyio import to_thread
 from msgspec.structs import replace
 from pydantic import Field
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import EditConflicted, FileMissing, NotText, StaleText
-from agent_core.kernel.truncation import format_size
+from agent_core.kernel.text import format_size
+from agent_core.kernel.threads import run_in_thread
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
-from agent_core.tools.builtin.path_arguments import PATH_NAMES, path_said
-from agent_core.tools.builtin.redaction_marks import check_marks
+from agent_core.tools.builtin.search.common import PATH_NAMES, path_said
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.workspace import FileBytes, Files, FileText, WriteResult
-from agent_core.workspace.diff.conflict_message import changes_message, conflict_message
-from agent_core.workspace.diff.merge import merge
 
 TRIES = 3
 """How often the file is looked at anew when it changes at the same time."""
@@ -55,6 +52,9 @@ def write_tool() -> ModelTool[WriteArguments]:
 
 
 async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
+    from agent_core.tools.builtin.redaction_marks import check_marks  # noqa: PLC0415 - at first use
+    from agent_core.workspace.diff.conflict_message import changes_message  # noqa: PLC0415 - at first use
+
     files = context.files
     content = arguments.content
     path = await files.resolve(arguments.path, "write")
@@ -108,9 +108,12 @@ async def _kept(cached: str | None, content: str, *, base: FileText | None) -> s
     Raises:
         EditConflicted: They changed the same lines.
     """
+    from agent_core.workspace.diff.conflict_message import conflict_message  # noqa: PLC0415 - at first use
+    from agent_core.workspace.diff.merge import merge  # noqa: PLC0415 - at first use
+
     if base is None or cached is None or cached == base.text:
         return None
-    merged = await to_thread.run_sync(merge, cached, content, base.text)
+    merged = await run_in_thread(merge, cached, content, base.text)
     if merged.conflicts:
         message = (
             f"{base.path} was changed since you read it, by the user most likely, in the same lines: nothing was written. "

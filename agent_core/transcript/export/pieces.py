@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from json import dumps
 
 from agent_core.kernel import EntryId, JsonObject, json
+from agent_core.kernel.text import shown as written_out
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import shown as written_out
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.errors import WorkspaceError
-from agent_core.kernel.visible_text import shown
+from agent_core.kernel.text import shown
 from agent_core.workspace.permissions.protected_names import IGNORED
 from agent_core.workspace.port import Files
 

@@ -1,8 +1,13 @@
-"""Files seen through something that only changes of them have to pass."""
+"""Files seen through something that only changes of them have to pass, and whose change is under way."""
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Final
 
+from agent_core.kernel import RunId, SessionId, ToolCallId
+from agent_core.kernel.values import Value
 from agent_core.workspace.port import (
     READ_LIMIT_BYTES,
     Changes,
@@ -14,6 +19,35 @@ from agent_core.workspace.port import (
     FileText,
     PathAccess,
 )
+
+
+class EditOrigin(Value, frozen=True, kw_only=True):
+    """Where an edit comes from."""
+
+    edit: str
+    """The id that its events carry."""
+    run: RunId | None
+    call: ToolCallId | None
+    session: SessionId | None = None
+
+
+# A write is the same wherever it comes from, so its signature does not say; each task sees its own value.
+_ORIGIN: Final[ContextVar[EditOrigin | None]] = ContextVar("edit_origin", default=None)
+
+
+def edit_origin() -> EditOrigin | None:
+    """Return the origin of the change that the current task makes; None: no origin is set."""
+    return _ORIGIN.get()
+
+
+@contextmanager
+def changing(origin: EditOrigin) -> Generator[None]:
+    """Set the origin of the changes that the current task makes in the block."""
+    token = _ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        _ORIGIN.reset(token)
 
 
 class FilesProxy:

@@ -8,9 +8,9 @@ from typing import Final
 
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
-from agent_core.workspace.files.small_file import read_plain
+from agent_core.workspace.files.text import read_plain
 from agent_core.workspace.git.settings import read_values
-from agent_core.workspace.sandbox.guards.git_folders import git_folders
+from agent_core.workspace.sandbox.guards.git import git_folders
 
 MARKER: Final = ".git"
 CEILINGS: Final = "GIT_CEILING_DIRECTORIES"

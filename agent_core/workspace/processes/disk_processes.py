@@ -1,28 +1,33 @@
 """Processes on this machine: started in a session of their own, read without blocking, ended as a tree."""
 
-import math
+import os
+import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
-from anyio import lowlevel, to_thread
+from anyio import lowlevel
 from msgspec.structs import replace
 
+from agent_core.kernel.threads import run_in_thread
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.port import NO_NEEDS, KillReport, ProcessEnd
 from agent_core.workspace.processes.exit import Exit, KeptExit
-from agent_core.workspace.processes.input import ProcessInput
-from agent_core.workspace.processes.launch import LaunchedProcess, LaunchRequest, start, start_ahead
-from agent_core.workspace.processes.namespace import end_kept
-from agent_core.workspace.processes.output import ProcessOutput
+from agent_core.workspace.processes.mark import MARK, ProcessMark, limit_of
 from agent_core.workspace.processes.proc_table import ProcTable
-from agent_core.workspace.processes.psutil_table import PsutilTable
 from agent_core.workspace.processes.starter import ProcessStarter
-from agent_core.workspace.processes.tree import ProcessTable, ProcessTree, end_tree
 from agent_core.workspace.sandbox.values import Sandbox
+
+if TYPE_CHECKING:
+    from agent_core.workspace.processes.input import ProcessInput
+    from agent_core.workspace.processes.launch import LaunchedProcess, LaunchRequest
+    from agent_core.workspace.processes.output import ProcessOutput
+    from agent_core.workspace.processes.tree import Member, ProcessTable
+
 
 REAP_S = 1.0
 
@@ -33,7 +38,7 @@ class DiskProcesses:
     def __init__(
         self,
         *,
-        table: ProcessTable | None = None,
+        table: "ProcessTable | None" = None,
         sandbox: Sandbox | None = None,
         ahead: Literal["next", "none"] = "next",
     ) -> None:
@@ -48,8 +53,6 @@ class DiskProcesses:
         self._ahead = ahead
         self._table = table or (ProcTable() if sys.platform == "linux" else PsutilTable())
         self._sandbox = sandbox
-        # Of its own: ending a process must not wait until slow reads of files let threads go.
-        self._threads = anyio.CapacityLimiter(math.inf)
         self._starter = ProcessStarter()
 
     async def start(
@@ -62,13 +65,15 @@ class DiskProcesses:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> "DiskProcess":
         """Start a process in a group of its own, with all of its input."""
+        from agent_core.workspace.processes.launch import LaunchRequest, start_ahead  # noqa: PLC0415 - at first use
+
         wanted = LaunchRequest(argv=argv, cwd=cwd, env=env, stdin=stdin, needs=needs)
-        started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
+        started = await run_in_thread(self._start, wanted)
         ahead = started.launch.ahead
         if ahead is not None and self._ahead == "next":
             # Now, while the command runs; before, it would keep the interpreter from going on with it.
             self._starter.post(partial(start_ahead, ahead, self._starter))
-        return DiskProcess(started, table=self._table, threads=self._threads, starter=self._starter)
+        return DiskProcess(started, table=self._table, starter=self._starter)
 
     async def talk(
         self,
@@ -80,11 +85,13 @@ class DiskProcesses:
         needs: frozenset[Needs] = NO_NEEDS,
     ) -> "DiskInteractiveProcess":
         """Start a program in a group of its own, to be spoken with."""
+        from agent_core.workspace.processes.input import ProcessInput  # noqa: PLC0415 - at first use
+        from agent_core.workspace.processes.launch import LaunchRequest  # noqa: PLC0415 - at first use
+        from agent_core.workspace.processes.output import ProcessOutput  # noqa: PLC0415 - at first use
+
         wanted = LaunchRequest(argv=argv, cwd=cwd, env=env, given=given, needs=needs, talks=True)
-        started = await to_thread.run_sync(self._start, wanted, limiter=self._threads)
-        process = DiskProcess(
-            started, table=self._table, threads=self._threads, starter=self._starter
-        )
+        started = await run_in_thread(self._start, wanted)
+        process = DiskProcess(started, table=self._table, starter=self._starter)
         assert started.input is not None and started.errors is not None  # noqa: S101, PT018 - for the type checker
         return DiskInteractiveProcess(
             process, ProcessInput(started.input), ProcessOutput(started.errors)
@@ -95,7 +102,9 @@ class DiskProcesses:
         await lowlevel.checkpoint_if_cancelled()
         return None
 
-    def _start(self, wanted: LaunchRequest) -> LaunchedProcess:
+    def _start(self, wanted: "LaunchRequest") -> "LaunchedProcess":
+        from agent_core.workspace.processes.launch import start  # noqa: PLC0415 - at first use
+
         if self._sandbox is None:
             return start(wanted, None)
         sandbox = self._sandbox
@@ -108,18 +117,18 @@ class DiskProcess:
 
     def __init__(
         self,
-        started: LaunchedProcess,
+        started: "LaunchedProcess",
         *,
-        table: ProcessTable,
-        threads: anyio.CapacityLimiter,
+        table: "ProcessTable",
         starter: ProcessStarter,
     ) -> None:
+        from agent_core.workspace.processes.output import ProcessOutput  # noqa: PLC0415 - at first use
+
         self._started = started
         # Kept: what it started ends with it.
         self._starter = starter
         self._output = ProcessOutput(started.output)
         self._table = table
-        self._threads = threads
         # Every turn of the loop that a short command does not need is a good part of what it costs.
         self._ending = anyio.Lock(fast_acquire=True)
         self._waiting = anyio.Lock(fast_acquire=True)
@@ -144,8 +153,8 @@ class DiskProcess:
         """Wait for the first process to end; its children may live on."""
         async with self._waiting:
             if self._kept is not None:
-                return await self._kept.wait(self._threads)
-            return await self._first.wait(self._threads)
+                return await self._kept.wait()
+            return await self._first.wait()
 
     async def end(self, *, grace_s: float) -> KillReport:
         """End the whole tree: asked first, killed after the grace. Once begun it is carried through."""
@@ -159,13 +168,16 @@ class DiskProcess:
                     # It shows as dead while threads of it still go, and cannot be reaped before they are gone.
                     with anyio.move_on_after(REAP_S, shield=True):
                         _ = await self.wait()
-                        _ = await self._first.wait(self._threads)
+                        _ = await self._first.wait()
             self._output.close()
             self._first.reap()
             self._is_ended = True
             return await self._afterwards(killed)
 
     async def _end_tree(self, grace_s: float) -> KillReport:
+        from agent_core.workspace.processes.namespace import end_kept  # noqa: PLC0415 - at first use
+        from agent_core.workspace.processes.tree import ProcessTree, end_tree  # noqa: PLC0415 - at first use
+
         if self._kept is not None and self._kept.was_alone and await self._ends_itself():
             return KillReport(pids=(), survivors=())
         tree = ProcessTree(
@@ -182,12 +194,12 @@ class DiskProcess:
             ending = partial(
                 end_kept, tree, is_over=kept.is_over, was_alone=kept.was_alone, grace_s=grace_s
             )
-        return await to_thread.run_sync(ending, limiter=self._threads)
+        return await run_in_thread(ending)
 
     async def _ends_itself(self) -> bool:
         """Wait for the end of a namespace in which nothing is left; False when it does not come."""
         with anyio.move_on_after(REAP_S, shield=True) as waiting:
-            _ = await self._first.wait(self._threads)
+            _ = await self._first.wait()
         return not waiting.cancelled_caught
 
     async def _afterwards(self, killed: KillReport) -> KillReport:
@@ -201,7 +213,7 @@ class DiskProcess:
             return killed
         end = (kept or self._first).end
         look = partial(after, self._output.seen, None if end is None else end.exit_code)
-        aftermath = await to_thread.run_sync(look, limiter=self._threads)
+        aftermath = await run_in_thread(look)
         return replace(killed, quarantined=aftermath.quarantined, denied=aftermath.denied)
 
     def _is_alone(self) -> bool:
@@ -213,7 +225,9 @@ class DiskProcess:
 class DiskInteractiveProcess:
     """A running program that is spoken with."""
 
-    def __init__(self, process: DiskProcess, to_it: ProcessInput, errors: ProcessOutput) -> None:
+    def __init__(
+        self, process: DiskProcess, to_it: "ProcessInput", errors: "ProcessOutput"
+    ) -> None:
         self._process = process
         self._input = to_it
         self._errors = errors
@@ -250,3 +264,52 @@ class DiskInteractiveProcess:
             return await self._process.end(grace_s=grace_s)
         finally:
             self._errors.close()
+
+
+class PsutilTable:
+    """Slower than reading /proc; psutil is imported when something is to be ended, not before."""
+
+    def is_newest(self, pid: int) -> bool:
+        """Return False: the newest process is unknown."""
+        _ = pid
+        return False
+
+    def living(self, *, first: int, age_s: float) -> "Mapping[int, Member]":
+        """Return the living processes, whatever their age."""
+        import psutil  # noqa: PLC0415 - slow to import
+
+        from agent_core.workspace.processes.tree import Member  # noqa: PLC0415 - at first use
+
+        _ = first, age_s
+        found: dict[int, Member] = {}
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError), process.oneshot():
+                # A process whose first thread has ended looks dead, and is not while others go on.
+                if process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1:
+                    found[process.pid] = Member(
+                        process.pid,
+                        started=process.create_time(),
+                        parent=process.ppid() or 0,
+                        session=os.getsid(process.pid),
+                    )
+        return found
+
+    def carries(self, pid: int, mark: ProcessMark) -> Literal["limit", "variable"] | None:
+        """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
+        import psutil  # noqa: PLC0415 - slow to import
+
+        if mark.limit is not None and limit_of(pid) == mark.limit:
+            return "limit"
+        with suppress(psutil.Error, OSError):
+            if mark.text in psutil.Process(pid).environ().get(MARK, ""):
+                return "variable"
+        return None
+
+    def send(self, member: "Member", number: signal.Signals) -> None:
+        """Send a signal."""
+        import psutil  # noqa: PLC0415 - slow to import
+
+        with suppress(psutil.Error):
+            process = psutil.Process(member.pid)
+            if process.create_time() == member.started:
+                process.send_signal(number)

@@ -40,13 +40,13 @@ class Exit:
         """Whether the system has forgotten the process."""
         return self._popen.returncode is not None
 
-    async def wait(self, threads: anyio.CapacityLimiter) -> ProcessEnd:
+    async def wait(self) -> ProcessEnd:
         """Wait for the end; one at a time."""
         await lowlevel.checkpoint_if_cancelled()
         while self._end is None:
             if self._pidfd is None:
                 _ = await to_thread.run_sync(
-                    self._popen.wait, abandon_on_cancel=True, limiter=threads
+                    self._popen.wait, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
                 )
                 self._end = _from_code(self._popen.returncode)
                 break
@@ -106,7 +106,7 @@ class KeptExit:
         """Output of the keeper in place of a report: usually why the command never ran. Empty if there is one."""
         return b"" if read_report(self._text(), key=self._key) else self._said
 
-    async def wait(self, threads: anyio.CapacityLimiter) -> ProcessEnd:
+    async def wait(self) -> ProcessEnd:
         """Wait for the end; one at a time."""
         await lowlevel.checkpoint_if_cancelled()
         while self._end is None and self._report is not None:
@@ -121,7 +121,7 @@ class KeptExit:
             self._said = (self._said + data)[-REPORT_BYTES:]
             self._take(read_report(self._text(), key=self._key))
         if self._end is None:
-            self._end = _from_kept(await self._first.wait(threads))
+            self._end = _from_kept(await self._first.wait())
         return self._end
 
     def close(self) -> None:

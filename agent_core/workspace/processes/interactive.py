@@ -1,11 +1,11 @@
-"""The port through which programs are started that are spoken with for as long as they run: servers of others."""
+"""The port of programs that are spoken with while they run, and processes seen through something that adds to them."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 from agent_core.workspace.permissions.call_permission import Needs
-from agent_core.workspace.port import NO_NEEDS, Process
+from agent_core.workspace.port import NO_NEEDS, KillReport, Process, ProcessEnd, Processes
 
 
 class InteractiveProcess(Process, Protocol):
@@ -50,3 +50,38 @@ class InteractiveProcesses(Protocol):
             AccessRefused: It cannot be started.
         """
         ...
+
+
+class ProcessesProxy:
+    """The way to the port that starts processes; a subclass defines `start`."""
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+
+    async def before_start(self) -> str | None:
+        """Pass on."""
+        return await self._processes.before_start()
+
+
+class ProcessProxy:
+    """A process, passed on unchanged; a subclass changes its output or its end."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    async def read(self) -> bytes:
+        """Pass on."""
+        return await self._process.read()
+
+    async def wait(self) -> ProcessEnd:
+        """Pass on."""
+        return await self._process.wait()
+
+    async def end(self, *, grace_s: float) -> KillReport:
+        """Pass on."""
+        return await self._process.end(grace_s=grace_s)

@@ -3,16 +3,19 @@
 import os
 import select
 import signal
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from errno import ESRCH
 from pathlib import Path
 
 from agent_core.workspace.port import KillReport
-from agent_core.workspace.processes.tree import Member, ProcessTree, ask_to_end, end_tree
+from agent_core.workspace.processes.tree import POLL_S, Member, ProcessTree, ask_to_end, end_tree
 
 GONE_MS = 5_000
 """How long the kernel may take to end a namespace."""
+REPORT_S = 1.0
+"""How long the keeper may take to report the end of its command."""
 
 
 def end_kept(tree: ProcessTree, *, is_over: bool, was_alone: bool, grace_s: float) -> KillReport:
@@ -60,12 +63,24 @@ def _asked(tree: ProcessTree, init: int, *, is_over: bool, grace_s: float) -> tu
     def theirs() -> Mapping[int, Member]:
         return _without_ours(tree.members(), first=tree.first, init=init)
 
-    found, _ = ask_to_end(tree, theirs, grace_s=grace_s)
+    found, left = ask_to_end(tree, theirs, grace_s=grace_s)
+    if not left:
+        # Killed earlier, the keeper could not report the exit code of a command that has ended by itself.
+        _wait_for_report(init)
     if is_over:
         return tuple(sorted(found))
     # For whoever started it, the command is the process that they were given.
     command = min(found, key=lambda pid: (found[pid].started, pid), default=0)
     return tuple(sorted((found.keys() - {command}) | {tree.first}))
+
+
+def _wait_for_report(init: int) -> None:
+    """Wait until the keeper has written its report: it then ends, or stops itself."""
+    limit_s = time.monotonic() + REPORT_S
+    while (keeper := _child_of(init)) is not None and time.monotonic() < limit_s:
+        if _state_of(keeper) in ("T", "Z", None):
+            return
+        time.sleep(POLL_S)
 
 
 def _ended(tree: ProcessTree, init: int, pids: tuple[int, ...]) -> KillReport:
@@ -85,6 +100,15 @@ def _without_ours(members: Mapping[int, Member], *, first: int, init: int) -> Ma
     keeper = min(children, key=lambda one: (one.started, one.pid), default=None)
     ours = {first, init, keeper.pid if keeper else init}
     return {pid: one for pid, one in members.items() if pid not in ours}
+
+
+def _state_of(pid: int) -> str | None:
+    """Return the state of a process as in proc_pid_stat(5); None: it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[0]
 
 
 def _child_of(pid: int) -> int | None:

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent_core.workspace.processes.mark import UNLIMITED, ProcessMark, limit_of
-from agent_core.workspace.processes.tree import Member
+
+if TYPE_CHECKING:
+    from agent_core.workspace.processes.tree import Member
+
 
 PROC = Path("/proc")
 DEAD = frozenset({b"Z", b"X"})
@@ -28,7 +31,7 @@ class ProcTable:
         """Return whether no process has been started after a living one or zombie: the kernel's word, at once."""
         return _newest() == pid
 
-    def living(self, *, first: int, age_s: float) -> Mapping[int, Member]:
+    def living(self, *, first: int, age_s: float) -> "Mapping[int, Member]":
         """Return the living processes that may have been started after another one."""
         newest = _newest()
         if newest == first:
@@ -59,7 +62,7 @@ class ProcTable:
                 return None  # foreign: its environment need not be read, or cannot be
         return "variable" if mark.text.encode() in _read(f"{pid}/environ") else None
 
-    def send(self, member: Member, number: signal.Signals) -> None:
+    def send(self, member: "Member", number: signal.Signals) -> None:
         """Send a signal."""
         with suppress(OSError):
             opened = os.pidfd_open(member.pid)
@@ -82,7 +85,7 @@ def _ids() -> list[int]:
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]  # noqa: PTH208 - strings, often
 
 
-def _look_at(pids: Iterable[int]) -> dict[int, Member]:
+def _look_at(pids: Iterable[int]) -> "dict[int, Member]":
     return {pid: member for pid in pids if (member := _look(pid)) is not None}
 
 
@@ -91,7 +94,9 @@ def _newest() -> int:
     return int(fields[-1]) if fields else 0
 
 
-def _look(pid: int) -> Member | None:
+def _look(pid: int) -> "Member | None":
+    from agent_core.workspace.processes.tree import Member  # noqa: PLC0415 - at first use
+
     # The name stands in brackets and may hold anything, brackets too.
     fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
     # A process whose first thread has ended looks dead, and is not while others go on.

@@ -2,8 +2,7 @@
 
 from agent_core.workspace.sandbox.backends.uncontained import SWITCHED_OFF, Uncontained
 from agent_core.workspace.sandbox.environment import ScrubbedEnvironment, scrubbed
-from agent_core.workspace.sandbox.probe import Prober, probe
-from agent_core.workspace.sandbox.selection import sandbox_for
+from agent_core.workspace.sandbox.selection import Prober, probe, sandbox_for
 from agent_core.workspace.sandbox.values import (
     Boundaries,
     Launch,

@@ -1,18 +1,96 @@
-"""The part of the user's homes that contained commands see: the folders of tool chains, and what the settings list. Blocking.
+"""The part of the user's homes that contained commands see, and the session's private temporary folder.
 
 It is asked for before every command, so paths are strings and each is looked at once.
 """
 
 import os
+import shutil
 import stat
+import tempfile
+import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.values import Value
+from agent_core.workspace.sandbox.environment import HOME_FOLDERS, LOCATED
 from agent_core.workspace.sandbox.guards.secret_places import SecretPlaces
-from agent_core.workspace.sandbox.toolchains import HOME_FOLDERS, LOCATED
+
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class PrivateFolder:
+    """Makes the folder when it is first needed."""
+
+    def __init__(self) -> None:
+        self._top: Path | None = None
+        self._end: weakref.finalize[..., PrivateFolder] | None = None
+
+    @property
+    def top(self) -> Path:
+        """The folder around all of it. Blocking."""
+        return self._made()
+
+    @property
+    def path(self) -> Path:
+        """The folder. Blocking."""
+        return self._made() / "shared"
+
+    @property
+    def empty_file(self) -> Path:
+        """A file with nothing in it, which no command can change. Blocking."""
+        return self._made() / "empty"
+
+    def close(self) -> None:
+        """Remove it. Blocking, idempotent."""
+        if self._end is not None:
+            _ = self._end()
+        self._top = None
+
+    def _made(self) -> Path:
+        if self._top is None:
+            top = self._top = Path(os.path.realpath(tempfile.mkdtemp(prefix="tiller-tmp-")))
+            # Also when nobody closes: with this object, or at the latest with the process.
+            self._end = weakref.finalize(self, _remove, top)
+            (top / "shared").mkdir(mode=0o700)
+            (top / "empty").touch(mode=0o444)
+        return self._top
+
+
+def _remove(top: Path) -> None:
+    """Remove a folder, however deep it is."""
+    try:
+        shutil.rmtree(top, ignore_errors=True)
+    except RecursionError:
+        _flatten(top)
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def _flatten(top: Path) -> None:
+    """Move all that is in the folders of a folder directly into it, through no link."""
+    with suppress(OSError):
+        into = os.open(top, FOLDER)
+        try:
+            names, count = os.listdir(into), 0  # noqa: PTH208 - a descriptor
+            while names:
+                with suppress(OSError):
+                    name = names.pop()
+                    if not stat.S_ISDIR(os.lstat(name, dir_fd=into).st_mode):
+                        continue
+                    inner = os.open(name, FOLDER, dir_fd=into)
+                    try:
+                        os.fchmod(inner, 0o700)
+                        for one in os.listdir(inner):  # noqa: PTH208 - a descriptor
+                            count += 1
+                            os.rename(one, f".{count}.flat", src_dir_fd=inner, dst_dir_fd=into)
+                            names.append(f".{count}.flat")
+                    finally:
+                        os.close(inner)
+        finally:
+            os.close(into)
+
 
 SYSTEM: Final = (
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sbin", "/snap"),

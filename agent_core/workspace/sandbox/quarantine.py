@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.private_file import make_private_folder
-from agent_core.workspace.sandbox.guards.git_folders import (
+from agent_core.workspace.sandbox.guards.git import (
     MOST_BYTES,
     NEUTRAL_CONFIG,
     is_tame_hooks,

@@ -16,20 +16,25 @@ from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.denial_messages import CommandLimits, denials
 from agent_core.workspace.sandbox.environment import scrubbed
-from agent_core.workspace.sandbox.guards.git_folders import is_tame, unfinished_programs
-from agent_core.workspace.sandbox.guards.git_programs import first_made
-from agent_core.workspace.sandbox.guards.guarded_names import DEPENDENCIES, GIT
+from agent_core.workspace.sandbox.guards.git import first_made, is_tame, unfinished_programs
 from agent_core.workspace.sandbox.guards.mount_plan import (
     GitAccess,
     MountPlan,
     git_pointers,
     plan_holds,
 )
-from agent_core.workspace.sandbox.guards.secret_places import SecretPlaces, secret_places
-from agent_core.workspace.sandbox.guards.tracked_secrets import TrackedSecrets
-from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry, TreeIndex
-from agent_core.workspace.sandbox.home_view import HomeView, home_view
-from agent_core.workspace.sandbox.private_folder import PrivateFolder
+from agent_core.workspace.sandbox.guards.secret_places import (
+    SecretPlaces,
+    TrackedSecrets,
+    secret_places,
+)
+from agent_core.workspace.sandbox.guards.tree_index import (
+    DEPENDENCIES,
+    GIT,
+    GuardedEntry,
+    TreeIndex,
+)
+from agent_core.workspace.sandbox.home_view import HomeView, PrivateFolder, home_view
 from agent_core.workspace.sandbox.quarantine import Quarantine
 from agent_core.workspace.sandbox.values import Boundaries, SandboxReport
 

@@ -1,103 +1,75 @@
-"""Parses the command line of `tiller` and hands it to the command that was named."""
+"""Parses the command line of `tiller` and starts the named command.
+
+`--help`, `--version` and mistakes before a command need no command: up to there only argparse is imported.
+"""
 
 import argparse
-import logging
+import io
+import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from typing import Any, Final, Protocol
+from collections.abc import Mapping, Sequence
 
-from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server import VERSION
-from tiller_server.cli.environment import CommandParsers, Environment, read_environment
-from tiller_server.cli.exit_codes import FAILED, USAGE, complain
-from tiller_server.cli.fast_import import loading
-from tiller_server.cli.terminal.stdio import abandon, complete
-from tiller_server.process.crash_log import log_crashes
-from tiller_server.process.redacted_log import hide_in_log
 
 DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
 EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"
-
-
-class CliCommand(Protocol):
-    """A module that is a command."""
-
-    def add_parser(self, commands: CommandParsers) -> None:
-        """Describe the command."""
-        ...
-
-    def main(self, options: argparse.Namespace, environment: Environment) -> int:
-        """Run it; gives the exit code."""
-        ...
-
-
-COMMANDS: Final[tuple[str, ...]] = (
-    "run",
-    "chat",
-    "review",
-    "demo",
-    "sessions",
-    "auth",
-    "models",
-    "config",
-    "policy",
-    "trust",
-    "doctor",
-    "daemon",
-    "trace",
-)
-"""Each is the module of this package that has its name; only the one that was asked for is imported."""
+USAGE = 2
+COMMANDS: Mapping[str, str] = {
+    "run": "answer one prompt, without an editor",
+    "chat": "talk, and steer while it works",
+    "review": "look at the changes between two commits",
+    "demo": "watch the agent repair a small project",
+    "sessions": "look through stored sessions",
+    "auth": "log in to providers and out",
+    "models": "list models, and choose one",
+    "config": "where settings lie and what they are",
+    "policy": "what the permission rules decide about a command",
+    "trust": "which workspaces may configure Tiller and be changed by it",
+    "doctor": "what works on this machine, and what to do about what does not",
+    "daemon": "start, stop or look at the process that serves this user's editors",
+    "trace": "record a connection for a bug report, or replay one",
+}
+"""Summaries of the commands. Each is the module of `subcommands` that has its name; it is imported when it is named."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a command; gives its exit code."""
-    complete()
+    """Run a command and return its exit code."""
+    open_closed_streams()
     parser = argparse.ArgumentParser(prog="tiller", description=DESCRIPTION, epilog=EPILOG)
     _ = parser.add_argument("--version", action="version", version=f"tiller {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _ = commands.add_parser("lsp", help="serve an editor over standard input and output")
-    with loading():
-        for name in _wanted(arguments):
-            _command(name).add_parser(commands)
-    options = parser.parse_args(arguments)
-    logging.basicConfig(level="ERROR", format="%(levelname)s %(name)s: %(message)s")
-    environment = read_environment()
-    redactor = Redactor()
-    redactor.hold_environment(environment.variables)
-    hide_in_log(redactor)
-    try:
-        code = _run(parser, options, environment)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        abandon()  # `tiller config show | head -1`: who closed the pipe has what was wanted
-        return FAILED
-    except Exception as error:
-        if getattr(options, "debug", False):
-            log_crashes()  # what is raised holds whatever went wrong, keys too
-            raise
-        what = f"internal error ({type(error).__name__}: {error}); run it again with --debug to see where"
-        complain(str(options.command), redactor.text(what))
-        return FAILED
-    return code
-
-
-def _run(
-    parser: argparse.ArgumentParser, options: argparse.Namespace, environment: Environment
-) -> int:
-    if options.command not in COMMANDS:
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    if name not in COMMANDS:
+        for command, summary in COMMANDS.items():
+            _ = commands.add_parser(command, help=summary)
+        _ = parser.parse_args(arguments)  # exits on --help, --version and mistakes
         parser.print_help()
         return USAGE
-    return _command(options.command).main(options, environment)
+    from tiller_server.cli import command_execution  # noqa: PLC0415 - see above
+
+    command = command_execution.load_command(name)
+    command.add_arguments(commands.add_parser(name, help=COMMANDS[name]))
+    return command_execution.run_command(command, parser.parse_args(arguments))
 
 
-def _wanted(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Name the commands to describe: the one that is asked for, all when none is."""
-    return (arguments[0],) if arguments and arguments[0] in COMMANDS else COMMANDS
+def open_closed_streams() -> None:
+    """Open the null device in place of closed standard streams, and replace characters that cannot be coded.
+
+    A closed descriptor would otherwise be reused for the next file that is opened, for example a session's.
+    """
+    for number in (0, 1, 2):
+        try:
+            _ = os.fstat(number)
+        except OSError:
+            _ = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+    sys.stdin = sys.stdin or _opened(0, "r")
+    sys.stdout = sys.stdout or _opened(1, "w")
+    sys.stderr = sys.stderr or _opened(2, "w")
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
-def _command(name: str) -> CliCommand:
-    module: Any = import_module(
-        f"tiller_server.cli.subcommands.{name}"
-    )  # a command is a module; `--help` of each is tested
-    return module
+def _opened(number: int, mode: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.FileIO(number, mode, closefd=False), encoding="utf-8")

@@ -1,5 +1,6 @@
-"""The way into the `tiller` command: `tiller lsp` goes straight to the server, everything else is parsed first."""
+"""The way into the `tiller` command: `tiller lsp` goes straight to the server, `tiller run` to the daemon if one serves; everything else is parsed first."""
 
+import os
 import sys
 
 INTERRUPTED = 130
@@ -21,9 +22,25 @@ def _run(arguments: list[str]) -> int:
         from tiller_server.cli.subcommands import lsp  # noqa: PLC0415 - see above
 
         return lsp.main(arguments[1:])
+    if arguments[:1] == ["run"]:
+        return _run_prompt(arguments)
     from tiller_server.cli import command_line  # noqa: PLC0415 - see above
 
     return command_line.main(arguments)
+
+
+def _run_prompt(arguments: list[str]) -> int:
+    from tiller_server.cli.run import daemon_client  # noqa: PLC0415 - see above
+
+    env = dict(os.environ)  # noqa: TID251 - the one place of the client
+    code = daemon_client.run_in_daemon(arguments, env)
+    if code is not None:
+        return code
+    from tiller_server.cli import command_line  # noqa: PLC0415 - see above
+
+    code = command_line.main(arguments)
+    daemon_client.start_for_next_time(arguments, env)
+    return code
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_core.events import RunEnded, RunResult
 from agent_core.kernel.errors import SessionNotFound, TillerError, UsageError
-from agent_core.kernel.visible_text import shown
+from agent_core.kernel.text import shown
 
 DONE: Final = 0
 FAILED: Final = 1

@@ -15,10 +15,9 @@ from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.lsp.transport.stdio import InputStream, stdio_streams
 from tiller_server.process.config import from_environment
-from tiller_server.process.crash_log import log_crashes
 from tiller_server.process.gc_tuning import IncrementalGc
+from tiller_server.process.logs import hide_early, log_crashes
 from tiller_server.process.memory_privacy import forbid_ptrace
-from tiller_server.process.redacted_log import hide_early
 
 TERMINATED: Final = 143
 SWITCH_S: Final = 0.0005

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent_core.assembly.models.available_models import available_models
+from agent_core.assembly.extensions import available_models
 from agent_core.assembly.request import SessionRequest
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths

@@ -5,7 +5,7 @@ from typing import Final
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import encode
-from agent_core.providers.messages.thinking_level import supported
+from agent_core.providers.messages.request_options import supported
 from agent_core.providers.model import ModelInfo, Prices
 from agent_core.providers.registry import ModelRegistry
 

@@ -46,7 +46,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="PATH",
-        help="use this extension too: a file or a folder; may be said several times",
+        help="use this extension too: a file or a folder; may be repeated",
     )
     add_budgets(parser)
     add("--debug", action="store_true", help="show tracebacks")
@@ -79,7 +79,7 @@ def request_of(options: argparse.Namespace, environment: Environment) -> Session
         UsageError: The options contradict one another.
     """
     if options.fork and not (options.session or options.latest):
-        message = "--fork needs a session to copy; name it with --session ID, or say --continue"
+        message = "--fork needs a session to copy; name it with --session ID, or add --continue"
         raise UsageError(message)
     permission: dict[str, JsonValue] = {}
     if options.permission:

@@ -30,15 +30,17 @@ class ControlReply:
     leaves: bool = False
 
 
-def status_of(runtime: Runtime, *, version: str, since_ms: int, connections: int) -> DaemonState:
-    """Look at what goes on."""
+def status_of(
+    runtime: Runtime, *, version: str, since_ms: int, connections: int, runs: int
+) -> DaemonState:
+    """Look at what goes on; `runs` counts those of `tiller run`, each with a session of its own."""
     return DaemonState(
         pid=os.getpid(),
         version=version,
         since_ms=since_ms,
         connections=connections,
-        sessions=runtime.loaded(),
-        working=runtime.working(),
+        sessions=runtime.loaded() + runs,
+        working=runtime.working() + runs,
     )
 
 

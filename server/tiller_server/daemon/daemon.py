@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,9 +21,9 @@ from tiller_server.daemon.admission.listener import (
 )
 from tiller_server.daemon.admission.peer import Lineage
 from tiller_server.daemon.errors import ClientRefused
-from tiller_server.daemon.idle_timer import IdleTimer, idle_limit_s
 from tiller_server.daemon.lockfile import Ownership
 from tiller_server.daemon.private_dir import private_folder
+from tiller_server.daemon.runs import RunProcesses
 from tiller_server.lsp.app import App
 from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
@@ -38,6 +38,9 @@ POLL_S: Final = 0.05
 WARM_UP_AFTER_S: Final = 1.0
 
 _log = logging.getLogger(__name__)
+
+IDLE_S: Final = 1800.0
+MOST_BETWEEN_LOOKS_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,7 @@ class Daemon:
         checks: Callable[[AdmissionPolicy], AdmissionPolicy] = lambda usual: usual,
         on_loaded: Callable[[], None] = lambda: None,
         on_leaving: Callable[[], None] = lambda: None,
+        prepares_runs: bool = False,
     ) -> None:
         """Create a daemon; nothing is opened yet.
 
@@ -86,6 +90,7 @@ class Daemon:
             checks: Changes the checks of new connections.
             on_loaded: Called when the agent has been loaded.
             on_leaving: Called once, when it begins to leave.
+            prepares_runs: Whether to load what `tiller run` needs before the first one comes.
         """
         self._config = config
         self._clock = clock or SystemClock()
@@ -95,6 +100,8 @@ class Daemon:
         self._runtime = Runtime(config, on_loaded=on_loaded)
         self._converter = make_converter()
         self._connections: set[LspConnection] = set()
+        self._runs = RunProcesses(config.env, clock=self._clock)
+        self._prepares_runs = prepares_runs
         self._leaving = asyncio.Event()
         self.started_ms = self._clock.now_ms()
 
@@ -149,7 +156,7 @@ class Daemon:
         listener = SocketListener(
             sock, self._checks(usual), handler=self._welcome, clock=self._clock
         )
-        async with self._runtime, asyncio.TaskGroup() as tasks:
+        async with self._runtime, self._runs, asyncio.TaskGroup() as tasks:
             try:
                 listener.open(tasks)
                 owned.describe({"pid": os.getpid(), "version": self._version})
@@ -170,15 +177,18 @@ class Daemon:
                 listener.close()
                 for connection in self._connections:
                     connection.close()
+                self._runs.cancel_all()
         _log.info("The daemon has left.")
 
     async def _warm_up(self) -> None:
         """Load the agent beside the first client, or before it: not while that one waits for its first answer."""
         await self._clock.sleep(WARM_UP_AFTER_S)
+        if self._prepares_runs:
+            self._runs.prepare()
         try:
             from tiller_server.daemon.warmup import TIMES, rehearse  # noqa: PLC0415 - beside the first client, too
 
-            _ = await self._runtime.host()
+            _ = await self._runtime.agent()
             for _ in range(TIMES):
                 if not self._connections:
                     await rehearse(self._app(self._runtime.origin))
@@ -191,6 +201,7 @@ class Daemon:
         quiet = IdleTimer(limit_s=idle_limit_s(self._config.env), since_s=now_s())
         while (wait_s := quiet.look(now_s(), is_used=self._is_used())) is not None:
             await self._clock.sleep(wait_s)
+            self._runs.end_idle()
             if not self._is_used() and not await asyncio.to_thread(bound.is_there):
                 _log.warning(
                     "The socket has been taken away, so nobody finds this daemon: it leaves."
@@ -202,16 +213,20 @@ class Daemon:
 
     def is_working(self) -> bool:
         """Return whether something goes on in a session."""
-        return self._runtime.working() > 0
+        return self._runtime.working() > 0 or self._runs.count > 0
 
     def _is_used(self) -> bool:
         return bool(self._connections) or self.is_working()
 
     async def _welcome(self, handshake: Handshake, reader: InputStream, sink: Sink) -> None:
-        if handshake.ask is not None:
+        if handshake.ask not in {None, "run"}:
             await self._answer(handshake, sink)
             return
         self._check_version(handshake)
+        if handshake.ask == "run":
+            self._check_same_version(handshake)
+            await self._runs.serve(reader, sink)
+            return
         await asyncio.to_thread(_check_folders, self._config, handshake)
         env = self._config.env if handshake.env is None else handshake.env
         app = self._app(ClientEnvironment(env=env, cwd=handshake.cwd, pid=handshake.pid))
@@ -255,6 +270,16 @@ class Daemon:
             f"the daemon was Tiller {self._version} and has made room for {handshake.version}",
         )
 
+    def _check_same_version(self, handshake: Handshake) -> None:
+        """Check that a run behaves as it would in the process of its client.
+
+        Raises:
+            ClientRefused: The client is of another version.
+        """
+        if handshake.version != self._version:
+            why = f"the daemon is Tiller {self._version}, the client {handshake.version}"
+            raise ClientRefused("version", why)
+
     async def _answer(self, handshake: Handshake, sink: Sink) -> None:
         # Most clients ask nothing, and the first one waits for what is loaded with this file.
         from tiller_server.daemon.control_replies import answer, status_of  # noqa: PLC0415 - see above
@@ -264,6 +289,7 @@ class Daemon:
             version=self._version,
             since_ms=self.started_ms,
             connections=len(self._connections),
+            runs=self._runs.count,
         )
         reply = answer(handshake.ask, status)
         sink.write(reply.line)
@@ -293,3 +319,28 @@ def _remove(files: DaemonFiles, bound: BoundSocket) -> None:
     if bound.is_there():
         for path in (files.socket, files.token):
             path.unlink(missing_ok=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class IdleTimer:
+    """How long nothing has gone on."""
+
+    limit_s: float
+    since_s: float
+    """When something was seen last."""
+
+    def look(self, now_s: float, *, is_used: bool) -> float | None:
+        """Record whether the daemon is in use; return the seconds until the next look, None: time to leave."""
+        if is_used:
+            self.since_s = now_s
+        left_s = self.limit_s - (now_s - self.since_s)
+        return None if left_s <= 0 else min(left_s, MOST_BETWEEN_LOOKS_S)
+
+
+def idle_limit_s(env: Mapping[str, str]) -> float:
+    """Return how long nobody may use the daemon: `TILLER_DAEMON_IDLE_S`, else half an hour."""
+    try:
+        given = float(env.get("TILLER_DAEMON_IDLE_S", ""))
+    except ValueError:
+        return IDLE_S
+    return given if given > 0 else IDLE_S

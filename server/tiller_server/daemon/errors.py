@@ -7,7 +7,9 @@ NoHello          the peer is no client of ours; it receives nothing
 
 from typing import Literal
 
-Code = Literal["token", "hello", "tool", "user", "version", "busyOlder", "leaving", "otherFolders"]
+Code = Literal[
+    "token", "hello", "tool", "user", "version", "busyOlder", "leaving", "otherFolders", "notReady"
+]
 
 
 class CannotServe(Exception):

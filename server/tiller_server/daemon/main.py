@@ -2,28 +2,30 @@
 
 import asyncio
 import gc
+import io
 import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from anyio import lowlevel
+from typing_extensions import override
 
 from tiller_server.daemon import paths
 from tiller_server.daemon.daemon import Daemon
 from tiller_server.daemon.errors import CannotServe
-from tiller_server.daemon.log_file import log_to
 from tiller_server.daemon.private_dir import private_folder
+from tiller_server.daemon.shim.discovery import PREPARE_RUNS
 from tiller_server.process.config import ServerConfig, from_environment
-from tiller_server.process.crash_log import log_crashes
 from tiller_server.process.gc_tuning import IncrementalGc
+from tiller_server.process.logs import hide_early, log_crashes
 from tiller_server.process.memory_privacy import forbid_ptrace
-from tiller_server.process.redacted_log import hide_early
 
 SERVED: Final = 0
 USAGE: Final = 2
@@ -39,13 +41,18 @@ LEAVE_S: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
+MAX_BYTES: Final = 2 * 1024 * 1024
+OWN: Final = 0o600
+FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until nobody needs it; gives the exit code: 0, also when another one serves; 3 when there can be none."""
-    level = _level(arguments)
+    prepares_runs = PREPARE_RUNS in arguments
+    level = _level([word for word in arguments if word != PREPARE_RUNS])
     if level is None:
         _ = sys.stderr.write(
-            f"usage: python -I -m tiller_server.daemon [--log-level {'|'.join(LEVELS)}]\n"
+            f"usage: python -I -m tiller_server.daemon [{PREPARE_RUNS}] [--log-level {'|'.join(LEVELS)}]\n"
         )
         return USAGE
     if sys.platform == "win32":
@@ -62,20 +69,25 @@ def main(arguments: Sequence[str]) -> int:
         log_crashes()
         # A daemon outlives what it was started in: it must not keep that folder busy.
         os.chdir("/")  # noqa: TID251 - see above; nothing here depends on the folder
-        return asyncio.run(_run(config))
+        return asyncio.run(_run(config, prepares_runs=prepares_runs))
     except (CannotServe, ValueError, OSError) as error:
         _log.error("there is no daemon: %s", error)
         _ = sys.stderr.write(f"tiller daemon: {error}\n")
         return CANNOT
 
 
-async def _run(config: ServerConfig) -> int:
+async def _run(config: ServerConfig, *, prepares_runs: bool) -> int:
     # Loads what waiting needs before clients can come: at the first pause it may find no descriptor left to be read.
     await lowlevel.checkpoint()
     loop = asyncio.get_running_loop()
     hiding = loop.run_in_executor(None, forbid_ptrace, config.env)
     looks = IncrementalGc()
-    daemon = Daemon(config, on_loaded=looks.begin, on_leaving=_leave_in_time)
+    daemon = Daemon(
+        config,
+        on_loaded=looks.begin,
+        on_leaving=_leave_in_time,
+        prepares_runs=prepares_runs,
+    )
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.leave)
     # Whoever started it may have a terminal that closes. Not `SIG_IGN`: commands would inherit that.
@@ -129,3 +141,29 @@ def _level(arguments: Sequence[str]) -> str | None:
             return word.partition("=")[2]
         case _:
             return None
+
+
+class _OwnLog(RotatingFileHandler):
+    """Writes to a file that nobody else may read, and begins a new one when it has grown."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, maxBytes=MAX_BYTES, backupCount=1, encoding="utf-8")
+        self.setFormatter(logging.Formatter(FORMAT))
+
+    @override
+    def _open(self) -> io.TextIOWrapper:
+        # Not by the umask: tools inherit it.
+        fd = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, OWN)
+        os.fchmod(fd, OWN)
+        return os.fdopen(fd, "a", encoding="utf-8", errors="replace")
+
+
+def log_to(path: Path, *, level: str) -> None:
+    """Write all of this process's log there from now on. Blocking."""
+    root = logging.getLogger()
+    for handler in root.handlers[:]:
+        root.removeHandler(handler)
+    root.addHandler(_OwnLog(path))
+    root.setLevel(level.upper())
+    # At lower levels it writes down whole messages, and a dozen lines for every client.
+    logging.getLogger("pygls").setLevel(max(logging.WARNING, root.level))

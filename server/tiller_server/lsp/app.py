@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
-from typing import Any, cast
+from typing import Final, Literal, cast
 from urllib.parse import quote
 
 from lsprotocol import types
@@ -16,7 +16,7 @@ from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.documents.workspace_folders import Folders
 from tiller_server.lsp.jsonrpc.document_params import changed_params, opened_params
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
-from tiller_server.lsp.jsonrpc.messages import as_object
+from tiller_server.lsp.jsonrpc.messages import Params, as_object
 from tiller_server.lsp.methods import (
     ACTION_KINDS,
     CHAT_FILE,
@@ -26,14 +26,22 @@ from tiller_server.lsp.methods import (
     NOTIFICATIONS,
     server_capability,
 )
-from tiller_server.lsp.runtime import Runtime
+from tiller_server.lsp.runtime import AgentConnection, Runtime
+
+PLAIN_METHODS: Final = (
+    types.WORKSPACE_EXECUTE_COMMAND,
+    types.TEXT_DOCUMENT_CODE_ACTION,
+    types.TEXT_DOCUMENT_CODE_LENS,
+    types.WORKSPACE_TEXT_DOCUMENT_CONTENT,
+)
+"""Standard methods that are served raw: a text in the place of a list of arguments would be taken for characters."""
 
 _log = logging.getLogger(__name__)
 
 
-def chat_name(params: Mapping[str, Any]) -> str:
+def chat_name(params: Mapping[str, object]) -> str:
     """Return how the URI of the chat file ends."""
-    options: Mapping[str, Any] = params
+    options: Mapping[str, object] = params
     for name in ("initializationOptions", "agent", "plain"):
         options = as_object(options.get(name)) or {}
     chosen = options.get("chatFile")
@@ -55,29 +63,23 @@ class App:
         self.mirror = Mirror()
         self.folders = Folders()
         self._runtime = runtime
-        self._client: Any = None
-        self._plain: Any = None
+        self._loaded: AgentConnection | None = None
         self._register()
 
-    async def client(self) -> Any:
+    async def loaded(self) -> AgentConnection:
         """Return the loaded half of this connection."""
-        host = await self._runtime.host()
-        if self._client is None:
-            self._client = host.connect(
+        agent = await self._runtime.agent()
+        if self._loaded is None:
+            self._loaded = agent.connect(
                 self.connection, self.mirror, self.folders, origin=self.origin
             )
-            self.connection.on_close(self._client.detach)
-        return self._client
+            self.connection.on_close(self._loaded.detach)
+        return self._loaded
 
     def _register(self) -> None:
         connection = self.connection
-        for method in METHODS:
+        for method in (*METHODS, *PLAIN_METHODS):
             connection.add_agent_method(method, partial(self._call, method))
-        # Raw: a text in the place of the list of arguments would be taken for a list of characters.
-        connection.add_agent_method(types.WORKSPACE_EXECUTE_COMMAND, self._execute)
-        connection.add_agent_method(types.TEXT_DOCUMENT_CODE_ACTION, self._code_actions)
-        connection.add_agent_method(types.TEXT_DOCUMENT_CODE_LENS, self._code_lenses)
-        connection.add_agent_method(types.WORKSPACE_TEXT_DOCUMENT_CONTENT, self._content)
         connection.amend_capabilities(self._amend)
         mirror = self.mirror
 
@@ -96,11 +98,8 @@ class App:
         connection.add_agent_notification(
             types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, self._did_change_folders
         )
-        connection.add_agent_notification(
-            types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._did_change_configuration
-        )
-        for method in NOTIFICATIONS:
-            connection.add_agent_notification(method, partial(self._notify, method))
+        for method in (*NOTIFICATIONS, types.WORKSPACE_DID_CHANGE_CONFIGURATION):
+            connection.add_agent_notification(method, partial(self._call, method))
 
         connection.add_agent_notification(
             types.NOTEBOOK_DOCUMENT_DID_OPEN, partial(self._notebook, mirror.notebooks.add)
@@ -147,7 +146,7 @@ class App:
         self.folders.began(self.connection.client_params)
         self._runtime.warm_up()
 
-    async def _did_open(self, params: dict[str, Any]) -> None:
+    async def _did_open(self, params: Params) -> None:
         repaired, version = opened_params(params)
         read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_OPEN, repaired)
         self.mirror.did_open(read, version=version)
@@ -165,59 +164,26 @@ class App:
             offered.text_document_content = types.TextDocumentContentOptions(schemes=[DIFF_SCHEME])
             capabilities.workspace = offered
 
-    async def _did_change(self, params: dict[str, Any]) -> None:
+    async def _did_change(self, params: Params) -> None:
         repaired, version = changed_params(params)
         read = self.connection.protocol.read(types.TEXT_DOCUMENT_DID_CHANGE, repaired)
         self.mirror.did_change(read, version=version)
 
-    async def _chat(self, what: str, document: Document | None) -> None:
-        """Report the chat file that something was done to it; of other documents nothing is loaded."""
+    async def _chat(self, change: Literal["opened", "saved"], document: Document | None) -> None:
+        """Report the chat file that it was opened or saved; for other documents nothing is loaded."""
         if document is None or not document.uri.endswith(chat_name(self.connection.client_params)):
             return
-        chat = (await self._plain_client()).chat
-        if chat.is_chat(document.uri):
-            await (chat.opened if what == "opened" else chat.saved)(document)
+        await (await self.loaded()).report_chat(change, document)
 
-    async def _notebook(self, take: Callable[[str], None], params: dict[str, Any]) -> None:
+    async def _notebook(self, take: Callable[[str], None], params: Params) -> None:
         """Note which notebooks are open; their cells are nobody's business."""
         uri = (as_object(params.get("notebookDocument")) or {}).get("uri")
         if isinstance(uri, str):
             take(uri)
 
-    async def _did_change_folders(self, params: dict[str, Any]) -> None:
-        if self.folders.changed(params) and self._client is not None:
-            await self._client.host.follow_roots(self._client)
+    async def _did_change_folders(self, params: Params) -> None:
+        if self.folders.changed(params) and self._loaded is not None:
+            await self._loaded.follow_roots()
 
-    async def _did_change_configuration(self, params: dict[str, Any]) -> None:
-        client = await self.client()
-        await client.host.configure(client, params)
-
-    async def _notify(self, method: str, params: dict[str, Any]) -> None:
-        client = await self.client()
-        _ = await self._runtime.notification(method).run(client, params)
-
-    async def _call(self, method: str, params: dict[str, Any]) -> object:
-        client = await self.client()
-        return await self._runtime.feature(method).run(client, params)
-
-    async def _plain_client(self) -> Any:
-        client = await self.client()
-        if self._plain is None:
-            from tiller_server.lsp.plain.client import PlainClient  # noqa: PLC0415 - when it is used
-
-            self._plain = PlainClient(client)
-        return self._plain
-
-    async def _code_actions(self, params: dict[str, Any]) -> object:
-        return await (await self._plain_client()).code_actions(params)
-
-    async def _code_lenses(self, params: dict[str, Any]) -> object:
-        return await (await self._plain_client()).code_lenses(params)
-
-    async def _content(self, params: dict[str, Any]) -> object:
-        return await (await self._plain_client()).content(params)
-
-    async def _execute(self, params: dict[str, Any]) -> object:
-        from tiller_server.lsp.plain.commands.table import execute  # noqa: PLC0415 - when it is used
-
-        return await execute(await self._plain_client(), params)
+    async def _call(self, method: str, params: Params) -> object:
+        return await (await self.loaded()).call(method, params)

@@ -5,33 +5,82 @@ rest is loaded on a thread while the editor opens its documents.
 """
 
 import asyncio
-import importlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Protocol, Self
 
 from tiller_server.lsp.clients.environment import ClientEnvironment
+from tiller_server.lsp.documents.mirror import Document, Mirror
+from tiller_server.lsp.documents.workspace_folders import Folders
 from tiller_server.lsp.jsonrpc.errors import INTERNAL_ERROR, RpcError
-from tiller_server.lsp.methods import METHODS, NOTIFICATIONS
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
+from tiller_server.lsp.jsonrpc.messages import Params
 from tiller_server.lsp.transport.stdio import EXHAUSTED
 from tiller_server.process.config import ServerConfig
 
-FEATURES: Final = "tiller_server.lsp.features"
-FOR_REQUESTS: Final = (
-    "http.httpx_client",
-    "adapters.anthropic_messages",
-    "adapters.openai_completions",
-    "adapters.openai_responses",
-)
 NOT_LOADED: Final = "the agent could not be loaded; the server's log says why. Install tillerd anew"
 
 _log = logging.getLogger(__name__)
 
 
+class AgentConnection(Protocol):
+    """One connection, when the agent is loaded: a `loaded_agent.LoadedConnection`."""
+
+    async def call(self, method: str, params: Params, /) -> object:
+        """Run the handler of a method; return its result as JSON."""
+        ...
+
+    async def report_chat(self, change: Literal["opened", "saved"], document: Document, /) -> None:
+        """Pass on that a document was opened or saved, if it is the chat file."""
+        ...
+
+    async def follow_roots(self) -> None:
+        """Record that the client has opened or closed folders."""
+        ...
+
+    async def detach(self) -> None:
+        """End the subscriptions of the client, which has left."""
+        ...
+
+
+class Agent(Protocol):
+    """The agent of a process: a `loaded_agent.LoadedAgent`, whose module must not be imported before it is needed."""
+
+    async def run(self) -> None:
+        """Hold all sessions until `close`."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until sessions can be opened."""
+        ...
+
+    async def close(self) -> None:
+        """Settle all sessions."""
+        ...
+
+    def sessions(self) -> Sequence[Any]:
+        """Return the sessions that are loaded; their class is part of what is loaded."""
+        ...
+
+    def working(self) -> int:
+        """Count the sessions in which something goes on."""
+        ...
+
+    def connect(
+        self,
+        connection: LspConnection,
+        mirror: Mirror,
+        folders: Folders,
+        *,
+        origin: ClientEnvironment,
+    ) -> AgentConnection:
+        """Create the loaded half of a connection."""
+        ...
+
+
 class Runtime:
-    """Loads the agent once and owns the host of all sessions; used as a context around `serve`."""
+    """Loads the agent once and owns it; used as a context around `serve`."""
 
     def __init__(
         self,
@@ -45,13 +94,13 @@ class Runtime:
         Args:
             config: The environment of the process.
             on_loaded: Called when the agent has been loaded.
-            hosting: Given on to the host: another clock, another way to open sessions.
+            hosting: Passed on to `SessionHost`: another clock, another way to open sessions.
         """
         self._config = config
         self._on_loaded = on_loaded
         self._hosting = hosting
         self._tasks = asyncio.TaskGroup()
-        self._loading: asyncio.Task[Any] | None = None
+        self._loading: asyncio.Task[Agent | Exception] | None = None
 
     @property
     def origin(self) -> ClientEnvironment:
@@ -71,74 +120,82 @@ class Runtime:
         """Begin to load, unless that has begun."""
         _ = self._begun()
 
-    def _begun(self) -> asyncio.Task[Any]:
+    def _begun(self) -> asyncio.Task[Agent | Exception]:
         if self._loading is None:
             self._loading = self._tasks.create_task(self._load(), name="load the agent")
         return self._loading
 
     def loaded(self) -> int:
         """Count the sessions that are loaded."""
-        return len(self._sessions())
+        agent = self._loaded_agent()
+        return 0 if agent is None else len(agent.sessions())
 
     def working(self) -> int:
         """Count the sessions in which something goes on: a run, a compaction, a command of the user."""
-        seen = (one.session.info.snapshot() for one in self._sessions())
-        return sum(1 for one in seen if one.state != "idle" or one.activity.bash)
+        agent = self._loaded_agent()
+        return 0 if agent is None else agent.working()
 
-    def _sessions(self) -> tuple[Any, ...]:
+    def _loaded_agent(self) -> Agent | None:
         loading = self._loading
         if loading is None or not loading.done() or loading.cancelled():
-            return ()
-        host = loading.result()
-        return () if isinstance(host, Exception) else host.sessions()
+            return None
+        agent = loading.result()
+        return None if isinstance(agent, Exception) else agent
 
-    async def host(self) -> Any:
-        """Return the host, waiting for it to be loaded."""
+    async def agent(self) -> Agent:
+        """Return the agent, waiting for it to be loaded."""
         # Shielded: a request that is cancelled must not end the loading that others wait for.
-        host = await asyncio.shield(self._begun())
-        if isinstance(host, Exception):
+        agent = await asyncio.shield(self._begun())
+        if isinstance(agent, Exception):
             raise RpcError(INTERNAL_ERROR, NOT_LOADED, {"kind": "Internal", "retryable": False})
-        return host
-
-    def feature(self, method: str) -> ModuleType:
-        """Return the module that answers a method."""
-        return importlib.import_module(f"{FEATURES}.{METHODS[method]}")
-
-    def notification(self, method: str) -> ModuleType:
-        """Return the module that takes a notification."""
-        return importlib.import_module(f"{FEATURES}.{NOTIFICATIONS[method]}")
+        return agent
 
     async def close(self) -> None:
         """Settle all sessions."""
         loading, self._loading = self._loading, None
         if loading is None:
             return
-        host = await loading
-        if not isinstance(host, Exception):
-            await host.close()
+        agent = await loading
+        if not isinstance(agent, Exception):
+            await agent.close()
 
-    async def _load(self) -> Any:
+    async def _load(self) -> Agent | Exception:
         """Load the agent; a failure is kept, so that every request is told of it, unless it may pass."""
         try:
-            module = await asyncio.to_thread(_import, METHODS)
+            create_agent = await asyncio.to_thread(_import)
         except Exception as error:  # noqa: BLE001 - a broken installation: told to whoever asks
             _log.exception("the agent cannot be loaded")
             if isinstance(error, OSError) and error.errno in EXHAUSTED:
                 self._loading = None  # The next request tries again.
             return error
-        host = module.SessionHost(self._config, **self._hosting)
-        self._tasks.create_task(host.run(), name="sessions")
-        await host.ready()
+        agent = create_agent(self._config, **self._hosting)
+        self._tasks.create_task(agent.run(), name="sessions")
+        await agent.ready()
         self._on_loaded()
-        return host
+        self._tasks.create_task(_import_rest(), name="import the rest")
+        return agent
 
 
-def _import(methods: Mapping[str, str]) -> ModuleType:
-    for name in methods.values():
-        importlib.import_module(f"{FEATURES}.{name}")
-    importlib.import_module("tiller_server.lsp.plain.commands.table")
-    host = importlib.import_module("tiller_server.lsp.sessions.host")
-    # The first request to a provider would pay for it otherwise, on the loop's own thread.
-    for name in FOR_REQUESTS:
-        importlib.import_module(f"agent_core.providers.{name}")
-    return host
+async def _import_rest() -> None:
+    """Import what sessions need later: else their first use of it would hold up the loop of all connections."""
+    from tiller_server.process.deferred_modules import import_deferred
+
+    try:
+        await asyncio.to_thread(import_deferred)
+    except Exception:  # noqa: BLE001 - a broken installation: whoever uses the module is told
+        _log.exception("a part of the agent cannot be loaded")
+
+
+def _import() -> Callable[..., Agent]:
+    # ruff: noqa: PLC0415 - the first answer must not wait for any of it
+    # The first request to a provider would pay for the adapters otherwise, on the loop's own thread.
+    from agent_core.providers.adapters import (
+        anthropic_messages,
+        openai_completions,
+        openai_responses,
+    )
+    from agent_core.providers.http import httpx_client
+    from tiller_server.lsp.loaded_agent import LoadedAgent
+
+    _ = (anthropic_messages, openai_completions, openai_responses, httpx_client)
+    return LoadedAgent

@@ -17,7 +17,7 @@ from agent_core.kernel.clock import rfc3339
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
-from agent_core.session.runs.budgets import tightened
+from agent_core.session.runs.usage import tightened
 from tiller_server import VERSION
 from tiller_server.review.findings.baseline import not_accepted, read_baseline
 from tiller_server.review.findings.deduplication import left, limited, merged

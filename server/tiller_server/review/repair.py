@@ -22,7 +22,6 @@ from tiller_server.review.git.revisions import written_tree
 from tiller_server.review.model.prompts import repair_prompt
 from tiller_server.review.scratch import private_folder
 
-OUTPUT_CHARS: Final = 4_000
 FAILS_ANYWAY: Final = "the tests fail with and without it"
 
 

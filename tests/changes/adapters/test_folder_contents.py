@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.adapters.folder_store import FolderBlobStore
+from agent_core.changes.adapters.blob_stores import FolderBlobStore
 from agent_core.kernel.errors import StorageError
 from agent_core.workspace.files.text import sha256_of
 from tests.changes.adapters.conformance import ContentsConformance

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
-from agent_core.changes.adapters.memory_store import MemoryBlobStore
+from agent_core.changes.adapters.blob_stores import MemoryBlobStore
+from agent_core.changes.adapters.disk_detector import DiskChangeDetector
 from agent_core.changes.commit_check import committed
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from tests.support.poisoned import POISONS, poisoned
-from tests.support.repositories import Repository
+from tests.support.workspace.poisoned import POISONS, poisoned
+from tests.support.workspace.repositories import Repository
 
 pytestmark = [pytest.mark.timeout(60)]
 

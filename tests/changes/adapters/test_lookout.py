@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import (
+from agent_core.changes.adapters.blob_stores import MemoryBlobStore
+from agent_core.changes.adapters.disk_detector import (
     MOST_EFFECTS,
     MOST_LOST,
     DiskChangeDetector,
 )
-from agent_core.changes.adapters.detector.tree_scanner import MOST_IGNORED, TreeScanner
-from agent_core.changes.adapters.memory_store import MemoryBlobStore
-from agent_core.changes.ports.change_detector import DetectedChanges
-from agent_core.changes.versions import MOST_BYTES
+from agent_core.changes.adapters.tree_scanner import MOST_IGNORED, TreeScanner
+from agent_core.changes.ports import DetectedChanges
+from agent_core.changes.values import MOST_BYTES
 from agent_core.workspace.processes.disk_processes import DiskProcesses
 
 GIT = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.changes.adapters.memory_store import MemoryBlobStore
+from agent_core.changes.adapters.blob_stores import MemoryBlobStore
 from tests.changes.adapters.conformance import ContentsConformance
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.support.reviews import a_finding, a_review, a_rich_review
+from tests.support.review.reviews import a_finding, a_review, a_rich_review
 from tiller_server.review.outputs import FORMATS
 
 COMMAND = re.compile(r"::(error|warning|notice) (?:[a-zA-Z]+=[^,:]*,?)+::[^\n]*")

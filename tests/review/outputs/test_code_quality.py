@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.reviews import a_finding, a_review, a_rich_review
+from tests.support.review.reviews import a_finding, a_review, a_rich_review
 from tiller_server.review.outputs import FORMATS
 
 SEVERITIES = {"info", "minor", "major", "critical", "blocker"}

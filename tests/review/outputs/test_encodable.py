@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.reviews import a_rich_review
+from tests.support.review.reviews import a_rich_review
 from tiller_server.review.outputs import FORMATS
 from tiller_server.review.outputs.json_report import read_json
 

@@ -3,7 +3,7 @@
 import json
 import random
 
-from tests.support.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
 from tiller_server.review.findings.fingerprints import fingerprint
 from tiller_server.review.outputs import FORMATS
 

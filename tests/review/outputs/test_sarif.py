@@ -8,7 +8,7 @@ import pytest
 from jsonschema import FormatChecker
 from jsonschema.validators import validator_for
 
-from tests.support.reviews import a_finding, a_review, a_rich_review, a_suggestion
+from tests.support.review.reviews import a_finding, a_review, a_rich_review, a_suggestion
 from tiller_server.review.findings.result import CATEGORIES, Review
 from tiller_server.review.outputs import FORMATS
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.support.code_host import CodeHost, serving
-from tests.support.github_api import GitHubApi
-from tests.support.reviews import HEAD
+from tests.support.review.code_host import CodeHost, serving
+from tests.support.review.github_api import GitHubApi
+from tests.support.review.reviews import HEAD
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """A review on a pull request: the API is a server of ours that takes nothing which GitHub's published shapes do not."""
 
-from tests.support.clock import FakeClock
-from tests.support.code_host import CodeHost
-from tests.support.github_api import PULL, Comment, GitHubApi, Thread, target
-from tests.support.reviews import HEAD, a_finding, a_review, a_suggestion
+from tests.support.harness.clock import FakeClock
+from tests.support.review.code_host import CodeHost
+from tests.support.review.github_api import PULL, Comment, GitHubApi, Thread, target
+from tests.support.review.reviews import HEAD, a_finding, a_review, a_suggestion
 from tiller_server.review.posting import (
     plan_review,
     post_review,

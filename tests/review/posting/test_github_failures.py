@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from agent_core.kernel.errors import TillerError
-from tests.support.clock import FakeClock
-from tests.support.code_host import CodeHost, Fault, Reply
-from tests.support.github_api import TOKEN, GitHubApi, target
-from tests.support.reviews import HEAD, a_finding, a_review
+from tests.support.harness.clock import FakeClock
+from tests.support.review.code_host import CodeHost, Fault, Reply
+from tests.support.review.github_api import TOKEN, GitHubApi, target
+from tests.support.review.reviews import HEAD, a_finding, a_review
 from tiller_server.review.posting import GitHubPull, HostRefused, PostingFailed, post_review
 
 PARTS = {

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.clock import FakeClock
-from tests.support.code_host import CodeHost, Fault, Reply, serving
-from tests.support.gitlab_api import MERGE, TOKEN, File, GitLabApi
-from tests.support.reviews import HEAD, a_finding, a_review, a_suggestion
+from tests.support.harness.clock import FakeClock
+from tests.support.review.code_host import CodeHost, Fault, Reply, serving
+from tests.support.review.gitlab_api import MERGE, TOKEN, File, GitLabApi
+from tests.support.review.reviews import HEAD, a_finding, a_review, a_suggestion
 from tiller_server.review.posting import GitLabMerge, HostRefused, PostingFailed, post_review
 from tiller_server.review.posting.gitlab import old_lines
 

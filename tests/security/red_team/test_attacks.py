@@ -14,7 +14,7 @@ from tests.security.red_team.containment import PLANTED, run_uncontained, verdic
 from tests.security.red_team.oracle import breaches, snapshot, victim
 from tests.security.red_team.scripts import EXCHANGE, PAYLOADS
 from tests.security.red_team.world import world
-from tests.support.shared import ROOT
+from tests.support.harness.shared import ROOT
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="full containment is for Linux"),

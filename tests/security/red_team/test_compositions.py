@@ -11,7 +11,7 @@ from tests.security.red_team.containment import run_uncontained
 from tests.security.red_team.oracle import breaches, snapshot, victim
 from tests.security.red_team.scripts import PAYLOADS
 from tests.security.red_team.world import World, world
-from tests.support.sizes import at_size, is_campaign
+from tests.support.harness.sizes import at_size, is_campaign
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="full containment is for Linux"),

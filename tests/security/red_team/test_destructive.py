@@ -12,7 +12,7 @@ from tests.security.red_team.containment import run_uncontained, verdict
 from tests.security.red_team.destructive import HISTORY, ROWS, Row
 from tests.security.red_team.oracle import snapshot
 from tests.security.red_team.world import World, world
-from tests.support.sizes import at_size
+from tests.support.harness.sizes import at_size
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="full containment is for Linux"),

@@ -17,12 +17,12 @@ from typing import Final, get_args
 import pytest
 from anyio import to_thread
 
-from agent_core.changes.adapters.detector.disk_detector import DiskChangeDetector
-from agent_core.changes.adapters.memory_store import MemoryBlobStore
+from agent_core.changes.adapters.blob_stores import MemoryBlobStore
+from agent_core.changes.adapters.disk_detector import DiskChangeDetector
 from agent_core.events import Notice
 from agent_core.kernel.errors import CheckpointConflict
 from agent_core.session.context import WorkspaceContext
-from agent_core.session.permissions.state import PermissionState
+from agent_core.session.permissions.broker import PermissionState
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace import Workspace
 from agent_core.workspace.files.disk.disk_files import DiskFiles
@@ -33,11 +33,11 @@ from agent_core.workspace.sandbox.backends.landlock import try_landlock
 from tests.security.red_team.containment import boundaries, verdict
 from tests.security.red_team.destructive import FILES, HISTORY, IGNORED, ROWS
 from tests.security.red_team.world import World, laid_out
-from tests.support.contained import require_full
-from tests.support.scripted_model import ScriptedModel, call, say
-from tests.support.sessions import Bench, bench
-from tests.support.shared import ROOT
-from tests.support.sizes import is_campaign, paired
+from tests.support.harness.shared import ROOT
+from tests.support.harness.sizes import is_campaign, paired
+from tests.support.session.scripted_model import ScriptedModel, call, say
+from tests.support.session.sessions import Bench, bench
+from tests.support.workspace.contained import require_full
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the commands are those of Linux"),
@@ -183,7 +183,7 @@ async def _session(machine: World, level: SandboxLevel) -> AsyncGenerator[Bench]
             ScriptedModel([]),
             tools=builtin_tools(),
             root=machine.root,
-            place=place,
+            workspace=place,
             contents=contents,
         )
         yield await stack.enter_async_context(session)

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry, TreeIndex
-from agent_core.workspace.sandbox.private_folder import PrivateFolder
+from agent_core.workspace.sandbox.home_view import PrivateFolder
 from agent_core.workspace.sandbox.quarantine import Quarantine
 from tests.security.red_team.attack import Attack
 from tests.security.red_team.oracle import snapshot
 from tests.security.red_team.world import world
-from tests.support.contained import contained, require_full
+from tests.support.workspace.contained import contained, require_full
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="full containment is for Linux"),

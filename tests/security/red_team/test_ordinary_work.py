@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.workspace.sandbox.backends.bubblewrap import TEMPORARY
 from tests.security.red_team.containment import Commands, Ran
 from tests.security.red_team.world import World, world
 
@@ -73,6 +74,13 @@ def _program(name: str) -> str:
     if found is None:
         pytest.skip(f"this machine has no {name} in {os.defpath}")
     return found
+
+
+def _interpreter() -> str:
+    """Return this interpreter; skips with a printed reason where contained commands do not see it."""
+    if any(Path(sys.executable).is_relative_to(folder) for folder in TEMPORARY):
+        pytest.skip(f"{sys.executable} is in a temporary folder, which commands have their own of")
+    return sys.executable
 
 
 # git
@@ -261,25 +269,26 @@ def test_make_and_the_compiler_build(work: Work) -> None:
 
 def test_pytest_runs_and_keeps_its_cache(work: Work) -> None:
     work.write("test_it.py", "def test_it(tmp_path):\n    assert tmp_path.exists()\n")
-    output = work.done(f"{sys.executable} -m pytest -q -p no:randomly test_it.py")
+    output = work.done(f"{_interpreter()} -m pytest -q -p no:randomly test_it.py")
     assert "1 passed" in output
     assert (work.root / ".pytest_cache").is_dir()
 
 
 def test_a_virtual_environment_is_made_and_used(work: Work) -> None:
-    _ = work.done(f"{sys.executable} -m venv --without-pip .venv")
+    _ = work.done(f"{_interpreter()} -m venv --without-pip .venv")
     assert work.done(".venv/bin/python -c 'print(6 * 7)'") == "42\n"
 
 
 def test_a_project_is_installed_into_its_virtual_environment(work: Work) -> None:
     """With the pip of the outer environment and a backend of the project: nothing is fetched."""
+    interpreter = _interpreter()
     packages = Path(sysconfig.get_path("purelib"))
     if not (packages / "pip").is_dir():
         pytest.skip(f"{sys.executable} has no module pip")
     work.write("backend.py", BACKEND)
     work.write("pyproject.toml", PYPROJECT)
     work.write("thing/__init__.py", "NAME = 'thing'\n")
-    _ = work.done(f"{sys.executable} -m venv --without-pip --system-site-packages .venv")
+    _ = work.done(f"{interpreter} -m venv --without-pip --system-site-packages .venv")
     pip = f"PYTHONPATH={packages} .venv/bin/python -m pip install -q --no-index --no-deps --no-build-isolation -e ."
     _ = work.done(pip)
     assert (

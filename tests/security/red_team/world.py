@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tests.security.red_team.containment import Commands, Containment, boundaries
-from tests.support.contained import require_full
+from tests.support.workspace.contained import require_full
 
 SETTING_UP = r"""
 set -eu

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.editors import Window, settled
-from tests.support.lsp_profiles import NEOVIM_0_11
+from tests.support.clients.editors import Window, settled
+from tests.support.lsp.lsp_profiles import NEOVIM_0_11
 from tiller_server.lsp.overlay.scratch_file import Reopened, ScratchFile
 
 DISK = "## You\n\ntell me\n"

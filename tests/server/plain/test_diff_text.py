@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.changes.history.hunk_tracker import FileReview, HunkTracker, Texts, accepted
+from agent_core.changes.hunks import FileReview, HunkTracker, Texts, accepted
 from agent_core.changes.values import Change, FileVersion, Op
 from agent_core.kernel import RunId, ToolCallId
 from agent_core.workspace.files.text import sha256_of

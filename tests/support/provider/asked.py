@@ -6,7 +6,7 @@ from typing import Literal
 
 from tests.support.provider.script import Json
 
-Api = Literal["openai", "anthropic", "ollama"]
+Api = Literal["openai", "responses", "anthropic", "ollama"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,8 @@ def api_of(path: str) -> Api | None:
     """Tell which API a path belongs to; any base path is taken."""
     if path.endswith("/chat/completions"):
         return "openai"
+    if path.endswith("/responses"):
+        return "responses"
     if path.endswith("/messages"):
         return "anthropic"
     if path.endswith("/api/chat"):
@@ -40,7 +42,7 @@ def read_request(body: Json, *, api: Api, number: int, size: int) -> Asked:
         number=number,
         api=api,
         model=str(body.get("model", "")),
-        heard=_heard(body.get("messages")),
+        heard=_heard(body.get("input" if api == "responses" else "messages")),
         prompt_tokens=size // 4,
         include_usage=isinstance(options, Mapping) and bool(options.get("include_usage")),
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -20,6 +21,8 @@ class HttpRequest:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes
+    head_at: float
+    """When its head had arrived, by the monotonic clock."""
 
     def keeps_alive(self) -> bool:
         """Tell whether the client may send another request on the connection."""
@@ -37,6 +40,7 @@ async def read_http_request(reader: asyncio.StreamReader) -> HttpRequest | None:
     """Read the next request; None when the client has gone or speaks something else."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
+        head_at = time.monotonic()
         lines = head.decode("latin-1").split("\r\n")
         method, target, _ = lines[0].split(" ", 2)
         pairs = (line.partition(":") for line in lines[1:] if line)
@@ -51,6 +55,7 @@ async def read_http_request(reader: asyncio.StreamReader) -> HttpRequest | None:
         query={name: values[-1] for name, values in parse_qs(address.query).items()},
         headers=headers,
         body=body,
+        head_at=head_at,
     )
 
 

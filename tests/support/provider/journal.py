@@ -16,6 +16,8 @@ class Entry:
     request: HttpRequest
     body: object
     at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
+    """When the whole answer had been written, or could not be any further."""
     sent_bytes: int = 0
     finished: bool = False
     """The whole answer has been sent, as scripted."""
@@ -29,7 +31,9 @@ class Entry:
             "path": self.request.path,
             "headers": self.request.masked_headers(),
             "body": self.body if with_body else None,
+            "head_at": self.request.head_at,
             "at": self.at,
+            "ended_at": self.ended_at,
             "sent_bytes": self.sent_bytes,
             "finished": self.finished,
             "client_gone": self.client_gone,

@@ -80,7 +80,7 @@ class LoopbackProvider:
             raise ValueError(answer["error"])
 
     def log(self, *, since: int = 0, bodies: Literal["with", "without"] = "with") -> list[Json]:
-        """Give every request so far: method, path, headers, body, at, sent_bytes, finished, client_gone."""
+        """Return every request so far, as `Entry.as_json` shows it."""
         wanted = 1 if bodies == "with" else 0
         return self._control("GET", f"/_ctl/log?since={since}&bodies={wanted}")[1]
 

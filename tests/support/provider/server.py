@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 
 from tests.support.provider import delivery
@@ -77,6 +78,7 @@ class Provider:
             entry.client_gone = True
             raise
         finally:
+            entry.ended_at = time.monotonic()
             self._journal.touch()
 
     async def _respond(

@@ -76,6 +76,44 @@ def _openai(turn: Turn, asked: Asked) -> Iterator[Sse]:
     yield Sse(b"data: [DONE]\n\n")
 
 
+def _responses(turn: Turn, asked: Asked) -> Iterator[Sse]:
+    response = {"id": f"resp_{asked.number}", "object": "response", "model": asked.model}
+    yield _typed("response.created", {"response": {**response, "status": "in_progress"}})
+    items: list[Json] = []
+    pieces = text_pieces(turn)
+    if pieces:
+        item = {"type": "message", "id": f"msg_{asked.number}", "role": "assistant"}
+        started = {**item, "status": "in_progress", "content": []}
+        yield _typed("response.output_item.added", {"output_index": 0, "item": started})
+        place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
+        # As above: each distinct piece is encoded once.
+        encoded: dict[str, Sse] = {}
+        for piece in pieces:
+            if piece not in encoded:
+                fields = {**place, "delta": piece}
+                encoded[piece] = _typed("response.output_text.delta", fields, is_delta=True)
+            yield encoded[piece]
+        content = [{"type": "output_text", "text": "".join(pieces), "annotations": []}]
+        items.append({**item, "status": "completed", "content": content})
+        yield _typed("response.output_item.done", {"output_index": 0, "item": items[-1]})
+    for index, call in enumerate(turn.tool_calls):
+        item = {"type": "function_call", "id": f"fc_{asked.number}_{index}", "name": call.name}
+        item |= {"call_id": _call_id(call, asked, index), "status": "completed"}
+        place = {"output_index": len(items)}
+        items.append({**item, "arguments": call.arguments})
+        added = {**item, "status": "in_progress", "arguments": ""}
+        yield _typed("response.output_item.added", {**place, "item": added})
+        fields = {**place, "item_id": item["id"], "delta": call.arguments}
+        yield _typed("response.function_call_arguments.delta", fields, is_delta=True)
+        yield _typed("response.output_item.done", {**place, "item": items[-1]})
+    fresh, output, *_ = _counts(turn, asked)
+    usage = {"input_tokens": fresh, "output_tokens": output, "total_tokens": fresh + output}
+    usage |= {"input_tokens_details": {"cached_tokens": 0}}
+    usage |= {"output_tokens_details": {"reasoning_tokens": 0}}
+    done = {**response, "status": "completed", "output": items, "usage": usage}
+    yield _typed("response.completed", {"response": done})
+
+
 def _anthropic(turn: Turn, asked: Asked) -> Iterator[Sse]:
     usage = _anthropic_usage(turn, asked)
     message = {
@@ -140,6 +178,7 @@ def _ollama(turn: Turn, asked: Asked) -> Iterator[Sse]:
 
 RENDERERS: Mapping[Api, Callable[[Turn, Asked], Iterator[Sse]]] = {
     "openai": _openai,
+    "responses": _responses,
     "anthropic": _anthropic,
     "ollama": _ollama,
 }
@@ -173,7 +212,7 @@ def _stop(turn: Turn) -> str:
 
 
 def _call_id(call: ToolCall, asked: Asked, index: int) -> str:
-    prefix = "call" if asked.api == "openai" else "toolu"
+    prefix = "toolu" if asked.api == "anthropic" else "call"
     return call.id or f"{prefix}_{asked.number}_{index}"
 
 

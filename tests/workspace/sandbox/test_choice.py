@@ -22,12 +22,16 @@ from agent_core.workspace.sandbox import (
     sandbox_for,
 )
 from agent_core.workspace.sandbox.backends.landlock import LAUNCHER, PYTHON, launcher_rules
-from agent_core.workspace.sandbox.backends.memory_file import closing, memory_file
 from agent_core.workspace.sandbox.backends.seatbelt import seatbelt_profile
+from agent_core.workspace.sandbox.backends.seccomp import closing, memory_file
 from agent_core.workspace.sandbox.backends.uncontained import Uncontained
-from agent_core.workspace.sandbox.probe import find_program, try_bubblewrap
-from agent_core.workspace.sandbox.selection import homes_of, why_uncontainable
-from tests.support.contained import require_full
+from agent_core.workspace.sandbox.selection import (
+    find_program,
+    homes_of,
+    try_bubblewrap,
+    why_uncontainable,
+)
+from tests.support.workspace.contained import require_full
 
 HOME = Path("/home/me")
 HOME_OF_ROOT = Path("/") / "root"

@@ -10,7 +10,7 @@ import pytest
 
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from tests.support.contained import contained, contained_processes
+from tests.support.workspace.contained import contained, contained_processes
 from tests.workspace.sandbox.ground import Ground, ground
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment is for Linux")

@@ -3,8 +3,13 @@
 import pytest
 
 from agent_core.workspace.sandbox import scrubbed
-from agent_core.workspace.sandbox.environment import is_secret, steers_programs
-from agent_core.workspace.sandbox.toolchains import LOCATED, TOOLCHAINS, VARIABLES
+from agent_core.workspace.sandbox.environment import (
+    LOCATED,
+    TOOLCHAINS,
+    VARIABLES,
+    is_secret,
+    steers_programs,
+)
 
 KEPT = {
     "PATH": "/usr/bin",

@@ -8,6 +8,7 @@ from time import perf_counter
 
 import pytest
 
+from agent_core.workspace.sandbox.environment import HOME_FOLDERS, LOCATED
 from agent_core.workspace.sandbox.guards.secret_places import (
     SECRET_FILES,
     SECRET_FOLDERS,
@@ -15,8 +16,7 @@ from agent_core.workspace.sandbox.guards.secret_places import (
     secret_places,
 )
 from agent_core.workspace.sandbox.home_view import HomeView, home_view
-from agent_core.workspace.sandbox.toolchains import HOME_FOLDERS, LOCATED
-from tests.support.contained import require_full
+from tests.support.workspace.contained import require_full
 
 NOT_SHOWN = (
     *(".cargo/credentials.toml", ".cargo/config.toml", ".m2/settings.xml", ".gradle/gradle.properties", ".npm/x"),

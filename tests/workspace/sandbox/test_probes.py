@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.workspace.processes.disk_processes import DiskProcesses
-from tests.support.contained import contained
-from tests.support.processes import processes_with
+from tests.support.workspace.contained import contained
+from tests.support.workspace.processes import processes_with
 from tests.workspace.sandbox import probes
 from tests.workspace.sandbox.deeper_probes import DEEPER
 from tests.workspace.sandbox.ground import Ground, ground

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.workspace.sandbox.guards.git_folders import is_tame
+from agent_core.workspace.sandbox.guards.git import is_tame
 from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
 from agent_core.workspace.sandbox.quarantine import ROOT_QUARANTINE, Quarantine
 

@@ -22,7 +22,7 @@ from agent_core.workspace.sandbox.denial_messages import (
 )
 from agent_core.workspace.sandbox.guards.mount_plan import GitAccess
 from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
-from agent_core.workspace.sandbox.private_folder import PrivateFolder
+from agent_core.workspace.sandbox.home_view import PrivateFolder
 from agent_core.workspace.sandbox.survey import (
     UNSEEN,
     CommandBaseline,

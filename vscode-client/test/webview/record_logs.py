@@ -16,12 +16,12 @@ from typing import Any
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from tests.support.isolation import TillerDirs, isolated  # noqa: E402 - the root is no package
-from tests.support.lsp_answers import LeavesOpen  # noqa: E402
-from tests.support.lsp_client import RawClient  # noqa: E402
-from tests.support.lsp_profiles import PANEL  # noqa: E402
+from tests.support.clients.server import Ground, calls, prompt  # noqa: E402
+from tests.support.harness.isolation import TillerDirs, isolated  # noqa: E402 - the root is no package
+from tests.support.lsp.lsp_answers import LeavesOpen  # noqa: E402
+from tests.support.lsp.lsp_client import RawClient  # noqa: E402
+from tests.support.lsp.lsp_profiles import PANEL  # noqa: E402
 from tests.support.provider import LoopbackProvider  # noqa: E402
-from tests.support.server import Ground, calls, prompt  # noqa: E402
 
 Json = dict[str, Any]
 LOGS = Path(__file__).parent / "fixtures"

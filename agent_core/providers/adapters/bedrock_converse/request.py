@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.messages import (
     AssistantContent,
@@ -23,10 +24,18 @@ from agent_core.providers.adapters.bedrock_converse.families import (
     family_of,
     takes_cache_points,
 )
-from agent_core.providers.adapters.bedrock_converse.thinking_config import extra_fields
-from agent_core.providers.messages.cache_retention import configured_retention, retention
-from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
-from agent_core.providers.messages.output_limit import output_limit
+from agent_core.providers.messages.request_options import (
+    TurnMessage,
+    budget,
+    clamp,
+    configured_retention,
+    effort,
+    measured,
+    normalise_messages,
+    output_limit,
+    result_text,
+    retention,
+)
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
 ID_LIMIT = 64
@@ -43,6 +52,8 @@ CACHE_POINT: JsonObject = {"cachePoint": {"type": "default"}}
 _ID_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
 _Json = dict[str, JsonValue]
 
+INTERLEAVED = "interleaved-thinking-2025-05-14"
+
 
 def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
@@ -55,7 +66,7 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     family = family_of(model.id)
     # There is no longer time to ask for: `long` is as `short`.
     cached = takes_cache_points(model) and retention(request, configured_retention(model)) != "none"
-    max_tokens = output_limit(request, turns, model)
+    max_tokens = output_limit(request, measured(turns), model)
     body: _Json = {
         "messages": _messages(turns, family, cached=cached),
         "inferenceConfig": {"maxTokens": max_tokens},
@@ -67,7 +78,7 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     if tools:
         point = [CACHE_POINT] if cached and caches_tools(family) else []
         body["toolConfig"] = {"tools": [*tools, *point]}
-    extra = extra_fields(request, model, family, max_tokens=max_tokens)
+    extra = _extra_fields(request, model, family, max_tokens=max_tokens)
     if extra:
         body["additionalModelRequestFields"] = extra
     return body
@@ -185,3 +196,43 @@ def _called(turns: Sequence[TurnMessage]) -> list[JsonObject]:
     return [
         _tool(ToolDeclaration(name=name, description="", parameters=anything)) for name in names
     ]
+
+
+def _extra_fields(
+    request: ModelRequest, model: ModelInfo, family: Family, *, max_tokens: int
+) -> JsonObject:
+    """Return the fields beyond Converse; empty when there is nothing to ask for."""
+    if not model.reasoning:
+        return {}
+    level = clamp(request.thinking, model)
+    match family:
+        case "claude":
+            return _claude(level, request, model, max_tokens=max_tokens)
+        case "gpt-oss" if level != "off":
+            return {"reasoning_effort": _word(level, model)}
+        case "gpt" if level != "off":
+            return {"reasoning": {"effort": _word(level, model)}}
+        case _:
+            return {}
+
+
+def _claude(
+    level: ThinkingLevel, request: ModelRequest, model: ModelInfo, *, max_tokens: int
+) -> JsonObject:
+    if model.compat.get("forceAdaptiveThinking") is True:
+        if level == "off":
+            return {"thinking": {"type": "disabled"}}
+        return {
+            "thinking": {"type": "adaptive", "display": "summarized"},
+            "output_config": {"effort": _word(level, model)},
+        }
+    tokens = budget(level, max_tokens=max_tokens) if level != "off" else 0
+    if not tokens:
+        return {}
+    thinking: JsonObject = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+    return {**thinking, "anthropic_beta": [INTERLEAVED]} if request.tools else thinking
+
+
+def _word(level: ThinkingLevel, model: ModelInfo) -> str:
+    """Return the effort's name; the weakest of ours is none of theirs."""
+    return "low" if level == "minimal" else effort(level, model)

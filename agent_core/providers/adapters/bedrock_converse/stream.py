@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping
 
+from typing_extensions import override
+
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.http.aws_event_stream import EXCEPTION, EventStreamDecoder
-from agent_core.providers.http.errors import failure_from_event
-from agent_core.providers.http.stream import USAGE_FOLLOWS_S
+from agent_core.providers.http.stream import USAGE_FOLLOWS_S, BuildingReader
 from agent_core.providers.messages.builder import (
-    MessageBuilder,
     OpenBlock,
     OpenCall,
     OpenText,
     OpenThinking,
+    count,
+    priced,
 )
-from agent_core.providers.messages.pricing import priced
-from agent_core.providers.messages.token_counts import count
-from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
+from agent_core.providers.model import ModelInfo, StreamFinished
 
 STOPS: Mapping[str, StopReason] = {
     "end_turn": "stop",
@@ -42,36 +42,34 @@ STATUSES: Mapping[str, int] = {
 """The status that each exception has when it is told before the stream."""
 
 
-class ConverseReader:
+class ConverseReader(BuildingReader):
     """Reads one stream."""
 
     def __init__(self, model: ModelInfo, clock: Clock, *, framing: EventStreamDecoder) -> None:
-        self._model = model
+        super().__init__(model, clock)
         self._framing = framing
-        self._clock = clock
-        self._builder = MessageBuilder(model)
         self._blocks: dict[JsonValue, OpenBlock | None] = {}
         self._stop: str | None = None
         self._usage: Usage | None = None
 
     @property
+    @override
     def has_end(self) -> bool:
         """Return whether the event came that says the answer is whole, and no frame is half there behind it."""
         return self._stop is not None and not self._framing.is_inside
 
     @property
+    @override
     def is_over(self) -> bool:
         """Return whether nothing more is expected: the counts come behind the end."""
         return self._stop is not None and self._usage is not None
 
     @property
+    @override
     def after_end_s(self) -> float:
-        """How long to wait for what may come behind the end, in seconds."""
         return USAGE_FOLLOWS_S
 
-    def done(self) -> None:
-        """Ignore the closing mark: this API has none."""
-
+    @override
     def read(self, event: JsonObject, *, name: bytes) -> None:
         """Read one event; unknown kinds are ignored.
 
@@ -93,8 +91,8 @@ class ConverseReader:
             case _:
                 pass
 
+    @override
     def read_whole(self, body: JsonObject) -> None:
-        """Read a complete, non-streamed answer."""
         message = json.as_object(json.as_object(body.get("output")).get("message"))
         content = message.get("content")
         stop = body.get("stopReason")
@@ -111,10 +109,6 @@ class ConverseReader:
     def usage(self) -> Usage:
         """Tokens counted so far; they come behind the end."""
         return priced(self._usage or Usage(), self._model.prices)
-
-    def take(self) -> list[StreamEvent]:
-        """Return the parts since the last time."""
-        return self._builder.take()
 
     def answer(self) -> StreamFinished:
         """Return the whole answer.
@@ -135,7 +129,7 @@ class ConverseReader:
         call = start.get("toolUse")
         if json.is_object(call):
             self._blocks[index] = self._builder.open_call(
-                id=_text(call.get("toolUseId")), name=_text(call.get("name"))
+                id=json.as_text(call.get("toolUseId")), name=json.as_text(call.get("name"))
             )
         elif "toolResult" in start:
             # What the provider's own tools gave: nothing for us.
@@ -154,16 +148,16 @@ class ConverseReader:
             self._builder.grow(block, text)
         elif json.is_object(call):
             if isinstance(block, OpenCall):
-                self._builder.grow(block, _text(call.get("input")))
+                self._builder.grow(block, json.as_text(call.get("input")))
         elif json.is_object(thought):
             if not isinstance(block, OpenThinking):
                 block = self._blocks[index] = self._builder.open_thinking()
             self._think(block, thought)
 
     def _think(self, block: OpenThinking, thought: JsonObject) -> None:
-        self._builder.grow(block, _text(thought.get("text")))
-        signature = _text(thought.get("signature"))
-        redacted = _text(thought.get("redactedContent"))
+        self._builder.grow(block, json.as_text(thought.get("text")))
+        signature = json.as_text(thought.get("signature"))
+        redacted = json.as_text(thought.get("redactedContent"))
         if redacted:
             block.redacted = True
         if signature or redacted:
@@ -194,14 +188,11 @@ class ConverseReader:
         stop = STOPS[raw]
         return "tool_use" if stop == "stop" and self._builder.has_calls else stop
 
+    @override
     def _failure(self, event: JsonObject) -> ProviderError:
-        kind = _text(event.get("type"))
+        kind = json.as_text(event.get("type"))
         error = {"type": kind, "message": event.get("message"), "code": STATUSES.get(kind)}
-        return failure_from_event(
-            {"error": error},
-            provider=self._model.provider,
-            parts_came=not self._builder.is_empty,
-        )
+        return super()._failure({"error": error})
 
 
 def _as_delta(block: JsonObject) -> JsonObject:
@@ -214,7 +205,3 @@ def _as_delta(block: JsonObject) -> JsonObject:
     if "reasoningText" in thought:
         return {"reasoningContent": thought["reasoningText"]}
     return block
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""

@@ -13,9 +13,15 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
-from agent_core.providers.messages.output_limit import output_limit
-from agent_core.providers.messages.thinking_level import LEVEL_MAP, clamp
+from agent_core.providers.messages.request_options import (
+    LEVEL_MAP,
+    TurnMessage,
+    clamp,
+    measured,
+    normalise_messages,
+    output_limit,
+    result_text,
+)
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
 WINDOW = "numCtx"
@@ -31,7 +37,7 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
         call_id=str,
         without_thoughts=request.without_thoughts,
     )
-    options: _Json = {"num_predict": output_limit(request, turns, model)}
+    options: _Json = {"num_predict": output_limit(request, measured(turns), model)}
     window = _window(model)
     if window:
         options["num_ctx"] = window

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
-from agent_core.providers.messages.cache_retention import (
+from agent_core.providers.messages.request_options import (
     configured_retention,
     openai_keeps_long,
     takes_long,

@@ -1,57 +1,55 @@
 """A model behind Chat Completions."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from typing_extensions import override
 
-from agent_core.kernel import json
-from agent_core.providers.adapters.openai_completions.copilot import copilot_headers
-from agent_core.providers.adapters.openai_completions.request import request_body
-from agent_core.providers.auth.authenticator import Authenticator, with_headers
-from agent_core.providers.http.client import HttpPool, open_stream
+from agent_core.kernel import Clock
+from agent_core.messages import CustomMessage, Image, ToolResultMessage, UserMessage
+from agent_core.providers.adapters.openai_completions.request import split_body
+from agent_core.providers.auth.credentials import RequestCredentials
 from agent_core.providers.http.request import HttpRequest
-from agent_core.providers.http.stream import read_parts
-from agent_core.providers.model import ModelInfo, ModelRequest, StreamEvent
+from agent_core.providers.http_model import HttpModel, bearer
+from agent_core.providers.model import ModelInfo, ModelRequest
 from agent_core.providers.wire.chat.stream import ChunkReader
 
+COPILOT_HOST = "githubcopilot.com"
 
-class OpenAICompletions:
-    """Asks a server at `<base URL>/chat/completions`."""
 
-    def __init__(self, model: ModelInfo, *, access: Authenticator, pool: HttpPool) -> None:
-        self._model = model
-        self._access = access
-        self._pool = pool
+class OpenAICompletions(HttpModel):
+    """Client of a server at `<base URL>/chat/completions`."""
 
-    @property
-    def facts(self) -> ModelInfo:
-        """Facts about the model."""
-        return self._model
-
-    @asynccontextmanager
-    async def stream(
-        self, request: ModelRequest
-    ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
-        """Ask; leaving the context closes the connection at once, also on cancellation."""
-        grant = await self._access.credentials()
-        key = {"authorization": f"Bearer {grant.key}"} if grant.key else {}
-        model = self._model
-        post = HttpRequest(
-            provider=model.provider,
-            url=f"{model.base_url.rstrip('/')}/chat/completions",
-            headers=with_headers(
-                {"content-type": "application/json", "accept": "text/event-stream"},
-                key,
-                copilot_headers(request, model),
-                model.headers,
-                grant.headers,
-            ),
-            body=json.encode(request_body(request, model)),
-            secrets=grant.secrets,
-            key_source=grant.source,
+    @override
+    async def _request(self, request: ModelRequest, grant: RequestCredentials) -> HttpRequest:
+        return self._post(
+            grant,
+            url=f"{self._model.base_url.rstrip('/')}/chat/completions",
+            body=split_body(request, self._model, self._history),
+            key=bearer(grant),
+            extra=_copilot_headers(request, self._model),
         )
-        reader = ChunkReader(model, self._pool.clock)
-        async with (
-            open_stream(self._pool, post) as body,
-            aclosing(read_parts(body, reader, model=model, pool=self._pool, post=post)) as parts,
-        ):
-            yield parts
+
+    @override
+    def _reader(self, clock: Clock) -> tuple[ChunkReader, None]:
+        return ChunkReader(self._model, clock), None
+
+
+def _copilot_headers(request: ModelRequest, model: ModelInfo) -> dict[str, str]:
+    """Return the headers that Copilot expects; empty for other hosts.
+
+    They name the initiator, since only requests of a user count against the plan, and whether the request has images.
+    """
+    if COPILOT_HOST not in model.base_url:
+        return {}
+    last = request.messages[-1] if request.messages else None
+    headers = {"x-initiator": "agent" if isinstance(last, ToolResultMessage) else "user"}
+    if model.images and _shows_anything(request):
+        headers["copilot-vision-request"] = "true"
+    return headers
+
+
+def _shows_anything(request: ModelRequest) -> bool:
+    return any(
+        isinstance(part, Image)
+        for message in request.messages
+        if isinstance(message, UserMessage | CustomMessage | ToolResultMessage)
+        for part in message.content
+    )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 
 from agent_core.events import ThinkingLevel
@@ -17,14 +18,20 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.adapters.openai_completions.cache_marks import marked
 from agent_core.providers.adapters.openai_completions.compat import Compat, compat_of
-from agent_core.providers.messages.cache_retention import OPENAI_LONG, cache_control, retention
-from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
-from agent_core.providers.messages.output_limit import output_limit
-from agent_core.providers.messages.thinking_level import clamp, effort
+from agent_core.providers.messages.history import EncodedHistory, SplitBody, split_turns
+from agent_core.providers.messages.request_options import (
+    OPENAI_LONG,
+    TurnMessage,
+    cache_control,
+    clamp,
+    effort,
+    output_limit,
+    result_text,
+    retention,
+)
 from agent_core.providers.model import CacheRetention, ModelInfo, ModelRequest, ToolDeclaration
-from agent_core.providers.wire.chat.reasoning import replayed
+from agent_core.providers.wire.chat.stream import replayed
 
 IMAGES_LEAD = "Attached image(s) from tool result:"
 ID_LIMIT = 40
@@ -37,19 +44,24 @@ _Json = dict[str, JsonValue]
 
 def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
+    return split_body(request, model, None).fields
+
+
+def split_body(
+    request: ModelRequest, model: ModelInfo, history: EncodedHistory | None
+) -> SplitBody:
+    """Return the body to send, without the messages that are encoded already."""
     compat = compat_of(model)
-    turns = normalise_messages(
-        request.messages,
-        model,
-        call_id=_call_id,
-        without_thoughts=request.without_thoughts,
+    turns = split_turns(
+        request, model, history, call_id=_call_id, convert=partial(_messages, compat=compat)
     )
+    instructions = _instructions(request.system, model, compat)
     level = clamp(request.thinking, model)
     body: _Json = {
         "model": model.id,
-        "messages": _messages(request.system, turns, model, compat),
+        "messages": [*instructions, *turns.rest],
         "stream": True,
-        compat.limit_field: output_limit(request, turns, model),
+        compat.limit_field: output_limit(request, turns.size, model),
     }
     if compat.usage_in_streaming:
         body["stream_options"] = {"include_usage": True}
@@ -63,7 +75,19 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     if model.reasoning:
         body.update(_thinking(level, model, compat))
     control = cache_control(kept, long=compat.long_marks) if compat.cache_marks else None
-    return body if control is None else marked(body, control)
+    return SplitBody(
+        fields=body if control is None else marked(body, control),
+        name="messages",
+        at=len(instructions),
+        encoded=turns.encoded,
+    )
+
+
+def _instructions(system: str, model: ModelInfo, compat: Compat) -> list[JsonValue]:
+    if not system:
+        return []
+    role = "developer" if model.reasoning and compat.developer_role else "system"
+    return [{"role": role, "content": system}]
 
 
 def _caching(session: str, compat: Compat, kept: CacheRetention) -> JsonObject:
@@ -85,13 +109,8 @@ def _call_id(raw: str) -> str:
     return f"{first[: ID_LIMIT - ID_HASH - 1]}_{digest[:ID_HASH]}"
 
 
-def _messages(
-    system: str, turns: Sequence[TurnMessage], model: ModelInfo, compat: Compat
-) -> list[JsonValue]:
+def _messages(turns: Sequence[TurnMessage], compat: Compat) -> list[JsonValue]:
     messages: list[JsonValue] = []
-    if system:
-        role = "developer" if model.reasoning and compat.developer_role else "system"
-        messages.append({"role": role, "content": system})
     images: list[Image] = []
     for turn in turns:
         if images and not isinstance(turn, ToolResultMessage):
@@ -206,3 +225,34 @@ def _thinking(level: ThinkingLevel, model: ModelInfo, compat: Compat) -> JsonObj
         "together": {"reasoning": {"enabled": on}},
     }
     return forms.get(compat.thinking_format, strength)
+
+
+def marked(body: JsonObject, control: JsonObject) -> JsonObject:
+    """Return a body that caches its instructions, with the tools that stand before them, and all that was said."""
+    messages = _objects(body.get("messages"))
+    said = [number for number, message in enumerate(messages) if message.get("content")]
+    instructed = bool(messages) and messages[0].get("role") in ("system", "developer")
+    places = {*(said[:1] if instructed else ()), *said[-1:]}
+    return {
+        **body,
+        "messages": [
+            _marked_message(message, control) if number in places else message
+            for number, message in enumerate(messages)
+        ],
+    }
+
+
+def _marked_message(message: JsonObject, control: JsonObject) -> JsonObject:
+    content = message.get("content")
+    parts: Sequence[JsonObject] = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
+    )
+    return {**message, "content": _marked_last(parts, control)}
+
+
+def _marked_last(objects: Sequence[JsonObject], control: JsonObject) -> list[JsonValue]:
+    return [*objects[:-1], {**objects[-1], "cache_control": control}]
+
+
+def _objects(value: JsonValue) -> list[JsonObject]:
+    return [json.as_object(each) for each in value] if isinstance(value, list) else []

@@ -16,15 +16,19 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.providers.messages.cache_retention import (
+from agent_core.providers.messages.history import EncodedHistory, SplitBody, split_turns
+from agent_core.providers.messages.request_options import (
+    TurnMessage,
+    budget,
     cache_control,
+    clamp,
     configured_retention,
+    effort,
+    output_limit,
+    result_text,
     retention,
     takes_long,
 )
-from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
-from agent_core.providers.messages.output_limit import output_limit
-from agent_core.providers.messages.thinking_level import budget, clamp, effort
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
 ID_LIMIT = 64
@@ -38,14 +42,16 @@ _Json = dict[str, JsonValue]
 
 def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
-    turns = normalise_messages(
-        request.messages,
-        model,
-        call_id=_call_id,
-        without_thoughts=request.without_thoughts,
-    )
-    max_tokens = output_limit(request, turns, model)
-    messages = _messages(turns)
+    return split_body(request, model, None).fields
+
+
+def split_body(
+    request: ModelRequest, model: ModelInfo, history: EncodedHistory | None
+) -> SplitBody:
+    """Return the body to send, without the messages that are encoded already."""
+    turns = split_turns(request, model, history, call_id=_call_id, convert=_messages)
+    max_tokens = output_limit(request, turns.size, model)
+    messages = list(turns.rest)
     mark = _mark(request, model)
     _mark_last(messages, mark)
     body: _Json = {
@@ -62,7 +68,7 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
         body["tools"] = tools
     if model.reasoning:
         body.update(_thinking(request, model, max_tokens=max_tokens))
-    return body
+    return SplitBody(fields=body, name="messages", at=0, encoded=turns.encoded)
 
 
 def beta_headers(body: JsonObject) -> dict[str, str]:
@@ -76,9 +82,9 @@ def _call_id(raw: str) -> str:
     return _ID_REFUSED.sub("_", raw)[:ID_LIMIT]
 
 
-def _messages(turns: Sequence[TurnMessage]) -> list[_Json]:
+def _messages(turns: Sequence[TurnMessage]) -> list[JsonValue]:
     """Turns by turns of either side: all that comes from the user's side in a row is one message."""
-    messages: list[_Json] = []
+    messages: list[JsonValue] = []
     asked: list[JsonValue] = []
     shown: list[JsonValue] = []
 
@@ -166,12 +172,13 @@ def _mark(request: ModelRequest, model: ModelInfo) -> JsonObject:
     return {} if control is None else {"cache_control": control}
 
 
-def _mark_last(messages: list[_Json], mark: JsonObject) -> None:
+def _mark_last(messages: list[JsonValue], mark: JsonObject) -> None:
     """Have the conversation so far cached, up to the user's last block."""
-    if not messages or messages[-1]["role"] != "user":
+    last: JsonObject = json.as_object(messages[-1]) if messages else {}
+    content = last.get("content")
+    if last.get("role") != "user" or not isinstance(content, list):
         return
-    content = messages[-1]["content"]
-    if isinstance(content, list) and content and isinstance(content[-1], dict):
+    if content and isinstance(content[-1], dict):
         content[-1] = {**content[-1], **mark}
 
 

@@ -1,16 +1,17 @@
 """The events of the Messages API, read into one answer: its own servers and Vertex AI send the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+from typing_extensions import override
 
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
-from agent_core.providers.http.errors import failure_from_event
-from agent_core.providers.http.stream import NOTHING_FOLLOWS_S
-from agent_core.providers.messages.builder import MessageBuilder, OpenBlock, OpenText, OpenThinking
-from agent_core.providers.messages.pricing import priced
-from agent_core.providers.messages.token_counts import count
-from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
+from agent_core.providers.http.stream import BuildingReader, SseEvent, decoded
+from agent_core.providers.messages.builder import OpenBlock, OpenText, OpenThinking, count, priced
+from agent_core.providers.model import ModelInfo, StreamFinished
 
 STOPS: Mapping[str, StopReason] = {
     "end_turn": "stop",
@@ -32,13 +33,26 @@ COUNTS = (
 )
 
 
-class AnthropicReader:
+class _Text(Struct, frozen=True, tag_field="type", tag="text_delta"):
+    text: str
+
+
+class _TextDelta(Struct, frozen=True, tag_field="type", tag="content_block_delta"):
+    """An event that adds text to a block."""
+
+    index: int
+    delta: _Text
+    base_resp: None = None
+
+
+TEXT_DELTAS = msgspec.json.Decoder(_TextDelta)
+
+
+class AnthropicReader(BuildingReader):
     """Reads one stream."""
 
     def __init__(self, model: ModelInfo, clock: Clock) -> None:
-        self._model = model
-        self._clock = clock
-        self._builder = MessageBuilder(model)
+        super().__init__(model, clock)
         self._blocks: dict[JsonValue, OpenBlock | None] = {}
         self._counts: dict[str, int] = {}
         self._response_id: str | None = None
@@ -47,23 +61,11 @@ class AnthropicReader:
         self._over = False
 
     @property
+    @override
     def has_end(self) -> bool:
-        """Return whether the event came that says the answer is whole."""
         return self._over
 
-    @property
-    def is_over(self) -> bool:
-        """Return whether nothing more is expected."""
-        return self._over
-
-    @property
-    def after_end_s(self) -> float:
-        """How long to wait for what may come behind the end, in seconds."""
-        return NOTHING_FOLLOWS_S
-
-    def done(self) -> None:
-        """Ignore the closing mark: this API has none, but some gateways send it."""
-
+    @override
     def read(self, event: JsonObject, *, name: bytes) -> None:
         """Read one event; unknown kinds are ignored."""
         match event.get("type"):
@@ -81,14 +83,22 @@ class AnthropicReader:
                 self._over = True
             case kind:
                 if kind == "error" or name == b"error" or event.get("error"):
-                    raise failure_from_event(
-                        event,
-                        provider=self._model.provider,
-                        parts_came=not self._builder.is_empty,
-                    )
+                    raise self._failure(event)
 
+    @override
+    def read_texts(self, events: Sequence[SseEvent]) -> bool:
+        deltas = decoded(TEXT_DELTAS, events)
+        if not deltas:
+            return False
+        index = deltas[0].index
+        block = self._blocks.get(index)
+        if not isinstance(block, OpenText) or any(delta.index != index for delta in deltas):
+            return False
+        self._builder.grow(block, "".join([delta.delta.text for delta in deltas]))
+        return True
+
+    @override
     def read_whole(self, body: JsonObject) -> None:
-        """Read a complete, non-streamed answer."""
         content = body.get("content")
         if body.get("type") != "message" or not isinstance(content, list):
             return
@@ -109,10 +119,6 @@ class AnthropicReader:
             cache_write=counts.get("cache_creation_input_tokens", 0),
         )
         return priced(usage, self._model.prices, long_writes=counts.get(LONG_WRITES, 0))
-
-    def take(self) -> list[StreamEvent]:
-        """Return the parts since the last time."""
-        return self._builder.take()
 
     def answer(self) -> StreamFinished:
         """Return the whole answer.
@@ -150,17 +156,19 @@ class AnthropicReader:
         match block.get("type"):
             case "text":
                 opened = builder.open_text()
-                builder.grow(opened, _text(block.get("text")))
+                builder.grow(opened, json.as_text(block.get("text")))
             case "thinking":
                 opened = builder.open_thinking()
-                opened.signature = _text(block.get("signature")) or None
-                builder.grow(opened, _text(block.get("thinking")))
+                opened.signature = json.as_text(block.get("signature")) or None
+                builder.grow(opened, json.as_text(block.get("thinking")))
             case "redacted_thinking":
                 opened = builder.open_thinking()
                 opened.redacted = True
-                opened.signature = _text(block.get("data"))
+                opened.signature = json.as_text(block.get("data"))
             case "tool_use":
-                opened = builder.open_call(id=_text(block.get("id")), name=_text(block.get("name")))
+                opened = builder.open_call(
+                    id=json.as_text(block.get("id")), name=json.as_text(block.get("name"))
+                )
                 whole = block.get("input")
                 # Usually an empty object, with the text to follow; some gateways send the whole here.
                 if whole and json.is_object(whole):
@@ -173,13 +181,13 @@ class AnthropicReader:
     def _grow(self, block: OpenBlock, delta: JsonObject) -> None:
         match delta.get("type"):
             case "text_delta" if isinstance(block, OpenText):
-                self._builder.grow(block, _text(delta.get("text")))
+                self._builder.grow(block, json.as_text(delta.get("text")))
             case "thinking_delta" if isinstance(block, OpenThinking):
-                self._builder.grow(block, _text(delta.get("thinking")))
+                self._builder.grow(block, json.as_text(delta.get("thinking")))
             case "signature_delta" if isinstance(block, OpenThinking):
-                block.signature = (block.signature or "") + _text(delta.get("signature"))
+                block.signature = (block.signature or "") + json.as_text(delta.get("signature"))
             case "input_json_delta" if not isinstance(block, OpenText | OpenThinking):
-                self._builder.grow(block, _text(delta.get("partial_json")))
+                self._builder.grow(block, json.as_text(delta.get("partial_json")))
             case _:
                 pass
 
@@ -206,7 +214,3 @@ class AnthropicReader:
             message = f"{provider} ended the answer for the unknown reason {raw!r}; try again"
             raise ProviderError(message, reason="server", provider=provider)
         return STOPS[raw]
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""

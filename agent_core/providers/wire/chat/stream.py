@@ -1,18 +1,123 @@
-"""The chunks of Chat Completions, of whatever maker, read into one answer."""
+"""The stream of a chat completion, with the forms in which servers send reasoning."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from typing_extensions import override
 
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.messages import StopReason, Usage
-from agent_core.providers.http.errors import failure_from_event
-from agent_core.providers.http.stream import NOTHING_FOLLOWS_S, USAGE_FOLLOWS_S
-from agent_core.providers.messages.builder import MessageBuilder, OpenText, OpenThinking
-from agent_core.providers.messages.pricing import priced
-from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
-from agent_core.providers.wire.chat.reasoning import FIELDS, OPAQUE, ReasoningDetails
-from agent_core.providers.wire.chat.tool_calls import StreamedCalls
-from agent_core.providers.wire.chat.usage import Counted, read_usage
+from agent_core.kernel.values import Value
+from agent_core.messages import StopReason, Thinking, Usage
+from agent_core.providers.http.stream import (
+    NOTHING_FOLLOWS_S,
+    USAGE_FOLLOWS_S,
+    BuildingReader,
+    SseEvent,
+    decoded,
+)
+from agent_core.providers.messages.builder import (
+    MessageBuilder,
+    OpenCall,
+    OpenText,
+    OpenThinking,
+    billed,
+    count,
+    is_whole_object,
+    priced,
+)
+from agent_core.providers.model import ModelInfo, StreamFinished
+
+OPAQUE = "reasoning_opaque"
+"""Copilot's field for opaque reasoning; Gemini refuses its own tool calls unless the field is returned."""
+FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+GROWING = ("text", "summary")
+_Json = dict[str, JsonValue]
+
+
+class ReasoningDetails:
+    """Assembler of `reasoning_details` from their pieces."""
+
+    def __init__(self) -> None:
+        self._entries: list[_Json] = []
+        self._grown: list[dict[str, list[str]]] = []
+        self._opaque = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to send back but the thought's text."""
+        return not self._entries and not self._opaque
+
+    def seal(self, opaque: str) -> None:
+        """Store the opaque value that replaces a thought's withheld text."""
+        self._opaque = opaque
+
+    def add(self, entry: JsonObject) -> None:
+        """Add one piece: more of the last entry, or a new one."""
+        if not self._entries or not _continues(self._entries[-1], entry):
+            self._entries.append({})
+            self._grown.append({})
+        last, grown = self._entries[-1], self._grown[-1]
+        for key, value in entry.items():
+            if key in GROWING and isinstance(value, str):
+                grown.setdefault(key, []).append(value)
+            elif value is not None or key not in last:
+                last[key] = value
+
+    def signature(self, field: str | None) -> str | None:
+        """Return what must be kept so that the thought can go back: the field's name, with details as JSON."""
+        if self.is_empty:
+            return field
+        kept: _Json = {}
+        if self._entries:
+            kept["details"] = [
+                {**entry, **{key: "".join(pieces) for key, pieces in grown.items()}}
+                for entry, grown in zip(self._entries, self._grown, strict=True)
+            ]
+        if field:
+            kept["field"] = field
+        if self._opaque:
+            kept["opaque"] = self._opaque
+        return json.encode(kept).decode()
+
+
+def replayed(thoughts: Iterable[Thinking]) -> JsonObject:
+    """Return the fields that bring the thoughts of an answer back to the model that had them."""
+    fields: _Json = {}
+    texts: dict[str, str] = {}
+    details: list[JsonValue] = []
+    for thought in thoughts:
+        kept = _kept(thought.signature or "")
+        field = kept.get("field")
+        if isinstance(field, str) and field in FIELDS:
+            texts[field] = texts.get(field, "") + thought.text
+        entries = kept.get("details")
+        details.extend(entries if isinstance(entries, list) else ())
+        opaque = kept.get("opaque")
+        if isinstance(opaque, str):
+            fields[OPAQUE] = opaque
+    fields.update(texts)
+    if details:
+        fields["reasoning_details"] = details
+    return fields
+
+
+def _kept(signature: str) -> JsonObject:
+    """Read what `ReasoningDetails.signature` wrote."""
+    if not signature.startswith("{"):
+        return {"field": signature}
+    try:
+        return json.as_object(json.decode(signature))
+    except ValueError:
+        return {}
+
+
+def _continues(last: JsonObject, entry: JsonObject) -> bool:
+    same = all(last.get(key) == entry.get(key) for key in ("type", "index"))
+    return same and entry.get("id") in (None, last.get("id"))
+
 
 STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
@@ -31,14 +136,45 @@ STOPS: Mapping[str, StopReason] = {
 REFUSALS = ("content_filter", "refusal", "sensitive")
 
 
-class ChunkReader:
+class _TextDelta(Struct, frozen=True, forbid_unknown_fields=True):
+    content: str
+    role: str | None = None
+    refusal: None = None
+    reasoning_content: None = None
+    reasoning: None = None
+    tool_calls: None = None
+    function_call: None = None
+
+
+class _TextChoice(Struct, frozen=True):
+    delta: _TextDelta
+    index: Literal[0] | None = None
+    finish_reason: None = None
+    error: None = None
+    usage: None = None
+
+
+class _TextChunk(Struct, frozen=True):
+    """A chunk that holds more text; of the fields that are read otherwise, each is absent or null."""
+
+    choices: tuple[_TextChoice]
+    object: Literal["chat.completion.chunk"] | None = None
+    id: str | None = None
+    usage: None = None
+    error: None = None
+    base_resp: None = None
+    x_groq: None = None
+
+
+TEXT_CHUNKS = msgspec.json.Decoder(_TextChunk)
+
+
+class ChunkReader(BuildingReader):
     """Reads one stream."""
 
     def __init__(self, model: ModelInfo, clock: Clock) -> None:
-        self._model = model
-        self._clock = clock
-        self._builder = MessageBuilder(model)
-        self._calls = StreamedCalls(self._builder)
+        super().__init__(model, clock)
+        self._calls = _StreamedCalls(self._builder)
         self._details = ReasoningDetails()
         self._thought: tuple[OpenThinking, str | None] | None = None
         self._finish: str | None = None
@@ -47,26 +183,27 @@ class ChunkReader:
         self._done = False
 
     @property
+    @override
     def has_end(self) -> bool:
         """A finish reason came; or the closing mark behind a usage, as servers send that give no reason."""
         return self._finish is not None or (self._done and self._counted is not None)
 
     @property
+    @override
     def is_over(self) -> bool:
-        """Return whether nothing more is expected."""
         return self._done
 
     @property
+    @override
     def after_end_s(self) -> float:
-        """How long to wait for what may come behind the end, in seconds."""
         return USAGE_FOLLOWS_S if self._counted is None else NOTHING_FOLLOWS_S
 
+    @override
     def done(self) -> None:
-        """Record the closing mark."""
         self._done = True
 
+    @override
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Read one chunk."""
         usage = event.get("usage")
         if usage:
             self._read_usage(usage)
@@ -89,8 +226,18 @@ class ChunkReader:
             response_id = event.get("id")
             self._response_id = response_id if isinstance(response_id, str) else None
 
+    @override
+    def read_texts(self, events: Sequence[SseEvent]) -> bool:
+        chunks = decoded(TEXT_CHUNKS, events)
+        if not chunks or any(event.name for event in events):
+            return False
+        self._append_text("".join([chunk.choices[0].delta.content for chunk in chunks]))
+        if self._response_id is None:
+            self._response_id = next((chunk.id for chunk in chunks if chunk.id is not None), None)
+        return True
+
+    @override
     def read_whole(self, body: JsonObject) -> None:
-        """Read a complete, non-streamed answer."""
         if body.get("object") == "error":
             raise self._failure(body)
         choices = body.get("choices")
@@ -122,10 +269,6 @@ class ChunkReader:
         counted = self._counted or Counted(usage=Usage())
         return priced(counted.usage, self._model.prices, billed=counted.billed)
 
-    def take(self) -> list[StreamEvent]:
-        """Return the parts since the last time."""
-        return self._builder.take()
-
     def answer(self) -> StreamFinished:
         """Return the whole answer.
 
@@ -143,11 +286,6 @@ class ChunkReader:
             usage=self.usage,
             response_id=self._response_id or None,
             at_ms=self._clock.now_ms(),
-        )
-
-    def _failure(self, event: JsonObject) -> ProviderError:
-        return failure_from_event(
-            event, provider=self._model.provider, parts_came=not self._builder.is_empty
         )
 
     def _repeats_length(self, failure: ProviderError) -> bool:
@@ -266,3 +404,107 @@ class ChunkReader:
             raise ProviderError(message, reason="server", provider=provider)
         stop = STOPS[raw]
         return "tool_use" if stop == "stop" and self._builder.has_calls else stop
+
+
+class _StreamedCalls:
+    """Assembler of an answer's tool calls from their pieces."""
+
+    def __init__(self, builder: MessageBuilder) -> None:
+        self._builder = builder
+        self._by_index: dict[int, OpenCall] = {}
+        self._last: OpenCall | None = None
+
+    def read(self, delta: JsonObject) -> None:
+        """Read a piece of a call: a new one, or more of an open one."""
+        function = json.as_object(delta.get("function"))
+        name = function.get("name")
+        call_id = delta.get("id")
+        call = self._call(
+            delta,
+            call_id=call_id if isinstance(call_id, str) else "",
+            name=name if isinstance(name, str) else "",
+        )
+        if call is None:
+            return
+        google = json.as_object(json.as_object(delta.get("extra_content")).get("google"))
+        signature = google.get("thought_signature")
+        if isinstance(signature, str) and signature:
+            call.signature = signature
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            self._builder.grow(call, arguments)
+        elif json.is_object(arguments):
+            self._builder.grow(call, json.encode(arguments).decode())
+
+    def _call(self, delta: JsonObject, *, call_id: str, name: str) -> OpenCall | None:
+        index = delta.get("index")
+        call = self._by_index.get(index) if isinstance(index, int) else self._last
+        arguments = json.as_object(delta.get("function")).get("arguments")
+        if call is not None and _is_new(call, arguments, call_id=call_id, name=name):
+            call = None
+        if call is None:
+            if not call_id and not name and not arguments:
+                return None
+            call = self._builder.open_call(id=call_id, name=name)
+        if call_id and not call.id:
+            call.id = call_id
+        if name:
+            self._builder.name_call(call, name)
+        if isinstance(index, int):
+            self._by_index[index] = call
+        self._last = call
+        return call
+
+
+def _is_new(call: OpenCall, arguments: JsonValue, *, call_id: str, name: str) -> bool:
+    """Return whether a piece begins a second call: Copilot sends the index 0 for both, other servers send none."""
+    if call_id and call.id:
+        return call_id != call.id
+    # Without ids, a name behind whole arguments can only begin another call: Gemini's ids are all "".
+    if call_id or not name or not call.name or not call.pieces:
+        return False
+    goes_on = isinstance(arguments, str) and arguments.lstrip()[:1] not in ("", "{")
+    if goes_on or not call.pieces[-1].rstrip().endswith("}"):
+        return False
+    return is_whole_object("".join(call.pieces))
+
+
+class Counted(Value, frozen=True, kw_only=True):
+    """Usage of an answer."""
+
+    usage: Usage
+    billed: float | None = None
+    """US dollars, where the provider tells."""
+
+
+def read_usage(usage: JsonObject) -> Counted | None:
+    """Read the counts and the bill; None when there are none."""
+    if "prompt_tokens" not in usage and "completion_tokens" not in usage:
+        return None
+    prompt = count(usage.get("prompt_tokens"))
+    completion = count(usage.get("completion_tokens"))
+    of_prompt = json.as_object(usage.get("prompt_tokens_details"))
+    of_completion = json.as_object(usage.get("completion_tokens_details"))
+    cached = _first(
+        of_prompt.get("cached_tokens"),
+        usage.get("prompt_cache_hit_tokens"),
+        usage.get("num_cached_tokens"),
+    )
+    written = count(of_prompt.get("cache_write_tokens"))
+    reasoning = _first(of_completion.get("reasoning_tokens"), usage.get("reasoning_tokens"))
+    total = count(usage.get("total_tokens"))
+    # xAI counts thoughts beside the completion, Gemini's gateways leave them out of it: there they are added.
+    outside = reasoning > completion or (reasoning > 0 and total == prompt + completion + reasoning)
+    tokens = Usage(
+        # Azure has reported more cached tokens than the prompt had.
+        input=max(0, prompt - cached - written),
+        output=completion + reasoning if outside else completion,
+        cache_read=min(cached, prompt),
+        cache_write=written,
+        reasoning=reasoning,
+    )
+    return Counted(usage=tokens, billed=billed(usage))
+
+
+def _first(*values: JsonValue) -> int:
+    return next((found for found in map(count, values) if found), 0)

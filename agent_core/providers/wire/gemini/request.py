@@ -1,10 +1,11 @@
 """A request in Gemini's words, for both of its servers: pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from agent_core.kernel import JsonObject, JsonValue
+from agent_core.events import ThinkingLevel
+from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
@@ -16,12 +17,19 @@ from agent_core.messages import (
     UserContent,
     UserMessage,
 )
-from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
-from agent_core.providers.messages.output_limit import output_limit
-from agent_core.providers.messages.thinking_level import clamp
+from agent_core.providers.messages.request_options import (
+    LEAST_ANSWER,
+    LEVEL_MAP,
+    TurnMessage,
+    clamp,
+    effort,
+    measured,
+    normalise_messages,
+    output_limit,
+    result_text,
+)
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.gemini.schema import gemini_schema
-from agent_core.providers.wire.gemini.thinking_config import is_new_gemini, thinking_config
 
 ID_LIMIT = 64
 EMPTY = "<empty>"
@@ -36,6 +44,85 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 BASE64_STEP = 4
 _Json = dict[str, JsonValue]
 
+DYNAMIC = -1
+"""The model decides by itself."""
+LEVELS: Mapping[ThinkingLevel, str] = {
+    "off": "MINIMAL",
+    "minimal": "MINIMAL",
+    "low": "LOW",
+    "medium": "MEDIUM",
+    "high": "HIGH",
+    "xhigh": "HIGH",
+    "max": "HIGH",
+}
+PRO_LEVELS: Mapping[ThinkingLevel, str] = {**LEVELS, "off": "LOW", "minimal": "LOW"}
+"""Only a Flash can do nearly without thinking."""
+FIRST_PRO_LEVELS: Mapping[ThinkingLevel, str] = {**PRO_LEVELS, "medium": "HIGH"}
+"""The first of them had two levels only."""
+GEMMA_LEVELS: Mapping[ThinkingLevel, str] = {**LEVELS, "low": "MINIMAL", "medium": "HIGH"}
+_ORDER: tuple[ThinkingLevel, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def _budgets(*tokens: int) -> Mapping[ThinkingLevel, int]:
+    return dict(zip(_ORDER, (*tokens, tokens[-1], tokens[-1]), strict=True))
+
+
+PRO_BUDGETS = _budgets(128, 2_048, 8_192, 32_768)
+FLASH_BUDGETS = _budgets(128, 2_048, 8_192, 24_576)
+LITE_BUDGETS = _budgets(512, 2_048, 8_192, 24_576)
+LEAST_PRO = 128
+"""A 2.5 Pro refuses to think less."""
+
+_GENERATION = re.compile(r"gemini-(\d+)")
+_NEWEST = re.compile(r"gemini-(?:pro|flash|flash-lite)-latest")
+_GEMMA = re.compile(r"gemma-?4")
+_FIRST_PRO = re.compile(r"gemini-3-pro")
+NEW_GENERATION = 3
+
+
+def _is_new_gemini(model: str) -> bool:
+    """Return whether a model is a Gemini of generation 3 or later."""
+    found = _GENERATION.search(model)
+    if found:
+        return int(found[1]) >= NEW_GENERATION
+    return _NEWEST.search(model) is not None
+
+
+def _thinking_config(
+    level: ThinkingLevel, model: ModelInfo, *, max_tokens: int
+) -> JsonObject | None:
+    """Return the `thinkingConfig` for a level that the model has; None for a model that does not think."""
+    if not model.reasoning:
+        return None
+    asked: JsonObject = {"includeThoughts": True} if level != "off" else {}
+    if _is_new_gemini(model.id) or _GEMMA.search(model.id):
+        return {**asked, "thinkingLevel": _level(level, model)}
+    return {**asked, "thinkingBudget": _budget(level, model.id, max_tokens=max_tokens)}
+
+
+def _level(level: ThinkingLevel, model: ModelInfo) -> str:
+    if isinstance(json.as_object(model.compat.get(LEVEL_MAP)).get(level), str):
+        return effort(level, model).upper()
+    if _GEMMA.search(model.id):
+        return GEMMA_LEVELS[level]
+    if _FIRST_PRO.search(model.id):
+        return FIRST_PRO_LEVELS[level]
+    return (LEVELS if "flash" in model.id else PRO_LEVELS)[level]
+
+
+def _budget(level: ThinkingLevel, model: str, *, max_tokens: int) -> int:
+    is_pro = "2.5-pro" in model
+    if level == "off":
+        return LEAST_PRO if is_pro else 0
+    room = max_tokens - LEAST_ANSWER
+    if is_pro:
+        return max(min(PRO_BUDGETS[level], room), LEAST_PRO)
+    for name, budgets in (("2.5-flash-lite", LITE_BUDGETS), ("2.5-flash", FLASH_BUDGETS)):
+        if name in model:
+            tokens = min(budgets[level], room)
+            return tokens if tokens >= budgets["minimal"] else 0
+    return DYNAMIC
+
 
 def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     """Return the body to send."""
@@ -45,9 +132,9 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
         call_id=_call_id,
         without_thoughts=request.without_thoughts,
     )
-    max_tokens = output_limit(request, turns, model)
+    max_tokens = output_limit(request, measured(turns), model)
     generation: _Json = {"maxOutputTokens": max_tokens}
-    thinking = thinking_config(clamp(request.thinking, model), model, max_tokens=max_tokens)
+    thinking = _thinking_config(clamp(request.thinking, model), model, max_tokens=max_tokens)
     if thinking is not None:
         generation["thinkingConfig"] = thinking
     body: _Json = {
@@ -70,7 +157,7 @@ class _Contents:
 
     def __init__(self, facts: ModelInfo) -> None:
         model = facts.id
-        self._is_new = is_new_gemini(model)
+        self._is_new = _is_new_gemini(model)
         self._takes_ids = self._is_new or model.startswith(("claude-", "gpt-oss-"))
         self._contents: list[JsonValue] = []
         self._said: list[JsonValue] = []

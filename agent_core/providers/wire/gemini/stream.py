@@ -1,15 +1,21 @@
 """The chunks of Gemini, read into one answer; both of its servers send the same."""
 
+from typing_extensions import override
+
 from agent_core.kernel import Clock, JsonObject, json
 from agent_core.kernel.errors import ProviderError
 from agent_core.messages import StopReason, Usage
-from agent_core.providers.http.errors import failure_from_event
-from agent_core.providers.http.stream import USAGE_FOLLOWS_S
-from agent_core.providers.messages.builder import MessageBuilder, OpenText, OpenThinking
-from agent_core.providers.messages.pricing import priced
-from agent_core.providers.messages.token_counts import count
-from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
-from agent_core.providers.wire.gemini.tool_calls import GeminiCalls
+from agent_core.providers.http.stream import USAGE_FOLLOWS_S, BuildingReader
+from agent_core.providers.messages.builder import (
+    MessageBuilder,
+    OpenCall,
+    OpenText,
+    OpenThinking,
+    count,
+    priced,
+)
+from agent_core.providers.model import ModelInfo, StreamFinished
+from agent_core.providers.wire.gemini.arguments import PartialArguments
 
 REFUSALS = (
     "SAFETY",
@@ -27,37 +33,34 @@ UNKNOWN_CALL = "UNEXPECTED_TOOL_CALL"
 UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 
 
-class GeminiReader:
+class GeminiReader(BuildingReader):
     """Reads one stream. Its end is a finish reason; nothing but the end of the body comes after it."""
 
     def __init__(self, model: ModelInfo, clock: Clock) -> None:
-        self._model = model
-        self._clock = clock
-        self._builder = MessageBuilder(model)
-        self._calls = GeminiCalls(self._builder, model)
+        super().__init__(model, clock)
+        self._calls = _GeminiCalls(self._builder, model)
         self._finish: str | None = None
         self._why: str = ""
         self._usage = Usage()
         self._response_id: str | None = None
 
     @property
+    @override
     def has_end(self) -> bool:
-        """Return whether the event came that says the answer is whole."""
         return self._finish is not None
 
     @property
+    @override
     def is_over(self) -> bool:
         """Never: counts, or more words with another finish reason, may follow until the stream ends."""
         return False
 
     @property
+    @override
     def after_end_s(self) -> float:
-        """How long to wait for what may come behind the end, in seconds."""
         return USAGE_FOLLOWS_S
 
-    def done(self) -> None:
-        """Ignore the closing mark: this API has none, but some gateways send it."""
-
+    @override
     def read(self, event: JsonObject, *, name: bytes) -> None:
         """Read one chunk.
 
@@ -65,9 +68,7 @@ class GeminiReader:
             ProviderError: The chunk reports an error or a blocked prompt.
         """
         if event.get("error") or name == b"error":
-            raise failure_from_event(
-                event, provider=self._model.provider, parts_came=not self._builder.is_empty
-            )
+            raise self._failure(event)
         self._count(json.as_object(event.get("usageMetadata")))
         self._check_prompt(json.as_object(event.get("promptFeedback")))
         candidates = event.get("candidates")
@@ -80,18 +81,10 @@ class GeminiReader:
         if isinstance(response_id, str) and response_id:
             self._response_id = response_id
 
-    def read_whole(self, body: JsonObject) -> None:
-        """Read a complete, non-streamed answer: it has the form of a chunk."""
-        self.read(body, name=b"")
-
     @property
     def usage(self) -> Usage:
         """Tokens counted so far, by the newest chunk."""
         return priced(self._usage, self._model.prices)
-
-    def take(self) -> list[StreamEvent]:
-        """Return the parts since the last time."""
-        return self._builder.take()
 
     def answer(self) -> StreamFinished:
         """Return the whole answer.
@@ -182,3 +175,80 @@ class GeminiReader:
 
 def _number(counts: JsonObject, key: str) -> int:
     return count(counts.get(key))
+
+
+class _GeminiCalls:
+    """Opens calls and ends them."""
+
+    def __init__(self, builder: MessageBuilder, model: ModelInfo) -> None:
+        self._builder = builder
+        self._model = model
+        self._open: tuple[OpenCall, PartialArguments] | None = None
+
+    def read(self, call: JsonObject, *, signature: str | None) -> None:
+        """Read a call, or more of the open one: that has no name, and an empty object ends it."""
+        name = call.get("name")
+        leaves = call.get("partialArgs")
+        goes_on = call.get("willContinue") is True
+        if isinstance(name, str) and name:
+            self.close()
+            self._begin(call, name, goes_on=goes_on or bool(leaves), signature=signature)
+        elif self._open is None:
+            if call.get("args") or leaves:
+                raise self._broken("arguments of no call")
+            return
+        elif signature is not None:
+            self._open[0].signature = signature
+        for leaf in leaves if isinstance(leaves, list) else ():
+            self._add(json.as_object(leaf))
+        if not goes_on:
+            self._end()
+
+    def close(self) -> None:
+        """End what was never ended: its arguments are not whole, and are written so that nobody takes them for it."""
+        if self._open is not None:
+            call, arguments = self._open
+            self._open = None
+            begun = json.encode(self._checked(arguments)).decode()
+            self._builder.grow(call, begun.removesuffix("}") or begun)
+
+    def _begin(self, call: JsonObject, name: str, *, goes_on: bool, signature: str | None) -> None:
+        call_id = call.get("id")
+        opened = self._builder.open_call(id=call_id if isinstance(call_id, str) else "", name=name)
+        opened.signature = signature
+        if goes_on:
+            self._open = opened, PartialArguments()
+            return
+        self._builder.grow(opened, json.encode(json.as_object(call.get("args"))).decode())
+
+    def _add(self, leaf: JsonObject) -> None:
+        if self._open is None:
+            return
+        try:
+            self._open[1].add(leaf)
+        except ValueError as error:
+            raise self._unfitting(error) from None
+
+    def _end(self) -> None:
+        if self._open is None:
+            return
+        call, arguments = self._open
+        if not arguments.is_whole:
+            self.close()
+            return
+        self._open = None
+        self._builder.grow(call, json.encode(self._checked(arguments)).decode())
+
+    def _checked(self, arguments: PartialArguments) -> JsonObject:
+        try:
+            return arguments.so_far()
+        except ValueError as error:
+            raise self._unfitting(error) from None
+
+    def _unfitting(self, error: ValueError) -> ProviderError:
+        what = f"arguments that do not fit together ({error})"
+        return self._broken(what)
+
+    def _broken(self, what: str) -> ProviderError:
+        message = f"{self._model.ref} sent {what}; try again"
+        return ProviderError(message, reason="protocol", provider=self._model.provider)

@@ -55,7 +55,7 @@ class ResponseItems:
     def open(self, event: JsonObject) -> None:
         """Read the event that begins an item."""
         item = json.as_object(event.get("item"))
-        open_item = self._by_id.get(_text(item.get("id"))) or self._opened(item, event)
+        open_item = self._by_id.get(json.as_text(item.get("id"))) or self._opened(item, event)
         self._learn(open_item, item)
 
     def close(self, event: JsonObject) -> None:
@@ -104,8 +104,8 @@ class ResponseItems:
         nothing_came = self._builder.is_empty
         by_call = {call.call_id: call for call in self._calls if call.call_id}
         for item in items:
-            open_item = self._by_id.get(_text(item.get("id"))) or by_call.get(
-                _text(item.get("call_id"))
+            open_item = self._by_id.get(json.as_text(item.get("id"))) or by_call.get(
+                json.as_text(item.get("call_id"))
             )
             # Items of unknown names are as a rule those of the stream, renamed on the way.
             if open_item is None and nothing_came:
@@ -120,7 +120,7 @@ class ResponseItems:
 
     def _find(self, event: JsonObject) -> OpenItem | None:
         item_id = event.get("item_id") or json.as_object(event.get("item")).get("id")
-        found = self._by_id.get(_text(item_id))
+        found = self._by_id.get(json.as_text(item_id))
         if found is not None:
             return found
         # Copilot gives an item a new id with every event; the index stays.
@@ -130,17 +130,19 @@ class ResponseItems:
         return found if found is None or kind in (None, found.kind) else None
 
     def _opened(self, item: JsonObject, event: JsonObject) -> OpenItem:
-        kind = _text(item.get("type"))
+        kind = json.as_text(item.get("type"))
         made = OpenItem(kind=kind)
         if kind == "message":
             made.block = self._builder.open_text()
         elif kind == "reasoning":
             made.block = self._builder.open_thinking()
         elif kind in CALLS:
-            made.call_id = _text(item.get("call_id"))
-            made.block = self._builder.open_call(id=made.call_id, name=_text(item.get("name")))
+            made.call_id = json.as_text(item.get("call_id"))
+            made.block = self._builder.open_call(
+                id=made.call_id, name=json.as_text(item.get("name"))
+            )
             self._calls.append(made)
-        item_id = _text(item.get("id"))
+        item_id = json.as_text(item.get("id"))
         if item_id:
             self._by_id[item_id] = made
         index = event.get("output_index")
@@ -153,13 +155,13 @@ class ResponseItems:
         block = open_item.block
         if not isinstance(block, OpenCall):
             return
-        open_item.call_id = open_item.call_id or _text(item.get("call_id"))
+        open_item.call_id = open_item.call_id or json.as_text(item.get("call_id"))
         block.id = block.id or open_item.call_id
-        item_id = _text(item.get("id"))
+        item_id = json.as_text(item.get("id"))
         if open_item.kind == "custom_tool_call" and not item_id.startswith(CUSTOM):
             item_id = f"{CUSTOM}{item_id}"
         block.signature = block.signature or item_id or None
-        self._builder.name_call(block, _text(item.get("name")))
+        self._builder.name_call(block, json.as_text(item.get("name")))
 
     def _fill(self, open_item: OpenItem, item: JsonObject) -> None:
         block = open_item.block
@@ -211,7 +213,3 @@ def _texts(parts: JsonValue) -> Iterable[str]:
         text = found.get("text") or found.get("refusal")
         if isinstance(text, str):
             yield text
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from hashlib import sha256
 from typing import assert_never
 
@@ -15,10 +16,17 @@ from agent_core.messages import (
     UserMessage,
     text_of,
 )
-from agent_core.providers.messages.cache_retention import OPENAI_LONG, retention
-from agent_core.providers.messages.normalisation import TurnMessage, normalise_messages, result_text
-from agent_core.providers.messages.output_limit import output_limit
-from agent_core.providers.messages.thinking_level import LEVEL_MAP, clamp, effort
+from agent_core.providers.messages.history import EncodedHistory, SplitBody, split_turns
+from agent_core.providers.messages.request_options import (
+    LEVEL_MAP,
+    OPENAI_LONG,
+    TurnMessage,
+    clamp,
+    effort,
+    output_limit,
+    result_text,
+    retention,
+)
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.responses.compat import ResponsesCompat
 from agent_core.providers.wire.responses.replay import answer_items, is_custom
@@ -39,23 +47,40 @@ def responses_body(
     request: ModelRequest, facts: ModelInfo, *, compat: ResponsesCompat, model: str
 ) -> JsonObject:
     """Return the body to send; `model` is the server's own name for the model."""
-    turns = normalise_messages(
-        request.messages,
-        facts,
-        call_id=_call_id,
-        without_thoughts=request.without_thoughts,
+    return split_body(request, facts, None, compat=compat, model=model).fields
+
+
+def split_body(
+    request: ModelRequest,
+    facts: ModelInfo,
+    history: EncodedHistory | None,
+    *,
+    compat: ResponsesCompat,
+    model: str,
+) -> SplitBody:
+    """Return the body to send, without the items that are encoded already."""
+    turns = split_turns(
+        request, facts, history, call_id=_call_id, convert=partial(_input, compat=compat)
     )
-    body: _Json = {"model": model, "input": _input(request, turns, facts, compat), "stream": True}
+    instructions = _instructions(request.system, facts, compat)
+    body: _Json = {"model": model, "input": [*instructions, *turns.rest], "stream": True}
     if compat.store:
         body["store"] = False
     if compat.max_output_tokens:
-        body["max_output_tokens"] = max(LEAST_OUTPUT, output_limit(request, turns, facts))
+        body["max_output_tokens"] = max(LEAST_OUTPUT, output_limit(request, turns.size, facts))
     if request.tools:
         body["tools"] = [_tool(tool, compat) for tool in request.tools]
     if facts.reasoning:
         body.update(_reasoning(request, facts, compat))
     body.update(_caching(request, compat))
-    return body
+    return SplitBody(fields=body, name="input", at=len(instructions), encoded=turns.encoded)
+
+
+def _instructions(system: str, model: ModelInfo, compat: ResponsesCompat) -> list[JsonValue]:
+    if not system:
+        return []
+    role = "developer" if model.reasoning and compat.developer_role else "system"
+    return [{"role": role, "content": system}]
 
 
 def session_headers(request: ModelRequest, compat: ResponsesCompat) -> dict[str, str]:
@@ -83,13 +108,8 @@ def _call_id(raw: str) -> str:
     return f"{first[: ID_LIMIT - ID_HASH - 1]}_{digest[:ID_HASH]}"
 
 
-def _input(
-    request: ModelRequest, turns: Sequence[TurnMessage], model: ModelInfo, compat: ResponsesCompat
-) -> list[JsonValue]:
+def _input(turns: Sequence[TurnMessage], compat: ResponsesCompat) -> list[JsonValue]:
     items: list[JsonValue] = []
-    if request.system:
-        role = "developer" if model.reasoning and compat.developer_role else "system"
-        items.append({"role": role, "content": request.system})
     images: list[Image] = []
     custom: set[str] = set()
     for turn in turns:

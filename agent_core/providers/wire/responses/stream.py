@@ -1,16 +1,19 @@
 """The events of the Responses API, read into one answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from agent_core.kernel import Clock, JsonObject, json
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from typing_extensions import override
+
+from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.messages import StopReason, Usage
-from agent_core.providers.http.errors import failure_from_event
-from agent_core.providers.http.stream import NOTHING_FOLLOWS_S
-from agent_core.providers.messages.builder import MessageBuilder
-from agent_core.providers.model import ModelInfo, StreamEvent, StreamFinished
+from agent_core.messages import Cost, StopReason, Usage
+from agent_core.providers.http.stream import BuildingReader, SseEvent, decoded
+from agent_core.providers.messages.builder import billed, count, priced
+from agent_core.providers.model import ModelInfo, StreamFinished
 from agent_core.providers.wire.responses.items import ResponseItems
-from agent_core.providers.wire.responses.usage import responses_cost, responses_usage
 
 ERRORS = ("error", "response.error")
 ENDS: Mapping[str, str] = {
@@ -27,14 +30,30 @@ FAULTY_INPUT = ("invalid_", "image_", "unsupported_", "empty_", "failed_to_downl
 
 REFUSALS = ("content_filter", "content_policy_violation", "image_content_policy_violation")
 
+TIERS: Mapping[str, float] = {"flex": 0.5, "priority": 2.0, "fast": 2.0}
+"""Price factor of each service tier, relative to the list price."""
+DEARER = "gpt-5.5"
+DEARER_FACTOR = 2.5
 
-class ResponseReader:
+
+class _TextDelta(Struct, frozen=True, tag_field="type", tag="response.output_text.delta"):
+    """An event that adds text to an item."""
+
+    item_id: str
+    output_index: int
+    delta: str
+    item: None = None
+    base_resp: None = None
+
+
+TEXT_DELTAS = msgspec.json.Decoder(_TextDelta)
+
+
+class ResponseReader(BuildingReader):
     """Reads one stream, or one whole answer."""
 
     def __init__(self, model: ModelInfo, clock: Clock) -> None:
-        self._model = model
-        self._clock = clock
-        self._builder = MessageBuilder(model)
+        super().__init__(model, clock)
         self._items = ResponseItems(self._builder)
         self._ended: JsonObject | None = None
         self._counted: JsonObject = {}
@@ -56,26 +75,22 @@ class ResponseReader:
         }
 
     @property
+    @override
     def has_end(self) -> bool:
-        """Return whether the event came that says the answer is whole."""
         return self._ended is not None
 
     @property
+    @override
     def is_over(self) -> bool:
-        """Return whether nothing more is expected."""
         return self._done
 
-    @property
-    def after_end_s(self) -> float:
-        """How long to wait for what may come behind the end, in seconds."""
-        return NOTHING_FOLLOWS_S
-
+    @override
     def done(self) -> None:
         """Record the closing mark, which OpenRouter sends after the end."""
         self._done = True
 
+    @override
     def read(self, event: JsonObject, *, name: bytes) -> None:
-        """Read one event."""
         given = event.get("type")
         kind = given if isinstance(given, str) else name.decode("ascii", "replace")
         reader = self._readers.get(kind)
@@ -86,8 +101,20 @@ class ResponseReader:
         elif kind in ERRORS or event.get("error"):
             raise self._failure(event)
 
+    @override
+    def read_texts(self, events: Sequence[SseEvent]) -> bool:
+        deltas = decoded(TEXT_DELTAS, events)
+        if not deltas:
+            return False
+        place = deltas[0].item_id, deltas[0].output_index
+        if any((delta.item_id, delta.output_index) != place for delta in deltas):
+            return False
+        text = "".join([delta.delta for delta in deltas])
+        self._items.append_text({"item_id": place[0], "output_index": place[1], "delta": text})
+        return True
+
+    @override
     def read_whole(self, body: JsonObject) -> None:
-        """Read a complete, non-streamed answer."""
         if body.get("error"):
             raise self._failure(body)
         output = body.get("output")
@@ -98,12 +125,8 @@ class ResponseReader:
     @property
     def usage(self) -> Usage:
         """Tokens counted so far; they come with the end, also with one that is a failure."""
-        usage = responses_usage(json.as_object(self._counted.get("usage")))
-        return responses_cost(usage, self._counted, self._model)
-
-    def take(self) -> list[StreamEvent]:
-        """Return the parts since the last time."""
-        return self._builder.take()
+        usage = _responses_usage(json.as_object(self._counted.get("usage")))
+        return _responses_cost(usage, self._counted, self._model)
 
     def answer(self) -> StreamFinished:
         """Return the whole answer.
@@ -136,6 +159,7 @@ class ResponseReader:
         self._items.complete(response.get("output"))
         self._ended = response
 
+    @override
     def _failure(self, event: JsonObject) -> ProviderError:
         inner = event.get("error")
         error = json.as_object(inner) if json.is_object(inner) else event
@@ -147,9 +171,7 @@ class ResponseReader:
             event = {
                 "error": {"message": f"the response is {self._status}", "code": "server_error"}
             }
-        failure = failure_from_event(
-            event, provider=self._model.provider, parts_came=not self._builder.is_empty
-        )
+        failure = super()._failure(event)
         if code in REFUSALS:
             failure.reason = "refused"
         return failure
@@ -172,3 +194,42 @@ class ResponseReader:
             raise ProviderError(message, reason="refused", provider=provider)
         message = f"{provider} broke off the answer for the unknown reason {reason!r}; try again"
         raise ProviderError(message, reason="server", provider=provider)
+
+
+def _responses_usage(usage: JsonObject) -> Usage:
+    """Read the counts: cached tokens are part of the input, thoughts part of the output."""
+    read = count(usage.get("input_tokens"))
+    of_input = json.as_object(usage.get("input_tokens_details"))
+    # Some gateways have reported more cached tokens than there was input.
+    cached = min(count(of_input.get("cached_tokens")), read)
+    written = min(count(of_input.get("cache_write_tokens")), read - cached)
+    of_output = json.as_object(usage.get("output_tokens_details"))
+    return Usage(
+        input=read - cached - written,
+        output=count(usage.get("output_tokens")),
+        cache_read=cached,
+        cache_write=written,
+        reasoning=count(of_output.get("reasoning_tokens")),
+    )
+
+
+def _responses_cost(usage: Usage, response: JsonObject, model: ModelInfo) -> Usage:
+    """Return the counts with their cost: the billed amount, else the list price for the tier of the response."""
+    billed_usd = billed(json.as_object(response.get("usage")))
+    listed = priced(usage, model.prices, billed=billed_usd)
+    factor = _factor(response.get("service_tier"), model)
+    cost = listed.cost
+    if billed_usd is not None or cost is None or factor == 1:
+        return listed
+    scaled = Cost(
+        input=cost.input * factor,
+        output=cost.output * factor,
+        cache_read=cost.cache_read * factor,
+        cache_write=cost.cache_write * factor,
+    )
+    return replace(listed, cost=scaled)
+
+
+def _factor(tier: JsonValue, model: ModelInfo) -> float:
+    factor = TIERS.get(tier, 1.0) if isinstance(tier, str) else 1.0
+    return DEARER_FACTOR if factor > 1 and model.id.startswith(DEARER) else factor

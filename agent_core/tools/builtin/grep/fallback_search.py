@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from agent_core.kernel.errors import FileTooLarge, ToolError, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.tools.builtin.grep.matches import GrepLine, GrepMatches
-from agent_core.tools.builtin.grep.ripgrep_search import GrepQuery, RipgrepTarget
+from agent_core.tools.builtin.grep.ripgrep import GrepLine, GrepMatches, GrepQuery, RipgrepTarget
 from agent_core.tools.builtin.search.tree_walk import SearchedFolder, walk
 from agent_core.workspace import FileBytes, FileText
 

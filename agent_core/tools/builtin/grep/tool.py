@@ -4,39 +4,39 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from anyio import to_thread
 from pydantic import Field, field_validator
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import scrub
-from agent_core.kernel.truncation import (
+from agent_core.kernel.text import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_CHARS,
     format_size,
     truncate_head,
 )
+from agent_core.kernel.threads import run_in_thread
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
-from agent_core.tools.builtin.grep.fallback_search import search_without_ripgrep
-from agent_core.tools.builtin.grep.matches import GrepMatches
-from agent_core.tools.builtin.grep.ripgrep_search import (
+from agent_core.tools.builtin.grep.ripgrep import (
+    GrepMatches,
     GrepQuery,
     RipgrepTarget,
     search_with_ripgrep,
 )
-from agent_core.tools.builtin.path_arguments import PATH_NAMES
 from agent_core.tools.builtin.search.common import (
     ADVICE,
+    PATH_NAMES,
     NonNegativeCount,
     SearchLimit,
+    WithheldFiles,
     cut_facts,
     folder_said,
     notices,
     pattern_said,
     place_of_search,
+    withheld_note,
 )
 from agent_core.tools.builtin.search.globs import file_glob
 from agent_core.tools.builtin.search.ripgrep import RipgrepUnusable
-from agent_core.tools.builtin.search.secret_files import WithheldFiles, withheld_note
 from agent_core.tools.builtin.search.tree_walk import SearchedFolder, listed_buffers, searched
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 
@@ -130,6 +130,8 @@ def _title(arguments: JsonObject) -> str:
 
 
 async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
+    from agent_core.tools.builtin.grep.fallback_search import search_without_ripgrep  # noqa: PLC0415 - at first use
+
     path, kind = await place_of_search(arguments.path, context)
     is_file = kind == "file"
     folder = path.parent if is_file else path
@@ -161,7 +163,7 @@ async def _grep(arguments: GrepArguments, context: ToolContext) -> ToolResult:
         if progress.too_large:
             details["too_large_count"] = progress.too_large
     left_out = tuple(sorted({*left_out, *filter(withheld.holds, place.unsaved)}))
-    return await to_thread.run_sync(_result, query, found, left_out, details)
+    return await run_in_thread(_result, query, found, left_out, details)
 
 
 async def _with_ripgrep(

@@ -5,7 +5,7 @@ import shlex
 from anyio import CapacityLimiter, to_thread
 
 from agent_core.kernel.errors import NotText
-from agent_core.kernel.truncation import format_size
+from agent_core.kernel.text import format_size
 from agent_core.tools.builtin.read.image import ImageRules, image_result
 from agent_core.tools.builtin.read.image_header import image_kind
 from agent_core.tools.port import ToolResult

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import NotText
-from agent_core.kernel.truncation import format_size
+from agent_core.kernel.text import format_size
 from agent_core.kernel.values import Value
 from agent_core.messages import Image, Text
 from agent_core.tools.builtin.read.image_header import image_size, is_whole

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, decode
-from agent_core.kernel.truncation import byte_count, format_size
+from agent_core.kernel.text import byte_count, format_size
 from agent_core.kernel.values import Value
 
 SUFFIX = ".ipynb"

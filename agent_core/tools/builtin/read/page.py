@@ -6,7 +6,7 @@ from msgspec.structs import asdict, replace
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ToolError
-from agent_core.kernel.truncation import (
+from agent_core.kernel.text import (
     DEFAULT_MAX_BYTES,
     Truncation,
     byte_count,

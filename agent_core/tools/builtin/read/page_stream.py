@@ -5,10 +5,9 @@ import hashlib
 import shlex
 from pathlib import Path
 
-from anyio import to_thread
-
 from agent_core.kernel.errors import NotText
-from agent_core.kernel.truncation import format_size
+from agent_core.kernel.text import format_size
+from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.tools.builtin.read.binary_file import about_binary
 from agent_core.tools.builtin.read.image_header import SNIFFED_BYTES, image_kind
@@ -63,7 +62,7 @@ async def read_streamed(
             return LargeImage(kind=kind, size=reader.size)
         scan = TextScan(head, wanted, said=said, size=reader.size)
         shrank = await _feed(reader, scan, left=reader.size - len(head))
-        return await to_thread.run_sync(lambda: scan.end(shrank=shrank))
+        return await run_in_thread(lambda: scan.end(shrank=shrank))
 
 
 async def _head(reader: FileReader) -> bytes:
@@ -82,7 +81,7 @@ async def _feed(reader: FileReader, scan: "TextScan", *, left: int) -> bool:
         piece = await reader.read(min(PIECE_BYTES, left))
         if not piece:
             return True
-        await to_thread.run_sync(scan.add, piece)
+        await run_in_thread(scan.add, piece)
         left -= len(piece)
     # Then the last character may have been written by half.
     while scan.is_inside_character and (more := await reader.read(1)):

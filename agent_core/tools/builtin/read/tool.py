@@ -6,19 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 from pydantic import Field, field_validator
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import FileTooLarge, NotText
-from agent_core.kernel.truncation import DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, format_size
+from agent_core.kernel.text import DEFAULT_MAX_BYTES, DEFAULT_MAX_LINES, format_size
+from agent_core.kernel.threads import run_in_thread
 from agent_core.tools.arguments import ArgumentCount, ModelTool, ToolArguments, schema_of
-from agent_core.tools.builtin.path_arguments import PATH_NAMES, path_said
-from agent_core.tools.builtin.read.binary_file import bytes_result
-from agent_core.tools.builtin.read.image import READ_LIMIT_BYTES as IMAGE_LIMIT_BYTES, image_rules
-from agent_core.tools.builtin.read.notebook import SUFFIX as NOTEBOOK_SUFFIX, notebook_of
 from agent_core.tools.builtin.read.page import RequestedLines, page_of, page_result
-from agent_core.tools.builtin.read.page_stream import WHOLE_LIMIT_BYTES, LargeImage, read_streamed
+from agent_core.tools.builtin.search.common import PATH_NAMES, path_said
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 from agent_core.workspace import FileBytes, FileText
 
@@ -88,6 +85,10 @@ def _title(arguments: JsonObject) -> str:
 async def _read(
     room: CapacityLimiter, arguments: ReadArguments, context: ToolContext
 ) -> ToolResult:
+    from agent_core.tools.builtin.read.binary_file import bytes_result  # noqa: PLC0415 - at first use
+    from agent_core.tools.builtin.read.image import image_rules  # noqa: PLC0415 - at first use
+    from agent_core.tools.builtin.read.page_stream import WHOLE_LIMIT_BYTES  # noqa: PLC0415 - at first use
+
     path = await context.files.resolve(arguments.path, "read")
     limit_bytes = NOTEBOOK_LIMIT_BYTES if _is_notebook(path) else WHOLE_LIMIT_BYTES
     try:
@@ -102,9 +103,9 @@ async def _read(
         return await bytes_result(arguments.path, file, rules=rules, room=room)
     context.seen.put(path, file.text)
     if _is_notebook(path):
-        return await to_thread.run_sync(_notebook_page, arguments, file)
+        return await run_in_thread(_notebook_page, arguments, file)
     if len(file.text) > LARGE_CHARS:
-        return await to_thread.run_sync(_text_page, arguments, file)
+        return await run_in_thread(_text_page, arguments, file)
     return _text_page(arguments, file)
 
 
@@ -112,6 +113,9 @@ async def _read_large(
     arguments: ReadArguments, context: ToolContext, path: Path
 ) -> ToolResult | FileText | FileBytes:
     """Read a page of a large text, or all of a large image."""
+    from agent_core.tools.builtin.read.image import READ_LIMIT_BYTES as IMAGE_LIMIT_BYTES  # noqa: PLC0415 - at first use
+    from agent_core.tools.builtin.read.page_stream import LargeImage, read_streamed  # noqa: PLC0415 - at first use
+
     found = await read_streamed(context.files, path, arguments.wanted, said=arguments.path)
     if isinstance(found, LargeImage):
         try:
@@ -141,6 +145,8 @@ def _text_page(arguments: ReadArguments, file: FileText, note: str = "") -> Tool
 
 
 def _notebook_page(arguments: ReadArguments, file: FileText) -> ToolResult:
+    from agent_core.tools.builtin.read.notebook import notebook_of  # noqa: PLC0415 - at first use
+
     name = shlex.quote(arguments.path)
     notebook = notebook_of(file.text, said=name)
     if notebook is None:
@@ -169,6 +175,8 @@ def _facts(file: FileText) -> dict[str, JsonValue]:
 
 
 def _is_notebook(path: Path) -> bool:
+    from agent_core.tools.builtin.read.notebook import SUFFIX as NOTEBOOK_SUFFIX  # noqa: PLC0415 - at first use
+
     return path.suffix.lower() == NOTEBOOK_SUFFIX
 
 

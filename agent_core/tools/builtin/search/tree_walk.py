@@ -5,8 +5,7 @@ from pathlib import Path
 
 from agent_core.kernel.errors import WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.tools.builtin.search.globs import file_glob
-from agent_core.tools.builtin.search.ignore_files import GIT_FOLDER, FolderRules, folder_rules
+from agent_core.tools.builtin.search.globs import GIT_FOLDER, FolderRules, file_glob, folder_rules
 from agent_core.workspace import DirectoryEntry, Files, FileText, Workspace
 
 

@@ -4,14 +4,18 @@ import errno
 import os
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from anyio import lowlevel, to_thread
+import anyio
+import msgspec
+from anyio import lowlevel
+from msgspec import Struct
 
 from agent_core.kernel.errors import PathRefused
-from agent_core.workspace.files.disk.delete_and_move import check_movable, delete, move
+from agent_core.kernel.threads import run_in_thread
 from agent_core.workspace.files.disk.errors import (
     deleted,
     gone_already,
@@ -20,18 +24,6 @@ from agent_core.workspace.files.disk.errors import (
     swapped,
     workspace_error,
 )
-from agent_core.workspace.files.disk.folders import entries_of, kind_of
-from agent_core.workspace.files.disk.gate.folder_gate import FolderGate, best_gate
-from agent_core.workspace.files.disk.path_handle import place_made, place_of
-from agent_core.workspace.files.disk.path_locks import PathLocks
-from agent_core.workspace.files.disk.reader import DiskReader
-from agent_core.workspace.files.disk.regular_files import (
-    create,
-    open_regular,
-    read_regular,
-    replace,
-)
-from agent_core.workspace.files.disk.watch import watching
 from agent_core.workspace.files.paths import (
     check_new_name,
     is_inside,
@@ -43,8 +35,6 @@ from agent_core.workspace.files.paths import (
     shown,
 )
 from agent_core.workspace.files.text import decode_text, encode_text, hashing, sha256_of
-from agent_core.workspace.files.windows_names import windows_refusal
-from agent_core.workspace.files.write_sequence import write_one_by_one
 from agent_core.workspace.port import (
     READ_LIMIT_BYTES,
     Changes,
@@ -59,6 +49,42 @@ from agent_core.workspace.port import (
     WriteResult,
 )
 
+if TYPE_CHECKING:
+    from agent_core.workspace.files.disk.gate.folder_gate import FolderGate
+
+
+class _Turn(Struct):
+    lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    users: int = 0
+
+
+class PathLocks:
+    """Locks by path, kept only while somebody holds or awaits them."""
+
+    def __init__(self) -> None:
+        self._turns: dict[Path, _Turn] = {}
+
+    @asynccontextmanager
+    async def hold(self, path: Path) -> AsyncGenerator[None]:
+        """Hold a path; others wait in the order in which they came."""
+        turn = self._turns.setdefault(path, _Turn())
+        turn.users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.users -= 1
+            if turn.users == 0:
+                del self._turns[path]
+
+    @asynccontextmanager
+    async def hold_all(self, *paths: Path) -> AsyncGenerator[None]:
+        """Hold several paths; always in the same order, so that two holders never wait for one another."""
+        async with AsyncExitStack() as stack:
+            for path in sorted(set(paths)):
+                await stack.enter_async_context(self.hold(path))
+            yield
+
 
 class DiskFiles:
     """Reads and writes below some folders. All users of one object share its one-writer-per-path rule."""
@@ -70,7 +96,7 @@ class DiskFiles:
         *,
         read_roots: Sequence[Path] = (),
         locks: PathLocks | None = None,
-        gate: FolderGate | None = None,
+        gate: "FolderGate | None" = None,
     ) -> None:
         """Create the files of a workspace.
 
@@ -90,14 +116,14 @@ class DiskFiles:
     async def resolve(self, path: str, access: PathAccess) -> Path:
         """Find the real path that a model means."""
         try:
-            return await to_thread.run_sync(self._resolve, path, access)
+            return await run_in_thread(self._resolve, path, access)
         except (ValueError, OSError) as error:
             raise _no_path(path, error) from error
 
     async def list(self, path: Path) -> tuple[DirectoryEntry, ...]:
         """Return what is in a folder."""
         try:
-            return await to_thread.run_sync(self._list, path)
+            return await run_in_thread(self._list, path)
         except OSError as error:
             raise workspace_error(error, path) from error
 
@@ -106,7 +132,7 @@ class DiskFiles:
     ) -> FileText | FileBytes:
         """Read a whole file."""
         try:
-            return await to_thread.run_sync(self._read, path, limit_bytes)
+            return await run_in_thread(self._read, path, limit_bytes)
         except OSError as error:
             raise workspace_error(error, path) from error
 
@@ -114,11 +140,11 @@ class DiskFiles:
     async def open(self, path: Path) -> AsyncGenerator[FileReader]:
         """Open a file to read it in pieces."""
         try:
-            file, size = await to_thread.run_sync(self._open, path)
+            file, size = await run_in_thread(self._open, path)
         except OSError as error:
             raise workspace_error(error, path) from error
         with file:
-            yield DiskReader(file, path, size=size)
+            yield _DiskReader(file, path, size=size)
 
     async def buffers(self, folder: Path) -> tuple[FileText, ...]:
         """Return nothing: no editor is here."""
@@ -130,12 +156,14 @@ class DiskFiles:
         """Write a whole text atomically, if what is there is still `base`."""
         async with self._locks.hold(path):
             try:
-                return await to_thread.run_sync(self._write, path, text, base)
+                return await run_in_thread(self._write, path, text, base)
             except OSError as error:
                 raise workspace_error(error, path) from error
 
     async def write_all(self, writes: Sequence[FileWrite], *, on_result: OnResult) -> None:
         """Write several texts, one after the other."""
+        from agent_core.workspace.files.write_sequence import write_one_by_one  # noqa: PLC0415 - at first use
+
         await write_one_by_one(self, writes, on_result=on_result)
 
     async def put_bytes(
@@ -144,7 +172,7 @@ class DiskFiles:
         """Write bytes atomically, if what is there is still `base`; see `ByteFiles.put_bytes`."""
         async with self._locks.hold(path):
             try:
-                await to_thread.run_sync(self._put, path, data, base)
+                await run_in_thread(self._put, path, data, base)
             except OSError as error:
                 raise workspace_error(error, path) from error
 
@@ -152,7 +180,7 @@ class DiskFiles:
         """Delete a file, if what is there is still `base`."""
         async with self._locks.hold(path):
             try:
-                await to_thread.run_sync(self._delete, path, base.sha256)
+                await run_in_thread(self._delete, path, base.sha256)
             except OSError as error:
                 raise workspace_error(error, path) from error
 
@@ -160,7 +188,7 @@ class DiskFiles:
         """Rename a file; the new name must be free."""
         async with self._locks.hold_all(source, target):
             try:
-                await to_thread.run_sync(self._move, source, target)
+                await run_in_thread(self._move, source, target)
             except OSError as error:
                 what = source if error.errno == errno.ENOENT else target
                 raise workspace_error(error, what) from error
@@ -168,26 +196,32 @@ class DiskFiles:
     @asynccontextmanager
     async def watch(self, path: Path) -> AsyncGenerator[Changes]:
         """Watch a file, or what is directly in a folder."""
+        from agent_core.workspace.files.disk.watch import watching  # noqa: PLC0415 - at first use
+
         is_folder = (await self.stat(path)).kind == "folder"
-        root = await to_thread.run_sync(self._root_of, path, "read")
+        root = await run_in_thread(self._root_of, path, "read")
         async with watching(path, root=root, is_folder=is_folder, gate=self._gate) as changes:
             yield changes
 
     async def stat(self, path: Path) -> FileStat:
         """Return what a path is."""
         try:
-            return await to_thread.run_sync(self._stat, path)
+            return await run_in_thread(self._stat, path)
         except OSError as error:
             raise workspace_error(error, path) from error
 
     # In a thread
 
     @property
-    def _gate(self) -> FolderGate:
+    def _gate(self) -> "FolderGate":
+        from agent_core.workspace.files.disk.gate.folder_gate import best_gate  # noqa: PLC0415 - at first use
+
         # Not tried before it is needed: that takes time.
         return self._chosen_gate or best_gate()
 
     def _resolve(self, path: str, access: PathAccess) -> Path:
+        from agent_core.workspace.files.windows_names import windows_refusal  # noqa: PLC0415 - at first use
+
         allowed = self._allowed(access)
         if sys.platform == "win32" and (why := windows_refusal(path)):
             message = f"{shown(path)} {why}; name a file inside the workspace"
@@ -217,19 +251,30 @@ class DiskFiles:
         return target
 
     def _list(self, path: Path) -> tuple[DirectoryEntry, ...]:
+        from agent_core.workspace.files.disk.folders import entries_of  # noqa: PLC0415 - at first use
+
         return entries_of(path, root=self._root_of(path, "read"), gate=self._gate)
 
     def _open(self, path: Path) -> tuple[FileIO, int]:
+        from agent_core.workspace.files.disk.path_handle import place_of  # noqa: PLC0415 - at first use
+        from agent_core.workspace.files.disk.regular_files import open_regular  # noqa: PLC0415 - at first use
+
         with place_of(path, root=self._root_of(path, "read"), gate=self._gate) as place:
             file = open_regular(place)
             return file, os.fstat(file.fileno()).st_size
 
     def _read(self, path: Path, limit_bytes: int) -> FileText | FileBytes:
+        from agent_core.workspace.files.disk.path_handle import place_of  # noqa: PLC0415 - at first use
+        from agent_core.workspace.files.disk.regular_files import read_regular  # noqa: PLC0415 - at first use
+
         with place_of(path, root=self._root_of(path, "read"), gate=self._gate) as place:
             data = read_regular(place, limit_bytes=limit_bytes)
         return _content(path, data)
 
     def _write(self, path: Path, text: str, base: FileText | None) -> WriteResult:
+        from agent_core.workspace.files.disk.path_handle import place_made, place_of  # noqa: PLC0415 - at first use
+        from agent_core.workspace.files.disk.regular_files import create, replace  # noqa: PLC0415 - at first use
+
         root = self._root_of(path, "write")
         if base is None:
             data = encode_text(text, encoding="utf-8", bom=False)
@@ -255,6 +300,9 @@ class DiskFiles:
         )
 
     def _put(self, path: Path, data: bytes, base: FileText | FileBytes | None) -> None:
+        from agent_core.workspace.files.disk.path_handle import place_made, place_of  # noqa: PLC0415 - at first use
+        from agent_core.workspace.files.disk.regular_files import create, replace  # noqa: PLC0415 - at first use
+
         root = self._root_of(path, "write")
         if base is None:
             with place_made(path, root=root, gate=self._gate) as place:
@@ -267,6 +315,9 @@ class DiskFiles:
             raise deleted(path) from error
 
     def _delete(self, path: Path, expected_sha256: str) -> None:
+        from agent_core.workspace.files.disk.delete_and_move import delete  # noqa: PLC0415 - at first use
+        from agent_core.workspace.files.disk.path_handle import place_of  # noqa: PLC0415 - at first use
+
         try:
             with place_of(path, root=self._root_of(path, "write"), gate=self._gate) as place:
                 delete(place, expected_sha256=expected_sha256)
@@ -274,6 +325,9 @@ class DiskFiles:
             raise gone_already(path) from error
 
     def _move(self, source: Path, target: Path) -> None:
+        from agent_core.workspace.files.disk.delete_and_move import check_movable, move  # noqa: PLC0415 - at first use
+        from agent_core.workspace.files.disk.path_handle import place_made, place_of  # noqa: PLC0415 - at first use
+
         from_root, to_root = self._root_of(source, "write"), self._root_of(target, "write")
         with ExitStack() as stack:
             # Looked at before folders are made for nothing.
@@ -285,6 +339,9 @@ class DiskFiles:
             move(old, stack.enter_context(place_made(target, root=to_root, gate=self._gate)))
 
     def _stat(self, path: Path) -> FileStat:
+        from agent_core.workspace.files.disk.folders import kind_of  # noqa: PLC0415 - at first use
+        from agent_core.workspace.files.disk.path_handle import place_of  # noqa: PLC0415 - at first use
+
         root = self._root_of(path, "read")
         if path == root:
             found = root.stat()
@@ -368,3 +425,31 @@ def _about_links(links: int) -> str | None:
     if links == 1:
         return None
     return f"The file had {links} hard links; only this name has the new text, the others keep the old one."
+
+
+class _DiskReader:
+    """Reads an open file in threads. The caller that opened the file closes it."""
+
+    def __init__(self, file: FileIO, path: Path, *, size: int) -> None:
+        """Wrap an open file.
+
+        Args:
+            file: Open for reading, not buffered.
+            path: Its name, for messages.
+            size: In bytes, when it was opened.
+        """
+        self._file = file
+        self._path = path
+        self._size = size
+
+    @property
+    def size(self) -> int:
+        """In bytes, when it was opened."""
+        return self._size
+
+    async def read(self, limit: int) -> bytes:
+        """Return the next bytes, at most so many; empty at the end."""
+        try:
+            return await run_in_thread(self._file.read, max(limit, 0))
+        except OSError as error:
+            raise workspace_error(error, self._path) from error

@@ -1,14 +1,15 @@
 """Decides whether something may run, must be asked about, or is refused: pure, but for looking up programs."""
 
 import logging
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from agent_core.workspace.permissions.call_permission import LETS_IN
 from agent_core.workspace.permissions.policy.commands.prefixes import COMMAND_TOOL
 from agent_core.workspace.permissions.policy.matrix import MATRIX, Column, column_of
-from agent_core.workspace.permissions.policy.options import DEFAULT, offers
-from agent_core.workspace.permissions.policy.outcomes import Allow, Ask, Decision, Deny
 from agent_core.workspace.permissions.policy.risk import risk_of
 from agent_core.workspace.permissions.policy.rules.matching import (
     ParsedSubject,
@@ -16,15 +17,33 @@ from agent_core.workspace.permissions.policy.rules.matching import (
     parse_subject,
     strict_rule,
 )
-from agent_core.workspace.permissions.policy.rules.rule import Rule
+from agent_core.workspace.permissions.policy.rules.proposals import allowing_rule, denying_rule
+from agent_core.workspace.permissions.policy.rules.rule import PolicyRuleScope, Rule
 from agent_core.workspace.permissions.policy.subjects import (
+    Allow,
+    Ask,
     CommandAccess,
+    Decision,
+    Deny,
     FileAccess,
+    Option,
     PolicyContext,
+    PolicyOptionKind,
     Subject,
 )
 
 log = logging.getLogger(__name__)
+
+DEFAULT: Final = "rejectOnce"
+LABEL_CHARS: Final = 60
+SHORTENED: Final = "…"
+UNSEEN: Final = re.compile(r"[^\x20-\x7e]")
+"""Characters that a label replaces: it must read the same everywhere. The dialog shows the exact bytes beside it."""
+SCOPES: Final[tuple[tuple[PolicyOptionKind, PolicyRuleScope, str], ...]] = (
+    ("allowRun", "run", "for this run"),
+    ("allowSession", "session", "for this session"),
+    ("allowProject", "project", "for this project"),
+)
 
 
 def decide(subject: Subject, context: PolicyContext) -> Decision:
@@ -34,12 +53,27 @@ def decide(subject: Subject, context: PolicyContext) -> Decision:
     the mode runs by itself, rules that allow, and then a person.
     """
     try:
-        return _decided(subject, context)
+        return decide_unread(subject, context) or _decided(subject, context)
     except Exception as error:
         # A fault in the check must not become a yes, and must not end the run either.
         log.exception("the permission check failed")
         why = f"the permission check itself failed ({type(error).__name__}), so nothing was done."
         return Deny(reason=f"{why} Go on without it, and tell the user.", happened=why)
+
+
+def decide_unread(subject: Subject, context: PolicyContext) -> Allow | None:
+    """Return that a subject may run if no rule is in force and the mode runs all of its kind; None: `decide` has to look.
+
+    Nothing of a command is read for that, and nothing on the disk.
+    """
+    if context.rules.rules or not context.trusted:
+        return None
+    if isinstance(subject, CommandAccess) and context.containment == "full":
+        return None
+    column = column_of(subject, context)
+    if MATRIX[column][context.mode] != "run":
+        return None
+    return Allow(reason=_why_run(column, context))
 
 
 def _decided(subject: Subject, context: PolicyContext) -> Decision:
@@ -147,3 +181,57 @@ def _wanted(subject: Subject) -> str:
     """Name what a yes lets in; empty: nothing beyond containment."""
     needs = sorted(subject.needs) if isinstance(subject, CommandAccess) else ()
     return ", and ".join(LETS_IN[need] for need in needs)
+
+
+def offers(
+    about: ParsedSubject, context: PolicyContext, *, lasting: Literal["by rules", "never"]
+) -> tuple[Option, ...]:
+    """Return the options of a question.
+
+    Args:
+        about: Subject of the question.
+        context: Situation in which the call is judged.
+        lasting: Whether rules may allow such a subject the next time.
+    """
+    options = [Option(id="allowOnce", kind="allowOnce", label="Allow once")]
+    allow = _proven(about, context) if lasting == "by rules" else None
+    if allow is not None:
+        for kind, scope, duration in SCOPES:
+            label = _label("Allow", allow, duration)
+            rule = replace(allow, scope=scope)
+            options.append(Option(id=kind, kind=kind, label=label, rule=rule))
+    options.append(Option(id=DEFAULT, kind="rejectOnce", label="Reject"))
+    deny = denying_rule(about)
+    if deny is not None:
+        label = _label("Always reject", deny, "in this project")
+        options.append(Option(id="rejectAlways", kind="rejectAlways", label=label, rule=deny))
+    return tuple(options)
+
+
+def _proven(about: ParsedSubject, context: PolicyContext) -> Rule | None:
+    """Make the rule that would have answered, and try whether it does."""
+    rule = allowing_rule(about, context)
+    if rule is None:
+        return None
+    after = replace(context, rules=context.rules.with_rule(rule))
+    return rule if allowing(about, after) is not None else None
+
+
+def _label(verb: str, rule: Rule, where: str) -> str:
+    """Return the label of an option; a long one is cut in its middle, so that verb and extent are always shown."""
+    thing = UNSEEN.sub("?", _thing(rule))
+    room = LABEL_CHARS - len(f"{verb}  {where}")
+    if len(thing) > room:
+        thing = thing[: room - 1] + SHORTENED
+    return f"{verb} {thing} {where}"
+
+
+def _thing(rule: Rule) -> str:
+    if rule.argv_prefix:
+        network = " with network" if rule.host else ""
+        return f"'{' '.join(rule.argv_prefix)} ...'{network}"
+    if rule.tool == "bash":
+        return "network"
+    if rule.path is not None:
+        return f"to {rule.tool} {rule.path}"
+    return " ".join(word for word in (rule.tool, rule.mcp, rule.host) if word)

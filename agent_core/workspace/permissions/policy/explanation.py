@@ -14,9 +14,14 @@ from agent_core.workspace.permissions.policy.commands.prefixes import (
 )
 from agent_core.workspace.permissions.policy.commands.programs import find_program
 from agent_core.workspace.permissions.policy.decision import decide
-from agent_core.workspace.permissions.policy.outcomes import Allow, Ask, Decision
 from agent_core.workspace.permissions.policy.rules.rule import Rule
-from agent_core.workspace.permissions.policy.subjects import CommandAccess, PolicyContext
+from agent_core.workspace.permissions.policy.subjects import (
+    Allow,
+    Ask,
+    CommandAccess,
+    Decision,
+    PolicyContext,
+)
 from agent_core.workspace.permissions.shell import UnclearCommandLine
 
 

@@ -7,9 +7,13 @@ from typing import Final
 from agent_core.workspace.permissions.call_permission import READ_ONLY_COMMANDS
 from agent_core.workspace.permissions.policy.commands.prefixes import ReadCommand
 from agent_core.workspace.permissions.policy.matrix import Column
-from agent_core.workspace.permissions.policy.outcomes import PolicyRisk
 from agent_core.workspace.permissions.policy.rules.matching import ParsedSubject
-from agent_core.workspace.permissions.policy.subjects import CommandAccess, FileAccess, ToolAccess
+from agent_core.workspace.permissions.policy.subjects import (
+    CommandAccess,
+    FileAccess,
+    PolicyRisk,
+    ToolAccess,
+)
 from agent_core.workspace.permissions.shell import PlainCommandLine, is_wrapper
 
 GRAVE: Final = frozenset(

@@ -1,4 +1,4 @@
-"""Subjects that the policy judges, and the situation in which it judges them."""
+"""Subjects that the policy judges, the situation, and its decisions."""
 
 from pathlib import Path
 from typing import Literal
@@ -12,7 +12,60 @@ from agent_core.workspace.permissions.call_permission import (
     SandboxLevel,
     ToolKind,
 )
-from agent_core.workspace.permissions.policy.rules.rule import RuleSet
+from agent_core.workspace.permissions.policy.rules.rule import Rule, RuleSet
+
+PolicyOptionKind = Literal[
+    "allowOnce",
+    "allowRun",
+    "allowSession",
+    "allowProject",
+    "allowUser",
+    "rejectOnce",
+    "rejectAlways",
+]
+PolicyRisk = Literal["low", "medium", "high"]
+
+
+class Option(Value, frozen=True, kw_only=True):
+    """One way to answer."""
+
+    id: str
+    kind: PolicyOptionKind
+    label: str
+    """At most 60 characters, without line breaks or invisible characters."""
+    rule: Rule | None = None
+    """Rule that is stored when the option is chosen; None: no rule is stored."""
+
+
+class Allow(Value, frozen=True, kw_only=True):
+    """It may run without a person."""
+
+    reason: str
+    rule: Rule | None = None
+
+
+class Ask(Value, frozen=True, kw_only=True):
+    """A person must say so first."""
+
+    reason: str
+    risk: PolicyRisk
+    options: tuple[Option, ...]
+    default: str
+    """The id of the option that stands when nobody answers: always a refusal."""
+    rule: Rule | None = None
+
+
+class Deny(Value, frozen=True, kw_only=True):
+    """It must not run, and nobody is asked."""
+
+    reason: str
+    happened: str | None = None
+    """The reason for people; None: it is for them as it is."""
+    rule: Rule | None = None
+
+
+Decision = Allow | Ask | Deny
+
 
 FileOperation = Literal["read", "edit", "delete"]
 

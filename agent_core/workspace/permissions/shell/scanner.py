@@ -5,13 +5,13 @@ asked here: it takes a minute for some texts of 128 KiB, and this takes a tenth 
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from agent_core.workspace.permissions.shell.command_variants import ways_to_read
-from agent_core.workspace.permissions.shell.escapes import decoded, end_of_backticks, unescaped
 from agent_core.workspace.permissions.shell.values import Argv
 
 RUN: Final = re.compile(r"[^\s\\'\"$`(){}|&;<>#]+")
@@ -30,6 +30,19 @@ LONGEST_VALUE: Final = 1024
 MOST_GIVEN: Final = 65_536
 """Characters that variables and `echo` give; a few of them could name each other and grow without end."""
 PRINTERS: Final = frozenset({"echo", "printf"})
+
+LETTERS: Final[Mapping[str, str]] = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+}  # fmt: skip
+ANSI: Final = re.compile(
+    r"""\\(?:
+        x(?P<hex>[0-9a-fA-F]{1,2}) | u(?P<short>[0-9a-fA-F]{1,4}) | U(?P<long>[0-9a-fA-F]{1,8})
+        | (?P<octal>[0-7]{1,3}) | c(?P<control>.) | (?P<other>.)
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
+IN_BACKTICKS: Final = re.compile(r"\\([\\`$])")
+HIGHEST: Final = 0x10FFFF
 
 
 class ScannedCommands(Struct):
@@ -144,7 +157,7 @@ class _Scanner:
         """Read what begins with `$` or a backtick."""
         text, at = self._text, self._at
         if text[at] == "`":
-            end = end_of_backticks(text, at + 1)
+            end = _end_of_backticks(text, at + 1)
             self._is_torn |= end == len(text)
             self.found.inner.append(unescaped(text[at + 1 : end]))
             self._at = end + 1
@@ -316,3 +329,32 @@ class _Scanner:
         for word in tokens:
             if assignment := ASSIGNMENT.fullmatch(word):
                 self._values[assignment[1]] = assignment[2][:LONGEST_VALUE]
+
+
+def decoded(text: str) -> str:
+    r"""Return what stands in `$'…'`, with `\x72` and the like as their characters."""
+    return ANSI.sub(_character, text)
+
+
+def unescaped(text: str) -> str:
+    """Return the line that stands between two backticks."""
+    return IN_BACKTICKS.sub(r"\1", text)
+
+
+def _end_of_backticks(text: str, start: int) -> int:
+    """Return where the backtick stands that closes the one before `start`; the end of the text without one."""
+    at = start
+    while at < len(text) and text[at] != "`":
+        at += 2 if text[at] == "\\" else 1
+    return min(at, len(text))
+
+
+def _character(found: re.Match[str]) -> str:
+    for group, base in (("hex", 16), ("short", 16), ("long", 16), ("octal", 8)):
+        if digits := found[group]:
+            number = int(digits, base)
+            return chr(number) if number <= HIGHEST else ""
+    if control := found["control"]:
+        return chr(ord(control) & 0x1F)
+    other = found["other"]
+    return LETTERS.get(other, other)

@@ -15,9 +15,8 @@ from typing import Final
 
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.backends.keeper import FILE_BYTES
-from agent_core.workspace.sandbox.backends.memory_file import closing, memory_file
-from agent_core.workspace.sandbox.backends.seccomp import seccomp_filter
-from agent_core.workspace.sandbox.private_folder import PrivateFolder
+from agent_core.workspace.sandbox.backends.seccomp import closing, memory_file, seccomp_filter
+from agent_core.workspace.sandbox.home_view import PrivateFolder
 from agent_core.workspace.sandbox.survey import Survey, find_program, git_access, inner_environment
 from agent_core.workspace.sandbox.values import Boundaries, Launch, SandboxCapability
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.workspace.permissions.call_permission import Needs
-from agent_core.workspace.sandbox.private_folder import PrivateFolder
+from agent_core.workspace.sandbox.home_view import PrivateFolder
 from agent_core.workspace.sandbox.survey import Survey, find_program, git_access, inner_environment
 from agent_core.workspace.sandbox.values import Boundaries, Launch, SandboxCapability
 

@@ -1,15 +1,42 @@
-"""The filter of system calls that contained processes run under, as the bytes that the kernel takes. Pure.
+"""The filter of system calls that contained processes run under, as the bytes that the kernel takes.
 
 Written out as Berkeley Packet Filter, so that no library is needed: eight bytes an instruction.
 """
 
+import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from errno import EAFNOSUPPORT, ENOSYS, EPERM
 from functools import lru_cache
 from typing import Final
 
 from agent_core.kernel.values import Value
+
+
+def memory_file(name: str, content: bytes) -> int:
+    """Return a descriptor of a file in memory with a content, at its beginning; the caller closes it. Linux alone."""
+    opened = os.memfd_create(name)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(opened, left) :]
+        _ = os.lseek(opened, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened
+
+
+def closing(*descriptors: int | None) -> Callable[[], None]:
+    """Return what closes descriptors, once."""
+    left = [one for one in descriptors if one is not None]
+
+    def close() -> None:
+        while left:
+            os.close(left.pop())
+
+    return close
+
 
 LOAD: Final = 0x20
 """Load a word of `struct seccomp_data`."""

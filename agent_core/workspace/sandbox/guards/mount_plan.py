@@ -12,8 +12,7 @@ import msgspec
 
 import agent_core
 from agent_core.kernel.values import Value
-from agent_core.workspace.sandbox.guards.git_folders import RUNS_PROGRAMS, git_folders
-from agent_core.workspace.sandbox.guards.git_programs import git_programs
+from agent_core.workspace.sandbox.guards.git import RUNS_PROGRAMS, git_folders, git_programs
 from agent_core.workspace.sandbox.guards.tree_index import GuardedEntry
 
 GitAccess = Literal["closed", "data", "open"]

@@ -1,8 +1,9 @@
 """One session that is talked in: lines go in, events are shown, questions are answered, until the user leaves it."""
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from math import inf
 from typing import Final, Protocol
 
@@ -12,16 +13,11 @@ from anyio.abc import TaskGroup
 from agent_core.assembly import SessionRequest
 from agent_core.events import UiTitle
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
+from agent_core.resources.offers import SlashInvocation, slashed
 from agent_core.session import AgentSession
 from tiller_server.cli.chat.context import ChatLineOutcome, Refill, Switch
-from tiller_server.cli.chat.line_parser import (
-    ChatLine,
-    ChatPrompt,
-    Shell,
-    UnknownChatCommand,
-    meaning,
-)
 from tiller_server.cli.chat.session_switch import may_leave
 from tiller_server.cli.chat.slash_commands import COMMANDS
 from tiller_server.cli.exit_codes import INTERRUPTED, TERMINATED
@@ -34,6 +30,72 @@ TICK_S: Final = 0.1
 ENDINGS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
+
+
+class ChatPrompt(Value, frozen=True, kw_only=True):
+    """Something to say."""
+
+    text: str
+
+
+class Shell(Value, frozen=True, kw_only=True):
+    """A command of the user's own."""
+
+    command: str
+    exclude_from_context: bool
+    """The model is not told of it."""
+
+
+class UnknownChatCommand(Value, frozen=True, kw_only=True):
+    """Begins as a command does, and is none."""
+
+    name: str
+    nearest: str | None
+
+
+ChatLine = ChatPrompt | Shell | SlashInvocation | UnknownChatCommand
+
+
+def meaning(line: str, *, ours: Iterable[str], theirs: Iterable[str]) -> ChatLine | None:
+    """Return what a line means; None: it is blank.
+
+    A line that begins with a blank is words, whatever follows.
+
+    Args:
+        line: As it was typed.
+        ours: The commands of the conversation itself.
+        theirs: Skills, templates and commands of extensions: words that the session looks after.
+    """
+    text = line.strip()
+    if not text:
+        return None
+    if line[0].isspace():
+        return ChatPrompt(text=text)
+    if text.startswith("!"):
+        return _shell(text)
+    said = slashed(text)
+    # A path is no command: `/etc/hosts is wrong`.
+    if said is None or "/" in said.name:
+        return ChatPrompt(text=text)
+    return _command(said, text, ours=tuple(ours), theirs=tuple(theirs))
+
+
+def _command(
+    said: SlashInvocation, text: str, *, ours: Sequence[str], theirs: Sequence[str]
+) -> ChatLine:
+    if said.name in ours:
+        return said
+    if said.name in theirs:
+        return ChatPrompt(text=text)
+    nearest = get_close_matches(said.name, (*ours, *theirs), n=1)
+    return UnknownChatCommand(name=said.name, nearest=nearest[0] if nearest else None)
+
+
+def _shell(text: str) -> ChatLine | None:
+    command = text[2:] if text.startswith("!!") else text[1:]
+    if not command.strip():
+        return None
+    return Shell(command=command.strip(), exclude_from_context=text.startswith("!!"))
 
 
 class LineSource(Protocol):
@@ -189,7 +251,8 @@ class ChatLoop:
             case UnknownChatCommand(name=name, nearest=nearest):
                 hint = f"did you mean /{nearest}?" if nearest else "/help says what there is"
                 self.tell(
-                    f"/{name} is no command; {hint} A blank before it says it as it is", YELLOW
+                    f"/{name} is no command; {hint} To send it to the model as text, put a blank before it",
+                    YELLOW,
                 )
             case _:
                 command = COMMANDS[meant.name]

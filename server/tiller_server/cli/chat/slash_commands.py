@@ -4,26 +4,67 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar, get_args
 
+import anyio
 from msgspec.structs import replace
 
-from agent_core.assembly.models.default_model import keep_first_model
+from agent_core.assembly.library import open_library
+from agent_core.assembly.models import keep_first_model
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
-from agent_core.session.changes.checkpoints.view import RestoreResult
-from tiller_server.cli.chat.context import ChatCommand, ChatContext, Switch
-from tiller_server.cli.chat.export import export
+from agent_core.session.changes.views import RestoreResult
+from tiller_server.cli.chat.context import ChatCommand, ChatContext, Switch, is_kept
 from tiller_server.cli.chat.line_input import paths_after
 from tiller_server.cli.chat.status import session_statistics
 from tiller_server.cli.chat.tree import go_to
+from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, format_of
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
-from tiller_server.cli.terminal.text import one_line
+from tiller_server.cli.terminal.text import SHORT_ID, one_line
 
 T = TypeVar("T")
 MOST_CHOICES: Final = 40
 LEVELS: Final[tuple[str, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[str, ...]] = get_args(PermissionMode)
+
+MOST_TRIED: Final = 1_000
+
+
+async def export(chat: ChatContext, named: str) -> None:
+    """Write it into a new file of the workspace; without a name, into one that is named after the session.
+
+    Raises:
+        UsageError: Nothing is kept of the session, the name says no format, or something of that name is there.
+        StorageError: The session cannot be read, or the file cannot be written.
+    """
+    session = chat.session
+    if not await is_kept(session):
+        message = (
+            "there is nothing to export: the session has no messages yet, or it is in memory only"
+        )
+        raise UsageError(message)
+    root = Path(session.info.root)
+    path = await anyio.Path(root / named).expanduser() if named else await _unused(root, session.id)
+    how = format_of(Path(path))
+    if how is None:
+        message = f"{named!r} does not say in which format; end it with one of {', '.join(ENDINGS)}"
+        raise UsageError(message)
+    paths = chat.request.paths or app_paths(chat.request.env)
+    async with open_library(paths, clock=chat.request.clock) as library:
+        await export_to(library, session.id, how, Path(path))
+    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    chat.tell(f"the session is in {shown}", GREEN)
+
+
+async def _unused(root: Path, session: str) -> anyio.Path:
+    """Return an unused file name. `export_to` fails, and overwrites nothing, when the file appears in the meantime."""
+    stem = f"tiller-{session[-SHORT_ID:]}"
+    path = anyio.Path(root / f"{stem}.md")
+    for number in range(2, MOST_TRIED):
+        if not await path.exists():
+            break
+        path = anyio.Path(root / f"{stem}-{number}.md")
+    return path
 
 
 async def _help(chat: ChatContext, _: str) -> None:
@@ -168,7 +209,7 @@ async def _new(chat: ChatContext, _: str) -> Switch:
 
 
 async def _resume(chat: ChatContext, wanted: str) -> Switch | None:
-    from agent_core.assembly.library.session_library import open_library  # noqa: PLC0415 - opens a database
+    from agent_core.assembly.library import open_library  # noqa: PLC0415 - opens a database
 
     paths = app_paths(chat.request.env)
     async with open_library(paths, clock=chat.request.clock) as library:

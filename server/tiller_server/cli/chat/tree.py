@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent_core.assembly.library.session_library import open_library
+from agent_core.assembly.library import open_library
 from agent_core.kernel.errors import UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.transcript import AnyEntry
@@ -46,12 +46,12 @@ async def go_to(chat: ChatContext, query: str) -> Refill | None:
         return None
     if isinstance(chosen, str):
         message = (
-            f"{chosen!r} is none of these; say /tree again and a number from 1 to {len(shown)}"
+            f"{chosen!r} is none of these; enter /tree again and a number from 1 to {len(shown)}"
         )
         raise UsageError(message)
     node = shown[chosen].node
     if node.entry == drawing.here:
-        chat.tell("that is where it goes on already")
+        chat.tell("the session goes on from there already")
         return None
     return await _move(chat, node)
 
@@ -66,7 +66,7 @@ def _around(found: Sequence[TreeRow], here: str | None) -> Sequence[TreeRow]:
 async def _move(chat: ChatContext, node: Node) -> Refill | None:
     moved = await chat.session.tree.navigate(node.last)
     if moved.cancelled:
-        chat.tell("it stays where it is: an extension said no", YELLOW)
+        chat.tell("the session stays where it is: an extension refused the move", YELLOW)
         return None
     what = clipped(node.text.removeprefix("> "), ENTRY_CELLS)
     if moved.editor_text is None:

@@ -6,8 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from agent_core.mcp.definitions import Http, Server
-from agent_core.mcp.files import ServerFiles
+from agent_core.mcp.definitions import Http, Server, ServerFiles
 from agent_core.resources.paths import AppPaths
 from agent_core.workspace.sandbox import Sandbox
 from tiller_server.cli.doctor.check import Check

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.truncation import format_size
+from agent_core.kernel.text import format_size
 from agent_core.resources.paths import AppPaths
 from tiller_server import VERSION
 from tiller_server.cli.doctor.check import Check

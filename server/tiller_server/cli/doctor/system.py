@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agent_core.assembly.config.problems import rule_problems
-from agent_core.assembly.workspace.sandbox import read_paths
-from agent_core.providers.auth.keyring_store import can_have_keyring
+from agent_core.assembly.config import rule_problems
+from agent_core.assembly.workspace import read_paths
+from agent_core.providers.auth.store import can_have_keyring
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.layers import Settings
 from agent_core.tools.builtin.search.ripgrep import OLDEST, ripgrep_programs
-from agent_core.tools.program_versions import version_in
+from agent_core.tools.port import version_in
 from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
 from agent_core.workspace.sandbox import (
     SWITCHED_OFF,
@@ -29,8 +29,7 @@ from agent_core.workspace.sandbox import (
 )
 from agent_core.workspace.sandbox.guards.secret_places import secret_places
 from agent_core.workspace.sandbox.home_view import home_view
-from agent_core.workspace.sandbox.probe import INSTALL, find_program
-from agent_core.workspace.sandbox.selection import homes_of
+from agent_core.workspace.sandbox.selection import INSTALL, find_program, homes_of
 from tiller_server import VERSION
 from tiller_server.cli.doctor.check import Check, CheckStatus
 from tiller_server.cli.doctor.mcp import mcp_check

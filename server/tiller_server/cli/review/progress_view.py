@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.events import EventEnvelope, Notice, RetryStarted, ToolEnded, ToolRunning
-from agent_core.kernel.visible_text import shown
+from agent_core.kernel.text import shown
 from agent_core.session import AgentSession
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.terminal.run_renderer import DIM, YELLOW

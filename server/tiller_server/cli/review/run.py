@@ -3,18 +3,22 @@
 import argparse
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
 import anyio
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
+from agent_core.events import Budgets
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction.redactor import Redactor
+from tiller_server.cli.command_exit import TerminationRequest, abort, watch_for
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import (
     BUDGET,
@@ -32,15 +36,15 @@ from tiller_server.cli.review.files import (
     write_baseline,
     write_reports,
 )
-from tiller_server.cli.review.options import order_of, read_accepted
 from tiller_server.cli.review.progress_view import ReviewProgressView
-from tiller_server.cli.review.signals import ReviewSignalHandler
-from tiller_server.cli.signals import watch_for
 from tiller_server.cli.terminal.stdio import OutputClosed, StandardStream, abandon, speak_json
 from tiller_server.review.engine import review
-from tiller_server.review.findings.baseline import not_accepted
+from tiller_server.review.findings.baseline import not_accepted, read_baseline
 from tiller_server.review.findings.redaction import redacted
 from tiller_server.review.findings.result import SEVERITIES, Review
+from tiller_server.review.git.file_filter import ReviewFileFilter
+from tiller_server.review.git.revisions import WORKING_TREE
+from tiller_server.review.options import ReviewCancellation, ReviewOrder
 from tiller_server.review.outputs import FORMATS
 from tiller_server.review.outputs.json_report import read_json
 from tiller_server.review.outputs.summary import counted
@@ -51,6 +55,41 @@ POST_AGAIN: Final = "post the rest with --from and the JSON report, or by anothe
 PLAIN_WIDTH: Final = 100
 WIDEST: Final = 120
 
+CI_CEILING_USD: Final = 2.0
+CI_MINUTES: Final = 30.0
+NO_BASELINE: Final = "none"
+
+
+class _ReviewSignalHandler(Struct, kw_only=True):
+    """How far a review is, and what a signal means there.
+
+    The first one while the model works stops only the model, and the findings so far are shown; any other cancels all.
+    """
+
+    progress: ReviewProgressView
+    ending: TerminationRequest = msgspec.field(default_factory=TerminationRequest)
+    stop: ReviewCancellation = msgspec.field(default_factory=ReviewCancellation)
+    _scope: anyio.CancelScope | None = None
+
+    @contextmanager
+    def given_up(self) -> Generator[anyio.CancelScope]:
+        """Create a scope that a signal cancels. While the model is asked, the first signal stops only the model."""
+        with anyio.CancelScope() as scope:
+            self._scope = scope
+            try:
+                yield scope
+            finally:
+                self._scope = None
+
+    async def settle(self) -> None:
+        """Do what the first signal asks for."""
+        session = self.progress.session
+        if session is not None and not self.stop.asked and not self.progress.is_made:
+            self.stop.asked = True
+            await abort(session)
+        elif self._scope is not None:
+            self._scope.cancel()
+
 
 async def run_review(options: argparse.Namespace, environment: Environment) -> int:
     """Do it; gives the exit code.
@@ -58,7 +97,7 @@ async def run_review(options: argparse.Namespace, environment: Environment) -> i
     Raises:
         TillerError: There is no review to show.
     """
-    stopping = ReviewSignalHandler(progress=ReviewProgressView(environment=environment))
+    stopping = _ReviewSignalHandler(progress=ReviewProgressView(environment=environment))
     ending = stopping.ending
     code = FAILED
     failure: TillerError | None = None
@@ -75,7 +114,7 @@ async def run_review(options: argparse.Namespace, environment: Environment) -> i
 
 
 async def _reviewed(
-    options: argparse.Namespace, environment: Environment, stopping: ReviewSignalHandler
+    options: argparse.Namespace, environment: Environment, stopping: _ReviewSignalHandler
 ) -> int:
     outputs = read_outputs(options.output)
     # Whatever can be known to be wrong is said before a model is paid.
@@ -133,7 +172,7 @@ def _print(text: str, out: StandardStream) -> None:
 async def _made(
     options: argparse.Namespace,
     environment: Environment,
-    stopping: ReviewSignalHandler,
+    stopping: _ReviewSignalHandler,
     redactor: Redactor,
 ) -> Review:
     if options.stored is not None:
@@ -158,7 +197,7 @@ async def _made(
 
 async def _without_accepted(stored: Review, baseline: str | None) -> Review:
     """Leave out of a stored report what a file accepts; the repository at its head is not there to be asked."""
-    accepted = await read_accepted(baseline) or frozenset[str]()
+    accepted = await _read_accepted(baseline) or frozenset[str]()
     left = not_accepted(stored.findings, accepted, texts={})
     return replace(
         stored, findings=left, accepted=stored.accepted + len(stored.findings) - len(left)
@@ -197,7 +236,7 @@ def _printed(
 async def _save_session(file: str | None, path: Path) -> None:
     if file is None:
         complain(
-            "review", "there is no session to save: no model was asked, or --no-session was said"
+            "review", "there is no session to save: no model was asked, or --no-session was set"
         )
         return
     content = await content_of(Path(file))
@@ -244,3 +283,55 @@ def _code(made: Review, options: argparse.Namespace) -> int:
     if made.stopped is None or options.on_partial == "pass":
         return DONE
     return STOPS.get(made.stopped, FAILED)
+
+
+async def order_of(options: argparse.Namespace, variables: Mapping[str, str]) -> ReviewOrder:
+    """Read what the options name, and give what is asked.
+
+    Raises:
+        ReviewFileInvalid: A baseline or an earlier report cannot be used.
+    """
+    in_ci = _is_ci(variables)
+    minutes = options.max_minutes
+    return ReviewOrder(
+        base=options.base,
+        head=WORKING_TREE if options.uncommitted else options.head,
+        scope=ReviewFileFilter(paths=tuple(options.path), excluded=tuple(options.exclude)),
+        wishes=options.instructions.strip(),
+        most_findings=options.max_findings,
+        least_confidence=options.min_confidence,
+        budgets=Budgets(
+            usd=options.budget_usd,
+            tokens=options.max_tokens,
+            turns=options.max_turns,
+            minutes=CI_MINUTES if minutes is None and in_ci else minutes,
+        ),
+        ceiling_usd=CI_CEILING_USD if in_ci else None,
+        accepted=await _read_accepted(options.baseline),
+        earlier=await _earlier(options.previous),
+    )
+
+
+def _is_ci(variables: Mapping[str, str]) -> bool:
+    """Return whether a service runs this, where nobody watches what it costs."""
+    return variables.get("CI", "").lower() in {"true", "1"}
+
+
+async def _read_accepted(named: str | None) -> frozenset[str] | None:
+    """Read the fingerprints that the file of `--baseline` accepts; None: no file is named.
+
+    Raises:
+        ReviewFileInvalid: It cannot be used.
+    """
+    if named is None:
+        return None
+    if named == NO_BASELINE:
+        return frozenset()
+    return read_baseline(await content_of(Path(named)), name=named)
+
+
+async def _earlier(path: Path | None) -> Review | None:
+    # In CI it comes from a cache, which may be empty.
+    if path is None or not await anyio.Path(path).exists():
+        return None
+    return read_json(await content_of(path), name=str(path))

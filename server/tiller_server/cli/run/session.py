@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.assembly.factory import latest_session
-from agent_core.assembly.library.session_library import open_library
-from agent_core.extensions.ui.view_filter import ViewFilter
+from agent_core.extensions.ports import ViewFilter
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import SessionLocked, SessionNotFound
 from agent_core.resources.paths import app_paths
@@ -58,6 +57,8 @@ async def wanted(options: argparse.Namespace, environment: Environment) -> Sessi
 
 async def _found(request: SessionRequest) -> SessionId:
     """Return the id of the session that is named by a part of its id or by its file."""
+    from agent_core.assembly.library import open_library  # noqa: PLC0415 - at first use
+
     part = request.session
     if part.endswith(ENDING):
         part = Path(part).stem.rpartition("_")[2]
@@ -115,6 +116,8 @@ async def forked(request: SessionRequest) -> SessionRequest:
 
 
 async def _copied(request: SessionRequest, session: SessionId) -> SessionId:
+    from agent_core.assembly.library import open_library  # noqa: PLC0415 - at first use
+
     paths = request.paths or app_paths(request.env)
     async with open_library(paths, clock=request.clock) as library:
         there = await library.read(session)

@@ -8,7 +8,7 @@ from typing import Final
 
 from anyio import to_thread
 
-from agent_core.assembly.library.session_library import SessionLibrary
+from agent_core.assembly.library import SessionLibrary
 from tiller_server.cli.exit_codes import DONE
 from tiller_server.cli.stored_sessions.session_files import write_new
 from tiller_server.cli.terminal.text import BOLD, CYAN, DIM, GREEN, RED, safe, styled

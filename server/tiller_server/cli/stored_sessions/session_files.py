@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
-from agent_core.assembly.library.session_library import ExportFormat, SessionLibrary
+from agent_core.assembly.library import ExportFormat, SessionLibrary
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import StorageUnavailable, UsageError
 from agent_core.storage import SessionSummary
@@ -85,7 +85,7 @@ async def remove(library: SessionLibrary, options: argparse.Namespace) -> int:
 
 def _agrees(sessions: tuple[SessionSummary, ...]) -> bool:
     if not sys.stdin.isatty():
-        message = "removing asks first, and nobody can answer here: add --yes"
+        message = "removing asks first, and there is no terminal to answer on: add --yes"
         raise UsageError(message)
     for one in sessions:
         title = one_line(one.title or one.preview)

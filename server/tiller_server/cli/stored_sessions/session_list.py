@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import anyio
 
-from agent_core.assembly.library.session_library import SessionLibrary
+from agent_core.assembly.library import SessionLibrary
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode

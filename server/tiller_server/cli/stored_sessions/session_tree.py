@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Final
 
-from agent_core.assembly.library.session_library import SessionLibrary
+from agent_core.assembly.library import SessionLibrary
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.kernel.json import encode
 from agent_core.transcript import Transcript

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from agent_core.assembly.library.session_library import SessionLibrary
+from agent_core.assembly.library import SessionLibrary
 from agent_core.kernel.json import encode
 from agent_core.messages import (
     AssistantMessage,

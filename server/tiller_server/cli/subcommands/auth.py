@@ -13,17 +13,22 @@ import anyio.to_thread
 from agent_core.kernel import JsonValue, SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
-from agent_core.providers.auth.entries import AuthEntry, InKeyring, StoredKey
-from agent_core.providers.auth.keyring_store import KeyringMissing, keep_in_keyring
-from agent_core.providers.auth.oauth import OAuthFacts, PkceFacts, way_of
+from agent_core.providers.auth.oauth import (
+    AuthEntry,
+    InKeyring,
+    LoginFailed,
+    OAuthFacts,
+    PkceFacts,
+    StoredKey,
+    way_of,
+)
 from agent_core.providers.auth.oauth_browser import log_in_with_browser
 from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
-from agent_core.providers.auth.oauth_tokens import LoginFailed
-from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.auth.store import AuthStore, KeyringMissing, keep_in_keyring
 from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import FAILED, code_of_error, complain
 from tiller_server.cli.model_registry import open_registry
 
@@ -35,11 +40,10 @@ STATE_WIDTH: Final = 10
 KEY_LENGTH: Final = 16_384
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "auth", help="log in to providers and out", description=__doc__, epilog=EXAMPLE
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="login|logout|status")
     login = verbs.add_parser("login", help="store a key, or log in with a browser", epilog=EXAMPLE)
     _ = login.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is")
@@ -177,7 +181,7 @@ def _read_key(provider: ProviderInfo) -> str:
         message = f"there is no key on standard input; {EXAMPLE}"
         raise UsageError(message)
     if len(key) > KEY_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
-        message = "what came on standard input is no key: it must be one word of plain signs"
+        message = "what came on standard input is no key: it must be one word of printable ASCII characters"
         raise UsageError(message)
     return key
 

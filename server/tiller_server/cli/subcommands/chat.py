@@ -9,7 +9,7 @@ import anyio
 
 from agent_core.kernel.errors import UsageError
 from tiller_server.cli.command_exit import code_of
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.session_options import add_session_options
 from tiller_server.process.memory_privacy import forbid_ptrace
 
@@ -18,14 +18,10 @@ INSTALL: Final = "pip install 'tillerd[cli]'"
 NEEDED: Final = ("prompt_toolkit", "rich")
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "chat",
-        help="talk, and steer while it works",
-        description=__doc__,
-        epilog=f"{EXAMPLE}; /help says what can be typed",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = f"{EXAMPLE}; /help lists the commands"
     add_session_options(parser)
 
 

@@ -14,7 +14,7 @@ from agent_core.kernel.json import encode, is_object
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
 from agent_core.resources.settings.file import change_settings_now
 from agent_core.resources.settings.layers import Layer, Settings, load_settings_now
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import code_of_error, complain
 from tiller_server.cli.subcommands.trust import look_at
 
@@ -25,11 +25,10 @@ HIDDEN: Final = "(hidden)"
 SCHEMAS: Final = ("settings", "models", "mcp", "policy")
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "config", help="where settings lie and what they are", description=__doc__, epilog=EXAMPLE
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="show|path|schema|mode")
     show = verbs.add_parser("show", help="every setting in force, with the source of its value")
     _ = show.add_argument("--json", action="store_true", help="as JSON")
@@ -81,7 +80,7 @@ def _schema(name: str) -> int:
 
 def _show(options: argparse.Namespace, paths: AppPaths, environment: Environment) -> int:
     # Only this verb reads the other files.
-    from agent_core.assembly.config.problems import config_problems  # noqa: PLC0415 - see above
+    from agent_core.assembly.config import config_problems  # noqa: PLC0415 - see above
 
     files: dict[str, Path] = {"user": paths.settings}
     folder = None if options.workspace is None else options.workspace.resolve()

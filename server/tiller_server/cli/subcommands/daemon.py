@@ -12,7 +12,7 @@ from typing import Final
 
 from agent_core.kernel import SystemClock
 from agent_core.kernel.json import JsonValue, encode
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, INTERRUPTED, USAGE, complain
 from tiller_server.cli.terminal.stdio import speak_json
 from tiller_server.daemon import paths
@@ -26,14 +26,10 @@ FOLLOW_S: Final = 0.25
 READ_BYTES: Final = 256 * 1024
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "daemon",
-        help="start, stop or look at the process that serves this user's editors",
-        description=__doc__,
-        epilog=EXAMPLE,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     _ = parser.add_argument(
         "action", choices=("start", "stop", "status", "logs"), help="what to do with it"
     )
@@ -108,7 +104,7 @@ def _stop(env: Mapping[str, str], *, force: bool) -> int:
             reply, "working", "session has a run going on", "sessions have runs going on"
         )
         if not _agrees(f"{working}; stop all the same and cancel them? [y/N] "):
-            complain("daemon", f"{working}; wait for them, or say tiller daemon stop --force")
+            complain("daemon", f"{working}; wait for them, or run tiller daemon stop --force")
             return FAILED
         reply = ask_daemon(env, "stopNow")
     if reply is None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.assembly.models.loader import load_models
+from agent_core.assembly.models import load_models
 from agent_core.kernel import SystemClock
 from agent_core.kernel.json import as_object, decode, encode
 from agent_core.kernel.values import Value
@@ -21,9 +21,9 @@ from agent_core.providers.http.client import HttpPool
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.layers import Layer, load_settings
 from tiller_server.cli.demo.editor import DemoEditor
-from tiller_server.cli.demo.view import DemoView
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, complain
+from tiller_server.cli.terminal.run_renderer import MARKS, TextOutput
 from tiller_server.daemon.control_client import ask_daemon, wait_until_gone
 from tiller_server.daemon.paths import log_path
 from tiller_server.daemon.shim.connection import Unreachable
@@ -35,6 +35,12 @@ SAMPLE: Final = Path(__file__).parents[1] / "sample"
 RUN_S: Final = 600.0
 STOP_S: Final = 20.0
 
+BOLD: Final = "1"
+DIM: Final = "2"
+ADDED: Final = "32"
+REMOVED: Final = "31"
+PREVIEW: Final = 100
+
 
 class DemoStage(Value, frozen=True, kw_only=True):
     """Project, configuration folder, model and environment variables of a demo."""
@@ -45,14 +51,10 @@ class DemoStage(Value, frozen=True, kw_only=True):
     variables: Mapping[str, str]
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="watch the agent repair a small project",
-        description=__doc__,
-        epilog=EXAMPLE,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     _ = parser.add_argument("--debug", action="store_true", help="show the server's log")
 
 
@@ -64,7 +66,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
 async def _demo(folder: Path, environment: Environment, *, debug: bool) -> int:
     stage = await _set_up(folder, environment)
-    view = DemoView(sys.stdout, colour=environment.colour(sys.stdout))
+    view = _DemoView(sys.stdout, colour=environment.colour(sys.stdout))
     view.head(f"A copy of the sample project is in {stage.project}. Its tests, before:")
     view.plain(_tests(stage))
     view.head(f"An editor starts `tiller lsp` and asks {_named(stage.model)}:")
@@ -83,7 +85,7 @@ async def _demo(folder: Path, environment: Environment, *, debug: bool) -> int:
     view.head(f"Run {result['status']}; {_cost(result)}.")
     view.plain(f"The session was saved in {_session_file(stage, session)}\n")
     if "OK" not in tests:
-        complain("demo", "the tests still fail; see above what the model said")
+        complain("demo", "the tests still fail; the output above has the model's answer")
         return FAILED
     return DONE
 
@@ -202,3 +204,73 @@ def _session_file(stage: DemoStage, session: str) -> str:
     sessions = app_paths(stage.variables).sessions
     found = next(iter(sessions.glob(f"*/*{session}.jsonl")), None)
     return str(found or sessions)
+
+
+class _DemoView:
+    """Prints one event at a time."""
+
+    def __init__(self, out: TextOutput, *, colour: bool) -> None:
+        self._out = out
+        self._colour = colour
+        self._at_line_start = True
+        self._titles: dict[str, str] = {}
+
+    def head(self, text: str) -> None:
+        """Print a heading."""
+        self._break()
+        self._write(f"\n{self._styled(text, BOLD)}\n")
+
+    def plain(self, text: str) -> None:
+        """Print text; lines of a diff get their colours."""
+        for line in text.splitlines(keepends=True):
+            style = {"+": ADDED, "-": REMOVED}.get(line[:1])
+            body = line.rstrip("\n")
+            self._write(f"{self._styled(body, style) if style else body}\n")
+
+    def see(self, event: dict[str, Any]) -> None:
+        """Print an event of the wire."""
+        match event["type"]:
+            case "message.delta":
+                self._write(event["text"])
+            case "message.ended" if event["role"] == "assistant":
+                self._break()
+            case "tool.running":
+                self._titles[event["item"]] = event["title"]
+                self._line(f"▸ {event['title']}")
+            case "tool.ended":
+                self._line(f"  {MARKS[event['status']]} {_line_of(event)[:PREVIEW]}")
+            case "edit.applied":
+                names = ", ".join(one["uri"].rsplit("/", 1)[-1] for one in event["documents"])
+                self._line(f"  ✎ edit verified in {names}")
+            case "run.ended" if event.get("error"):
+                self._line(f"{event['error']['kind']}: {event['error']['message']}")
+            case "notice":
+                self._line(event["text"])
+            case _:
+                pass
+
+    def _line(self, text: str) -> None:
+        self._break()
+        self._write(f"{self._styled(text, DIM)}\n")
+
+    def _break(self) -> None:
+        if not self._at_line_start:
+            self._write("\n")
+
+    def _write(self, text: str) -> None:
+        if text:
+            _ = self._out.write(text)
+            _ = self._out.flush()
+            self._at_line_start = text.endswith("\n")
+
+    def _styled(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if self._colour else text
+
+
+def _line_of(event: dict[str, Any]) -> str:
+    """Choose the line of a tool's output that says most: the first of a success, the last of a failure."""
+    text = next((part["text"] for part in event["content"] if part["type"] == "text"), "")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        return "no output"
+    return lines[0] if event["status"] == "ok" and event["name"] != "bash" else lines[-1]

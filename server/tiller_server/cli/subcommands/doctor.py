@@ -20,7 +20,7 @@ from tiller_server.cli.doctor.environment import machine_checks
 from tiller_server.cli.doctor.models import model_checks
 from tiller_server.cli.doctor.storage import place_checks
 from tiller_server.cli.doctor.system import checks
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 
 EXAMPLE: Final = "example: tiller doctor --workspace ~/project --ask"
@@ -28,14 +28,10 @@ MARKS: Final[Mapping[str, str]] = {"ok": "ok", "note": "note", "missing": "MISSI
 WIDTH: Final = 17
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "doctor",
-        help="what works on this machine, and what to do about what does not",
-        description=__doc__,
-        epilog=EXAMPLE,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     _ = parser.add_argument(
         "--workspace", metavar="DIR", default=".", help="the folder that an editor opens [.]"
     )

@@ -10,15 +10,14 @@ import anyio.to_thread
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode
-from agent_core.providers.catalog.catalogue import builtin_providers
+from agent_core.providers.catalog.catalogue import FoundServer, builtin_providers
 from agent_core.providers.catalog.field_sources import value_sources
-from agent_core.providers.catalog.local_servers import FoundServer
 from agent_core.providers.model import ModelInfo
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.file import change_settings_now
 from agent_core.resources.settings.layers import Layer, load_settings
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import code_of_error, complain
 from tiller_server.cli.model_registry import open_registry
 from tiller_server.cli.model_table import as_json, described, table
@@ -26,11 +25,10 @@ from tiller_server.cli.model_table import as_json, described, table
 EXAMPLE: Final = "example: tiller models use anthropic/claude-sonnet-5-5:high"
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "models", help="list models, and choose one", description=__doc__, epilog=EXAMPLE
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     verbs = parser.add_subparsers(dest="verb", metavar="list|show|use")
     listing = verbs.add_parser("list", help="the models that can be used", epilog=EXAMPLE)
     for one in (parser, listing):
@@ -40,7 +38,7 @@ def add_parser(commands: CommandParsers) -> None:
     _ = show.add_argument("model", metavar="MODEL", help="a name, part of it, or a pattern")
     _ = show.add_argument("--json", action="store_true", help="as JSON")
     use = verbs.add_parser("use", help="make one the default in settings.json", epilog=EXAMPLE)
-    _ = use.add_argument("model", metavar="MODEL", help="MODEL:LEVEL also says how hard it thinks")
+    _ = use.add_argument("model", metavar="MODEL", help="MODEL:LEVEL also sets how hard it thinks")
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:

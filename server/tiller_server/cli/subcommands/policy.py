@@ -34,7 +34,7 @@ from agent_core.workspace.permissions.policy.rules.rules_file import (
     remembered_file,
 )
 from agent_core.workspace.permissions.policy.rules.rules_file_writer import remove_rule
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 from tiller_server.cli.subcommands.trust import look_at
 
@@ -43,11 +43,10 @@ NEEDS: Final[Mapping[str, Needs]] = {need: need for need in LETS_IN}
 ORIGINS: Final[tuple[RulesOrigin, ...]] = ("user", "project", "repository")
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "policy", help="what permission rules say of a command", description=__doc__, epilog=EXAMPLE
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="explain|list|rm")
     explain_parser = verbs.add_parser(
         "explain", help="what would happen to a command, and why", epilog=EXAMPLE
@@ -78,7 +77,9 @@ def add_parser(commands: CommandParsers) -> None:
             "--untrusted", action="store_true", help="as if the workspace were not trusted"
         )
         _ = supposed.add_argument(
-            "--trust", action="store_true", help="as if it were; without either: as you said of it"
+            "--trust",
+            action="store_true",
+            help="as if it were trusted; without either: as you have decided",
         )
 
 

@@ -8,7 +8,7 @@ import anyio
 
 from agent_core.kernel.errors import UsageError
 from tiller_server.cli.command_exit import code_of
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.session_options import add_budgets
 
 EXAMPLE = "example: tiller review --base origin/main --fail-on warning"
@@ -17,14 +17,10 @@ MOST_DIGITS: Final = 6
 FAIL_ON: Final = ("error", "warning", "note", "never")
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "review",
-        help="look at the changes between two commits",
-        description=__doc__,
-        epilog=EXAMPLE,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     _add_change(parser)
     _add_findings(parser)
     _add_outputs(parser)
@@ -47,7 +43,7 @@ def _add_change(parser: argparse.ArgumentParser) -> None:
     add("--head", metavar="REF", default="HEAD", help="what to look at [HEAD]")
     add("--uncommitted", action="store_true", help="look at what lies on the disk; base: HEAD")
     for name, which in (("--path", "only these files"), ("--exclude", "not these files")):
-        help_text = f"{which}; may be said several times"
+        help_text = f"{which}; may be repeated"
         add(name, action="append", default=[], metavar="GLOB", help=help_text)
     add("--previous", metavar="FILE", type=Path, help="go on from this JSON report, if it exists")
 
@@ -84,7 +80,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[FORMAT=]FILE",
-        help="write to a file too; may be said several times",
+        help="write to a file too; may be repeated",
     )
     add(
         "--from",

@@ -1,9 +1,12 @@
 """`tiller run`: one prompt without an editor."""
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,46 +15,54 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from agent_core.events import Event, EventSubscription, ExtensionError, RunEnded, RunResult
+from agent_core.events import (
+    Event,
+    EventSubscription,
+    ExtensionError,
+    MessageEnded,
+    RunEnded,
+    RunResult,
+    ToolRunning,
+    TurnEnded,
+    TurnStarted,
+)
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import StorageUnavailable, TillerError, UsageError
-from agent_core.messages import UserContent
+from agent_core.kernel.json import encode as to_json
+from agent_core.messages import UserContent, text_of
 from agent_core.session import AgentSession, Receipt
 from agent_core.session.input.commands import EVENT as BY_COMMAND
-from tiller_server.cli.command_exit import code_of
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.command_exit import TerminationRequest, code_of, watch_signals
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_run
-from tiller_server.cli.run.final_answer import FinalAnswer
+from tiller_server.cli.run.daemon_client import Report, run_detached
 from tiller_server.cli.run.prompt_input import read_prompt
-from tiller_server.cli.run.renderer_choice import json_view, text_view
 from tiller_server.cli.run.session import open_wanted
 from tiller_server.cli.session_options import add_session_options, is_attended
-from tiller_server.cli.signals import TerminationRequest, watch_signals
-from tiller_server.cli.terminal.permission_prompt import (
-    ask_on_terminal,
-    discard_typed_input,
-    read_terminal_line,
-)
-from tiller_server.cli.terminal.run_renderer import RunRenderer
-from tiller_server.cli.terminal.stdio import OutputLost, speak_json
+from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, RunRenderer, TextRunRenderer
+from tiller_server.cli.terminal.stdio import OutputLost, StandardStream, speak_json
 from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 TICK_S: Final = 0.1
 """How often what moves is drawn anew."""
 
+BROKEN = "error"
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "run", help="answer one prompt, without an editor", description=__doc__, epilog=EXAMPLE
-    )
+OUT: Final = "standard output"
+SIDE: Final = "standard error"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     add = parser.add_argument
     add(
         "prompt",
         nargs="*",
         metavar="PROMPT",
-        help="what to say; @FILE is a file or picture, - is standard input, which is read without a prompt too",
+        help="the prompt; @FILE is a file or picture, - is standard input, which is read without a prompt too",
     )
     add(
         "--attach",
@@ -59,7 +70,7 @@ def add_parser(commands: CommandParsers) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="say this file or picture beside the prompt; may be said several times",
+        help="send this file or picture with the prompt; may be repeated",
     )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument(
@@ -79,6 +90,13 @@ def add_parser(commands: CommandParsers) -> None:
         metavar="FILE",
         help="write the final answer to this file too; only a run that completes writes it",
     )
+    add(
+        "--detach",
+        action="store_true",
+        help="return when the session is open; the run goes on without a terminal and without questions",
+    )
+    # Read by `run/daemon_client.py`, before there is a parser.
+    add("--no-daemon", action="store_true", help="run in this process, also when the daemon serves")
     add_session_options(parser)
 
 
@@ -91,13 +109,43 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
         prompt = read_prompt(
             options.prompt, options.attach, root=Path(options.workspace), example=EXAMPLE
         )
-        return anyio.run(_run, options, environment, prompt)
+        if not options.detach:
+            return anyio.run(_run, options, environment, prompt, _open_quietly)
+        if options.no_session:
+            message = "--detach needs a session that is kept; leave --no-session out"
+            raise UsageError(message)
+        return run_detached(
+            lambda report: anyio.run(
+                _run, options, environment, prompt, partial(_report, report, options)
+            )
+        )
 
     return code_of("run", work, debug=options.debug, as_json=options.json)
 
 
+def _open_quietly(session: AgentSession) -> None:
+    """Do nothing: the session is shown by its events."""
+    _ = session
+
+
+def _report(report: Report, options: argparse.Namespace, session: AgentSession) -> None:
+    """Report the session of a run that goes on by itself."""
+    if options.json:
+        report(to_json(header(session)).decode() + "\n")
+        return
+    lines = (
+        f"session {session.id} goes on in process {os.getpid()}",
+        f"see it:  tiller sessions show {session.id}",
+        f"stop it: kill {os.getpid()}",
+    )
+    report("".join(f"{line}\n" for line in lines))
+
+
 async def _run(
-    options: argparse.Namespace, environment: Environment, prompt: Sequence[UserContent]
+    options: argparse.Namespace,
+    environment: Environment,
+    prompt: Sequence[UserContent],
+    opened: Callable[[AgentSession], None],
 ) -> int:
     ending = TerminationRequest()
     result: RunResult | None = None
@@ -107,15 +155,16 @@ async def _run(
         speak_json()
     place = _Place()
     view = (
-        json_view()
+        _json_view()
         if options.json
-        else text_view(environment, place.location, verbose=options.verbose)
+        else _text_view(environment, place.location, verbose=options.verbose)
     )
     ending.tidy = view.close
     # What extensions write there themselves must not get between our lines.
     with redirect_stdout(sys.stderr):
         async with open_wanted(options, environment) as session:
             place.session = session
+            opened(session)
             async with anyio.create_task_group() as group:
                 await group.start(watch_signals, session, ending, group)
                 group.start_soon(_turn, view)
@@ -173,7 +222,11 @@ async def _turn(view: RunRenderer) -> None:
 
 
 async def _ask(session: AgentSession, view: RunRenderer) -> None:
+    from tiller_server.cli.terminal.permission_prompt import ask_on_terminal, read_terminal_line  # noqa: PLC0415 - at first use
+
     def write_question(text: str) -> None:
+        from tiller_server.cli.terminal.permission_prompt import discard_typed_input  # noqa: PLC0415 - at first use
+
         discard_typed_input()
         view.interject(text)
 
@@ -271,3 +324,85 @@ def header(session: AgentSession) -> JsonObject:
         "model": snapshot.config.model,
         "file": info.location,
     }
+
+
+class FinalAnswer(Struct):
+    """The whole answer that nothing has followed so far."""
+
+    _text: str = ""
+    _status: str = "completed"
+
+    def see(self, event: Event) -> str:
+        """Follow an event; returns words that turn out not to be the final answer, empty if none do."""
+        earlier = ""
+        match event:
+            case MessageEnded(role="assistant", content=content):
+                earlier, self._text = self._text, text_of(content)
+            case ToolRunning() | TurnStarted():
+                earlier, self._text = self._text, ""
+            case TurnEnded(stop_reason=reason) if reason == BROKEN:
+                self._text = ""
+            case RunEnded(status=status):
+                self._status = status
+            case _:
+                pass
+        return earlier
+
+    def close(self, result: RunResult | None) -> tuple[str, str]:
+        """Return the final answer and the text that is not part of it; a run that did not complete has no answer.
+
+        Args:
+            result: Result of the run; None: a command ran, which may have had runs of its own.
+        """
+        if self._status != "completed":
+            return "", self._text
+        return (self._text if result is None else result.text), ""
+
+
+def _json_view() -> RunRenderer:
+    """Return events for programs."""
+    return JsonRunRenderer(
+        out=StandardStream(sys.stdout, name=OUT), side=StandardStream(sys.stderr, name=SIDE)
+    )
+
+
+def _text_view(
+    environment: Environment, location: Callable[[], str | None], *, verbose: bool
+) -> RunRenderer:
+    """Create what a person looks at: on a terminal it moves, in a pipe the final answer stands alone."""
+    out, side = StandardStream(sys.stdout, name=OUT), StandardStream(sys.stderr, name=SIDE)
+    shows_out, shows_side = environment.moves(sys.stdout), environment.moves(sys.stderr)
+    if not (shows_out or shows_side) or not _can_render():
+        return TextRunRenderer(
+            out=out,
+            side=side,
+            colour=environment.colour(sys.stderr),
+            location=location,
+            verbose=verbose,
+        )
+    from tiller_server.cli.terminal.live_markdown import LiveMarkdown  # noqa: PLC0415 - see above
+    from tiller_server.cli.terminal.live_view import LiveView, LiveViewOptions  # noqa: PLC0415 - only terminals need it
+    from tiller_server.cli.terminal.status_area import StatusArea  # noqa: PLC0415 - see above
+    from tiller_server.cli.terminal.status_line import StatusLine, frames_for  # noqa: PLC0415 - see above
+
+    stream = sys.stdout if shows_out else sys.stderr
+    colour = environment.colour(stream)
+    screen = StatusArea(out if shows_out else side)
+    return LiveView(
+        screen=screen,
+        status=StatusLine(now_s=time.monotonic, frames=frames_for(stream.encoding)),
+        markdown=LiveMarkdown(screen, colour=colour),
+        shape=LiveViewOptions(
+            colour=colour,
+            answer=None if shows_out else out,
+            verbose=verbose,
+            plain_side=None if shows_side else side,
+        ),
+        location=location,
+    )
+
+
+def _can_render() -> bool:
+    from tiller_server.cli.terminal.markdown_text import can_render  # noqa: PLC0415 - see above
+
+    return can_render()

@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from agent_core.assembly.library.session_library import SessionLibrary, open_library
+from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError, UsageError, WorkspaceMissing
 from agent_core.kernel.json import encode
@@ -27,11 +27,10 @@ EXAMPLE: Final = "example: tiller sessions list --all"
 FEW: Final = 20
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "sessions", help="look through stored sessions", description=__doc__, epilog=EXAMPLE
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     verbs: CommandParsers = parser.add_subparsers(
         dest="verb", metavar="list|show|tree|diff|search|export|import|rm"
     )
@@ -67,7 +66,7 @@ def _add_verbs(verbs: CommandParsers) -> None:
     _add_diff(verbs)
     search = verbs.add_parser(
         "search",
-        help="find sessions by what was said",
+        help="search the text of the stored sessions",
         epilog="example: tiller sessions search --all parser '\"unexpected end\"'",
     )
     search.add_argument(

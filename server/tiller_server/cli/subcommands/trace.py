@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.redaction.redactor import Redactor
-from tiller_server.cli.environment import CommandParsers, Environment
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, USAGE, complain
 from tiller_server.cli.trace.file import TraceInvalid, TraceMessage, read_trace
 from tiller_server.cli.trace.recorder import record
@@ -27,14 +27,10 @@ NOTE: Final = (
 )
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "trace",
-        help="record a connection for a bug report, or replay one",
-        description=f"{__doc__} {NOTE}",
-        epilog=EXAMPLE,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = f"{__doc__} {NOTE}"
+    parser.epilog = EXAMPLE
     _ = parser.add_argument("action", choices=("record", "replay"), help="what to do")
     _ = parser.add_argument(
         "file", metavar="FILE", type=Path, help="the trace, one JSON line per message"

@@ -10,28 +10,23 @@ from agent_core.kernel.errors import TillerError, WorkspaceMissing
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.layers import Layer, load_settings_now
-from agent_core.resources.trust.store import TrustStore
-from agent_core.resources.trust.workspace_trust import TrustCheckResult, WorkspaceTrust
-from tiller_server.cli.environment import CommandParsers, Environment
+from agent_core.resources.trust.workspace_trust import TrustCheckResult, TrustStore, WorkspaceTrust
+from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 
 EXAMPLE: Final = "example: tiller trust add ~/project"
 
 
-def add_parser(commands: CommandParsers) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "trust",
-        help="which workspaces may configure Tiller and be changed by it",
-        description=__doc__,
-        epilog=EXAMPLE,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="add|list|rm")
     added = verbs.add_parser(
         "add", help="trust a workspace as it is now; what could configure Tiller is shown"
     )
-    listed = verbs.add_parser("list", help="the workspaces of which you said something")
-    removed = verbs.add_parser("rm", help="forget what you said of a workspace")
+    listed = verbs.add_parser("list", help="list the workspaces that you have decided about")
+    removed = verbs.add_parser("rm", help="forget your decision about a workspace")
     for one in (added, removed):
         _ = one.add_argument("folder", metavar="DIR", nargs="?", default=".", help="[.]")
     _ = listed.add_argument("--json", action="store_true", help="as JSON")

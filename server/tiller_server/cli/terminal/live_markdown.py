@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_core.kernel.visible_text import shown
+from agent_core.kernel.text import shown
 from tiller_server.cli.terminal.markdown_blocks import Blocks
 from tiller_server.cli.terminal.markdown_text import rendered
 from tiller_server.cli.terminal.status_area import Surface

@@ -1,7 +1,7 @@
 """Shows a run on a terminal: Markdown as it is written, tools as they run, and at the bottom what goes on and what it cost."""
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -24,24 +24,110 @@ from agent_core.events import (
     ToolOutputDelta,
     ToolRunning,
 )
-from agent_core.kernel import JsonObject
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.json import is_object
+from agent_core.kernel.text import PlainStream, one_line, shown
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import shown
 from agent_core.messages import text_of
 from tiller_server.cli.terminal.live_markdown import LiveMarkdown
-from tiller_server.cli.terminal.live_tools import BOLD, LiveTools
 from tiller_server.cli.terminal.run_renderer import (
     DIM,
     GREEN,
+    MARKS,
     RED,
+    YELLOW,
     TextOutput,
     around,
     summary,
+    tool_line,
     write_text,
 )
 from tiller_server.cli.terminal.status_area import Surface
 from tiller_server.cli.terminal.status_line import StatusLine
 from tiller_server.cli.terminal.text import clipped, styled
+
+BOLD: Final = "1"
+PLAIN: Final = "0"
+KEPT_CHARS: Final = 1_000
+StyledLine = tuple[str, str]
+"""A line, and its style."""
+
+MOST_LINES: Final = 16
+ADDED: Final = "32"
+REMOVED: Final = "31"
+AROUND: Final = "2"
+
+
+class _Running(Struct):
+    title: str
+    plain: PlainStream = msgspec.field(default_factory=PlainStream)
+    end: str = ""
+
+
+class _LiveTools(Struct):
+    """Follows what runs."""
+
+    note: str = ""
+    """The last line with words of what printed something last; empty when that is over."""
+    _running: dict[str, _Running] = msgspec.field(default_factory=dict)
+    _command: PlainStream = msgspec.field(default_factory=PlainStream)
+
+    def tool(self, event: ToolRunning | ToolOutputDelta | ToolEnded) -> Iterator[StyledLine]:
+        """Update the state from a tool event; yield the lines to show."""
+        match event:
+            case ToolRunning(item=item, title=title):
+                self._running[item] = _Running(title)
+                self.note = ""
+            case ToolOutputDelta(item=item, text=text):
+                if (running := self._running.get(item)) is not None:
+                    self.note = _last_line(running, text)
+            case ToolEnded(item=item):
+                self.note = ""
+                running = self._running.pop(item, None)
+                title = running.title if running else event.name
+                yield tool_line(event, title=title), DIM if event.status == "ok" else YELLOW
+                for line, style in _changed_lines(event.details):
+                    yield f"  {line}", style
+
+    def shell(self, event: BashStarted | BashOutput | BashEnded) -> Iterator[StyledLine]:
+        """Update the state from an event of the user's own command; yield the lines to show."""
+        match event:
+            case BashStarted(command=command):
+                self._command = PlainStream()
+                yield f"$ {command}", BOLD
+            case BashOutput(text=text):
+                if lines := self._command.push(text).rstrip("\n"):
+                    yield lines, PLAIN
+            case BashEnded(cancelled=True):
+                yield f"{MARKS['cancelled']} cancelled", YELLOW
+            case BashEnded(exit_code=0):
+                yield MARKS["ok"], DIM
+            case BashEnded(exit_code=code):
+                yield f"{MARKS['error']} exit code {code}", YELLOW
+
+
+def _last_line(running: _Running, text: str) -> str:
+    running.end = (running.end + running.plain.push(text))[-KEPT_CHARS:]
+    lines = (one_line(line) for line in reversed(running.end.splitlines()))
+    return next((line for line in lines if line), "")
+
+
+def _changed_lines(details: JsonValue) -> Iterator[tuple[str, str]]:
+    """Return the first lines of the difference that a tool tells, each with its colour; nothing when it tells none."""
+    patch = details.get("patch") if is_object(details) else None
+    if not isinstance(patch, str):
+        return
+    lines = [line for line in patch.splitlines() if not line.startswith(("---", "+++", "@@", "\\"))]
+    for line in lines[:MOST_LINES]:
+        yield line, _style(line)
+    if len(lines) > MOST_LINES:
+        yield f"… {len(lines) - MOST_LINES} more lines", AROUND
+
+
+def _style(line: str) -> str:
+    if line.startswith("+"):
+        return ADDED
+    return REMOVED if line.startswith("-") else AROUND
 
 
 class LiveViewOptions(Value, frozen=True, kw_only=True):
@@ -66,7 +152,7 @@ class LiveView(Struct, kw_only=True):
     markdown: LiveMarkdown
     shape: LiveViewOptions
     location: Callable[[], str | None] = lambda: None
-    _tools: LiveTools = msgspec.field(default_factory=LiveTools)
+    _tools: _LiveTools = msgspec.field(default_factory=_LiveTools)
     _asked: set[str] = msgspec.field(default_factory=set)
     _wrote: Literal["nothing", "words", "side"] = "nothing"
     """Kind of the last output."""

@@ -22,8 +22,8 @@ from agent_core.events import (
     TrustSubject,
 )
 from agent_core.kernel.errors import TillerError
+from agent_core.kernel.text import shown
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import shown
 from agent_core.session import AgentSession
 from tiller_server.cli.terminal.text import one_line
 from tiller_server.lsp.dialogs.permission_dialog import dialog, shortened

@@ -26,7 +26,7 @@ from agent_core.events import (
 from agent_core.events.codec import encode
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, encode as to_json, is_object
-from agent_core.kernel.visible_text import shown
+from agent_core.kernel.text import shown
 from agent_core.messages import Text
 from agent_core.session.input.commands import EVENT as BY_COMMAND
 from tiller_server.cli.terminal.text import excerpt, styled

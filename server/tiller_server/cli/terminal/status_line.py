@@ -25,7 +25,7 @@ from agent_core.events import (
     TurnStarted,
     UsageReport,
 )
-from agent_core.kernel.visible_text import one_line
+from agent_core.kernel.text import one_line
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_FRAMES: Final = "|/-\\"

@@ -66,24 +66,6 @@ class StandardStream:
         return OutputLost(f"{self._name} cannot be written to ({error.strerror}), {rest}")
 
 
-def complete() -> None:
-    """Open the null device in place of closed standard streams, and replace characters that cannot be coded.
-
-    A closed descriptor would otherwise be reused for the next file that is opened, for example a session's.
-    """
-    for number in (0, 1, 2):
-        try:
-            _ = os.fstat(number)
-        except OSError:
-            _ = os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
-    sys.stdin = sys.stdin or _opened(0, "r")
-    sys.stdout = sys.stdout or _opened(1, "w")
-    sys.stderr = sys.stderr or _opened(2, "w")
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
 def speak_json() -> None:
     """Write UTF-8 from now on: that is what JSON is in, whatever the locale says."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -98,7 +80,3 @@ def abandon() -> None:
         except OSError:
             with suppress(OSError), open(os.devnull, "wb") as nothing:  # noqa: PTH123 - not a Path
                 _ = os.dup2(nothing.fileno(), stream.fileno())
-
-
-def _opened(number: int, mode: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.FileIO(number, mode, closefd=False), encoding="utf-8")

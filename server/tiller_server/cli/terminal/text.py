@@ -1,13 +1,12 @@
 """Writes what sessions hold so that it cannot do anything to a terminal."""
 
 import sys
-import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from shutil import get_terminal_size
 from typing import Final
 
-from agent_core.kernel.visible_text import shown
+from agent_core.kernel.text import cell_count, shown
 
 BOLD: Final = "1"
 DIM: Final = "2"
@@ -38,7 +37,7 @@ def clipped(text: str, cells: int) -> str:
     """Cut a line to a width; wide characters take two cells."""
     used = 0
     for place, char in enumerate(text):
-        used += _cells(char)
+        used += cell_count(char)
         if used > cells:
             return text[: max(0, place - 1)] + "…"
     return text
@@ -55,7 +54,7 @@ def excerpt(text: str, chars: int) -> str:
 def padded(text: str, cells: int) -> str:
     """Bring a line to a width."""
     cut = clipped(text, cells)
-    return cut + " " * (cells - sum(map(_cells, cut)))
+    return cut + " " * (cells - cell_count(cut))
 
 
 def cells_of_row() -> int:
@@ -87,9 +86,3 @@ def _shared(one: str, two: str) -> int:
     """Count the characters that two texts end with alike."""
     pairs = zip(reversed(one), reversed(two), strict=False)
     return next((n for n, pair in enumerate(pairs) if pair[0] != pair[1]), min(len(one), len(two)))
-
-
-def _cells(char: str) -> int:
-    if unicodedata.combining(char):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

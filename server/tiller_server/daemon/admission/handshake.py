@@ -1,7 +1,7 @@
 """The first line of a client, with its identity and its environment.
 
 `{"v":1,"token":"…","cwd":"…","pid":123,"version":"0.1.0","env":{…}}` and a newline; LSP follows at once.
-With `"ask"` it is a query to the daemon itself, answered with one line.
+With `"ask"` it is a query to the daemon itself, answered with one line; `"ask": "run"` is a `tiller run` (`daemon/runs.py`).
 """
 
 import asyncio
@@ -23,11 +23,12 @@ HANDSHAKE_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024
 _HTTP: Final = re.compile(rb"[A-Z]{3,10} ")
 
-DaemonCommand = Literal["status", "stop", "stopNow"]
+DaemonCommand = Literal["status", "stop", "stopNow", "run"]
 ASKS: Final[Mapping[str, DaemonCommand]] = {
     "status": "status",
     "stop": "stop",
     "stopNow": "stopNow",
+    "run": "run",
 }
 
 
@@ -59,7 +60,7 @@ async def read_handshake(
             while (end := read.find(b"\n")) < 0:
                 data = await reader.read(_READ_BYTES)
                 if not data:
-                    message = "left before it had said who it is"
+                    message = "left before its hello line"
                     raise HandshakeMissing(message)
                 read += data
                 check_beginning(read)

@@ -57,6 +57,12 @@ def handshake_line(env: Mapping[str, str], *, token: str, cwd: str, pid: int) ->
     return f'{head},"version":{quoted(VERSION)},"env":{{{variables}}}}}\n'.encode()
 
 
+def control_line(ask: str, *, token: str, pid: int) -> bytes:
+    """Return the first line of a connection that asks the daemon itself for something. Pure."""
+    head = f'{{"v":{SPOKEN},"token":{quoted(token)},"pid":{pid:d}'
+    return f'{head},"version":{quoted(VERSION)},"ask":{quoted(ask)}}}\n'.encode()
+
+
 def _check_folder(found: os.stat_result, folder: str) -> None:
     """Refuse to give keys to whoever may have put a socket into a folder that others can write to."""
     is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & _OTHERS

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from agent_core.changes.history.hunk_tracker import FileReview
-from agent_core.changes.history.hunks import Hunk
+from agent_core.changes.hunks import FileReview, Hunk
 from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel import JsonValue, SessionId
 from agent_core.kernel.values import Value
@@ -24,7 +23,7 @@ from tiller_server.lsp.clients.options import is_plain
 from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
-from tiller_server.lsp.wire import AgentOptions
+from tiller_server.lsp.wire.capabilities import AgentOptions
 
 KIND: Final = "quickfix.tiller"
 SOURCE: Final = "tiller"
@@ -38,6 +37,7 @@ class DisplayedSession(Protocol):
     """A session that is loaded."""
 
     session: AgentSession
+    root: Path
 
 
 class Hint(Value, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class ChangeDiagnostics:
         """Return the hints of a document."""
         return [one for (at, _), hints in self._shown.hints.items() if at == uri for one in hints]
 
-    def actions(self, params: Mapping[str, Any]) -> list[dict[str, JsonValue]]:
+    def actions(self, params: Mapping[str, object]) -> list[dict[str, JsonValue]]:
         """Return what can be done with the hunks on some lines of a document."""
         if not is_asked_for(params):
             return []
@@ -243,7 +243,7 @@ def _action(
     }
 
 
-def is_asked_for(params: Mapping[str, Any]) -> bool:
+def is_asked_for(params: Mapping[str, object]) -> bool:
     """Return whether actions of our kind are wanted, by the params of `textDocument/codeAction`."""
     only = as_array((as_object(params.get("context")) or {}).get("only"))
     return only is None or any(_is_above(one) for one in only)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from anyio import to_thread
@@ -13,6 +13,7 @@ from anyio import to_thread
 from agent_core.events import ChangesUpdated, RunEnded
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction.redactor import Redactor
+from tiller_server.lsp.changes.diagnostics import DisplayedSession
 from tiller_server.lsp.changes.diff_text import HEAD, diff_text
 from tiller_server.lsp.changes.session_watch import DebouncedWatch
 from tiller_server.lsp.editors.editor import Editor
@@ -52,7 +53,7 @@ class DiffDocument:
         """Return whether a document is the diff."""
         return uri == URI or uri.endswith(f"/{NAME}")
 
-    async def text(self, open_session: Any) -> str:
+    async def text(self, open_session: DisplayedSession) -> str:
         """Return the diff as it is now, without secrets."""
         try:
             found = await open_session.session.changes.list()
@@ -62,7 +63,7 @@ class DiffDocument:
         make = partial(diff_text, found.files, root=open_session.root)
         return await to_thread.run_sync(lambda: self._redactor.text(make()))
 
-    async def show(self, open_session: Any) -> str:
+    async def show(self, open_session: DisplayedSession) -> str:
         """Bring the document up to date and show it where the editor can be asked to; give its URI.
 
         Raises:
@@ -81,7 +82,7 @@ class DiffDocument:
                 await self._connection.request("window/showDocument", params, timeout_s=SHOW_S)
         return uri
 
-    async def follow(self, open_session: Any) -> None:
+    async def follow(self, open_session: DisplayedSession) -> None:
         """Keep the document up to date until the session is over or the client has left."""
         await self._following.follow(open_session.session, partial(self._renew, open_session))
 
@@ -91,7 +92,7 @@ class DiffDocument:
 
     # ------------------------------------------------------------------ keeping it up to date
 
-    async def _renew(self, open_session: Any) -> None:
+    async def _renew(self, open_session: DisplayedSession) -> None:
         if self._is_virtual:
             if self._is_shown:
                 with suppress(RpcError, TimeoutError, ConnectionError):
@@ -104,7 +105,7 @@ class DiffDocument:
         if why := await self._write(open_session):
             _log.info("%s is left as it is: %s", NAME, why)
 
-    async def _write(self, open_session: Any) -> str | None:
+    async def _write(self, open_session: DisplayedSession) -> str | None:
         """Write the file, in the editor where it is open there; None when it was, else why it was left."""
         async with self._turn:
             return await self._written(open_session.root, await self.text(open_session))
@@ -133,7 +134,7 @@ class DiffDocument:
         return None
 
 
-def has_capability(params: Mapping[str, Any], *names: str) -> bool:
+def has_capability(params: Mapping[str, object], *names: str) -> bool:
     """Return whether a client declared something, by its place in the capabilities."""
     capability: object = params.get("capabilities")
     for name in names:

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from agent_core.changes.diff.unified_diff import unified
-from agent_core.changes.history.hunk_tracker import FileReview
-from agent_core.changes.history.hunks import revert_hunks
-from agent_core.kernel.visible_text import one_line
+from agent_core.changes.hunks import FileReview, revert_hunks
+from agent_core.kernel.text import one_line
+from agent_core.workspace.diff.unified_diff import unified
 
 HEAD: Final = (
     "# Tiller: what waits for your word. This document is made anew whenever that changes.\n"

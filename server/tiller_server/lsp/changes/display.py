@@ -13,7 +13,7 @@ from tiller_server.lsp.changes.lens_refresh import LensRefresh
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.encode.change_sets import change_set
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
-from tiller_server.lsp.wire import AgentOptions
+from tiller_server.lsp.wire.capabilities import AgentOptions
 
 
 class ChangeDisplay:

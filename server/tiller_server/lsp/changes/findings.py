@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -105,7 +105,7 @@ class FindingDiagnostics:
             },
         }
 
-    def actions(self, params: Mapping[str, Any]) -> list[dict[str, JsonValue]]:
+    def actions(self, params: Mapping[str, object]) -> list[dict[str, JsonValue]]:
         """Return the suggestions for some lines of an open document, as edits that the editor makes itself."""
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         document = self._mirror.get(uri) if isinstance(uri, str) else None

@@ -1,7 +1,7 @@
 """Has an editor ask for its code lenses again when they would be others."""
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from agent_core.events import (
     ChangesUpdated,
@@ -12,12 +12,13 @@ from agent_core.events import (
     RunEnded,
     RunStarted,
 )
+from tiller_server.lsp.changes.diagnostics import DisplayedSession
 from tiller_server.lsp.changes.diff_document import has_capability
 from tiller_server.lsp.changes.session_watch import DebouncedWatch
 from tiller_server.lsp.clients.options import is_plain
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
-from tiller_server.lsp.wire import AgentOptions
+from tiller_server.lsp.wire.capabilities import AgentOptions
 
 REFRESH: Final = "workspace/codeLens/refresh"
 PAUSE_S: Final = 0.3
@@ -46,7 +47,7 @@ class LensRefresh:
         )
         self._following = DebouncedWatch(*MATTERS, pause_s=PAUSE_S)
 
-    async def follow(self, open_session: Any) -> None:
+    async def follow(self, open_session: DisplayedSession) -> None:
         """Report the editor until the session is over or the editor has left."""
         if self._is_wanted:
             await self._following.follow(open_session.session, self._refresh)

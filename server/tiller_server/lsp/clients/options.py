@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -13,7 +13,8 @@ from agent_core.kernel.values import Value
 from tiller_server.lsp.clients.session_candidates import SessionOpenOption
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.wire import AgentOptions, validation_issue
+from tiller_server.lsp.wire.capabilities import AgentOptions
+from tiller_server.lsp.wire.parsing import validation_issue
 
 EDITOR: Final = "editor"
 """Role of a client that declares none."""
@@ -113,7 +114,7 @@ def attendant_of(options: AgentOptions, *, editor: str) -> Attendant:
     )
 
 
-def is_plain(params: Mapping[str, Any], options: AgentOptions) -> bool:
+def is_plain(params: Mapping[str, object], options: AgentOptions) -> bool:
     """Return whether a client knows plain LSP and nothing of ours: then it gets code actions, lenses and hints."""
     capabilities = as_object(params.get("capabilities")) or {}
     experimental = as_object(capabilities.get("experimental")) or {}

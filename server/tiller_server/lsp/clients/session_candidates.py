@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tiller_server.lsp.wire import SessionById
+from tiller_server.lsp.wire.capabilities import SessionById
 
 LATEST: Final = "latest"
 NEW: Final = "new"

@@ -1,7 +1,7 @@
 """Questions as `window/showMessageRequest` shows them: a few lines, a few buttons, nothing hidden."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from agent_core.events import (
     CommandSubject,
@@ -10,7 +10,7 @@ from agent_core.events import (
     ServerSubject,
     TrustSubject,
 )
-from agent_core.kernel.visible_text import shown
+from agent_core.kernel.text import shown
 from tiller_server.lsp.jsonrpc.messages import as_object
 
 ACTIONS: Final = 4
@@ -30,7 +30,22 @@ OFFERED: Final = (
 """Which ways to answer get a button, the first four that there are; shown in the order of the request."""
 
 
-def dialog(request: PermissionRequest) -> dict[str, Any]:
+class DialogAction(TypedDict):
+    """Button of a dialog."""
+
+    title: str
+    optionId: str
+
+
+class Dialog(TypedDict):
+    """Params of `window/showMessageRequest`."""
+
+    type: int
+    message: str
+    actions: list[DialogAction]
+
+
+def dialog(request: PermissionRequest) -> Dialog:
     """Return the params of the dialog: at most three lines and four buttons."""
     target = exactly(_target(request))
     fits = len(target) <= MOST_CHARS

@@ -4,7 +4,7 @@ from typing import Final
 
 from agent_core.events import Budgets
 from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
-from tiller_server.lsp.wire import ConfigChange
+from tiller_server.lsp.wire.session import ConfigChange
 
 MODES: Final = ("plan", "ask", "auto", "yolo")
 OBSERVER: Final = "observer"

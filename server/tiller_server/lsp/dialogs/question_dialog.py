@@ -1,10 +1,10 @@
 """Questions about what is meant as `window/showMessageRequest` shows them, and what is read from the answers: pure."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from agent_core.events import Question, QuestionLine
-from tiller_server.lsp.dialogs.permission_dialog import ACTIONS, exactly, shortened
+from tiller_server.lsp.dialogs.permission_dialog import ACTIONS, Dialog, exactly, shortened
 from tiller_server.lsp.jsonrpc.messages import as_object
 
 INFO: Final = 3
@@ -25,7 +25,7 @@ def missing(question: Question) -> tuple[QuestionLine, ...]:
     return tuple(one for one in question.questions if not shows(one) and one.default is None)
 
 
-def line_dialog(line: QuestionLine) -> dict[str, Any]:
+def line_dialog(line: QuestionLine) -> Dialog:
     """Return the params of the dialog for a line that `shows`."""
     text = exactly(line.text)
     return {

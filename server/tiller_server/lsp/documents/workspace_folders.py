@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
@@ -30,7 +30,7 @@ class Folders:
         """The folder that is meant when none is named; None: none is open."""
         return next(iter(self._open), None)
 
-    def began(self, params: Mapping[str, Any]) -> None:
+    def began(self, params: Mapping[str, object]) -> None:
         """Read the folders from `initialize`: `workspaceFolders`, else `rootUri` or `rootPath` of older clients."""
         self._open = dict.fromkeys(_paths(params.get("workspaceFolders")))
         if self._open:
@@ -42,7 +42,7 @@ class Folders:
         if path is not None:
             self._open[path] = None
 
-    def changed(self, params: Mapping[str, Any]) -> bool:
+    def changed(self, params: Mapping[str, object]) -> bool:
         """Apply `workspace/didChangeWorkspaceFolders`; return whether it changed anything."""
         event = as_object(params.get("event")) or {}
         before = self.paths

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.workspace.files.edit_origin import EditOrigin
+from agent_core.workspace.files.proxy import EditOrigin
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.editors.capabilities import EditorCapabilities
 from tiller_server.lsp.editors.edit_verification import ApplyResponse

@@ -1,12 +1,12 @@
 """Abilities of an editor to edit, from its declared capabilities and its known quirks."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from agent_core.kernel.values import Value
 from tiller_server.lsp.editors.quirks import Quirks
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
-from tiller_server.lsp.wire import merge_capabilities
+from tiller_server.lsp.wire.capabilities import merge_capabilities
 
 Barrier: TypeAlias = Literal["auto", "ask", "off"]
 
@@ -60,12 +60,12 @@ class EditorCapabilities(Value, frozen=True, kw_only=True):
         return self.edits_together or self.tells_of_each
 
 
-def editor_capabilities(params: Mapping[str, Any], quirks: Quirks) -> EditorCapabilities:
+def editor_capabilities(params: Mapping[str, object], quirks: Quirks) -> EditorCapabilities:
     """Read the params of `initialize`; a missing or malformed member counts as not offered."""
     capabilities = _under(params, "capabilities")
     options = _under(params, "initializationOptions", "agent")
     agent = merge_capabilities(
-        dict(_under(capabilities, "experimental", "agent")), dict(_under(options, "capabilities"))
+        _under(capabilities, "experimental", "agent"), _under(options, "capabilities")
     )
     workspace = _under(capabilities, "workspace")
     edit = _under(workspace, "workspaceEdit")
@@ -112,7 +112,7 @@ def _barrier(said: object) -> Barrier:
     return "ask" if said == "ask" else "off" if said == "off" else "auto"
 
 
-def _under(value: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+def _under(value: Mapping[str, object], *names: str) -> Mapping[str, object]:
     for name in names:
         value = as_object(value.get(name)) or {}
     return value

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from agent_core.kernel.values import Value
 from agent_core.workspace.diff.minimal_edits import TextEdit, minimal_edits
-from agent_core.workspace.files.disk.path_locks import PathLocks
+from agent_core.workspace.files.disk.disk_files import PathLocks
 from tiller_server.lsp.documents.mirror import Document, Mirror
 from tiller_server.lsp.documents.positions import positions
 from tiller_server.lsp.editors.capabilities import editor_capabilities

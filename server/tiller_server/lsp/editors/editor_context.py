@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel.visible_text import one_line
+from agent_core.kernel.text import one_line
 from tiller_server.lsp.documents.uris import path_of
-from tiller_server.lsp.wire import EditorContext, EditorFocus
+from tiller_server.lsp.wire.runs import EditorContext, EditorFocus
 
 INSERT: Final = "insert"
 MOST_NAMED: Final = 30

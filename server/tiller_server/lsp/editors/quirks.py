@@ -1,7 +1,7 @@
 """Known behaviour of editors, by name, where their capabilities do not declare it."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -108,7 +108,7 @@ def quirks_of(name: str, overrides: object = None) -> Quirks:
     return replace(found, **changes)
 
 
-def name_of(params: Mapping[str, Any]) -> str:
+def name_of(params: Mapping[str, object]) -> str:
     """Return the name of a client, from the params of `initialize`; `unknown` when nothing tells it."""
     name = (as_object(params.get("clientInfo")) or {}).get("name")
     if isinstance(name, str) and name:

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.files.edit_origin import edit_origin
+from agent_core.workspace.files.proxy import edit_origin
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.editors.apply_request import EDIT_APPLY, edit_answers, edit_request
 from tiller_server.lsp.editors.capabilities import EditorCapabilities
@@ -28,11 +28,13 @@ class EditClient(Protocol):
     """The connection, as far as edits need it."""
 
     @property
-    def client_params(self) -> Mapping[str, Any]:
+    def client_params(self) -> Mapping[str, object]:
         """The params of `initialize`."""
         ...
 
-    async def request(self, method: str, params: object = None, *, timeout_s: float | None) -> Any:
+    async def request(
+        self, method: str, params: object = None, *, timeout_s: float | None
+    ) -> object:
         """Ask the client; raises RpcError, TimeoutError or ConnectionError."""
         ...
 

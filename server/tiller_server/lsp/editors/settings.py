@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, cast
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import is_object
@@ -23,11 +23,13 @@ class SettingsClient(Protocol):
     """The connection, as far as its configuration goes."""
 
     @property
-    def client_params(self) -> Mapping[str, Any]:
+    def client_params(self) -> Mapping[str, object]:
         """The params of `initialize`."""
         ...
 
-    async def request(self, method: str, params: object = None, *, timeout_s: float | None) -> Any:
+    async def request(
+        self, method: str, params: object = None, *, timeout_s: float | None
+    ) -> object:
         """Ask the client; raises RpcError, TimeoutError or ConnectionError."""
         ...
 
@@ -52,7 +54,7 @@ class EditorConfiguration:
             await self._listen()
         return _over(at_start, self._said)
 
-    async def changed(self, params: Mapping[str, Any]) -> None:
+    async def changed(self, params: Mapping[str, object]) -> None:
         """Record `workspace/didChangeConfiguration`."""
         settings = as_object(as_object(params.get("settings")) or {}) or {}
         self._is_asked = True
@@ -102,7 +104,7 @@ def _cleaned(said: object) -> JsonObject:
             if inner := _cleaned(value):
                 cleaned[name] = inner
         elif value is not None:
-            cleaned[name] = value
+            cleaned[name] = cast("JsonValue", value)  # sent as JSON
     return cleaned
 
 

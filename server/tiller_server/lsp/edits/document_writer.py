@@ -7,9 +7,9 @@ from typing import Final
 from anyio import to_thread
 
 from agent_core.kernel.errors import EditDeferred, WorkspaceError
-from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.threads import uncancelled
 from agent_core.workspace import Files, FileText, WriteResult
-from agent_core.workspace.files.edit_origin import edit_origin
+from agent_core.workspace.files.proxy import edit_origin
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.edits.batch import BatchMember
 from tiller_server.lsp.edits.overlays import Overlay, Overlays

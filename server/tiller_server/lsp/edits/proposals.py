@@ -9,8 +9,8 @@ from typing import Final
 
 from anyio import Lock, to_thread
 
-from agent_core.changes.diff.unified_diff import unified
 from agent_core.kernel.values import Value
+from agent_core.workspace.diff.unified_diff import unified
 
 MOST: Final = 50
 """So many patches of a session are kept; the oldest go first."""

@@ -13,7 +13,7 @@ from agent_core.kernel.errors import (
     StaleText,
     WorkspaceError,
 )
-from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.threads import uncancelled
 from agent_core.kernel.values import Value
 from agent_core.workspace.diff.conflict_message import conflict_message
 from agent_core.workspace.diff.merge import MergeResult, merge, merge_all

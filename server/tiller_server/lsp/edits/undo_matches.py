@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from agent_core.workspace.diff.minimal_edits import line_hunks, lines_of
-from agent_core.workspace.files.edit_origin import EditOrigin
+from agent_core.workspace.files.proxy import EditOrigin
 from tiller_server.lsp.documents.mirror import hash_of
 from tiller_server.lsp.editors.edit_verification import match_edit
 

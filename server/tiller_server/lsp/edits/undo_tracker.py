@@ -11,7 +11,7 @@ from anyio import to_thread
 from msgspec import Struct
 
 from agent_core.kernel.values import Value
-from agent_core.workspace.files.edit_origin import EditOrigin
+from agent_core.workspace.files.proxy import EditOrigin
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.edits.undo_matches import (

@@ -6,9 +6,8 @@ from typing import Final, TypeAlias
 
 from anyio import to_thread
 
-from agent_core.changes.change_set import ChangeSet
-from agent_core.changes.history.hunk_tracker import GONE, FileReview
-from agent_core.changes.history.hunks import Hunk
+from agent_core.changes.history import ChangeSet
+from agent_core.changes.hunks import GONE, FileReview, Hunk
 from agent_core.kernel import JsonValue
 from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.lsp.documents.positions import LineIndex, PositionEncoding

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
-from agent_core.kernel.visible_text import for_model, one_line
+from agent_core.kernel.text import for_model, one_line
 from agent_core.messages import Image, Text, UserContent
 from agent_core.tools.builtin.diagnostics import SEVERITIES
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
-from tiller_server.lsp.wire import (
+from tiller_server.lsp.wire.blocks import (
     Block,
     Diagnostic,
     DiagnosticsBlock,

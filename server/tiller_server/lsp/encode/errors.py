@@ -1,5 +1,8 @@
 """The core's errors as answers on the wire."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from agent_core.kernel.errors import (
     ArgumentsInvalid,
     ProviderError,
@@ -15,6 +18,7 @@ from tiller_server.lsp.jsonrpc.errors import (
     INVALID_PARAMS,
     REQUEST_FAILED,
     RpcError,
+    unwrapped,
 )
 
 RETRY_AFTER_MS = 1000
@@ -36,6 +40,21 @@ def to_rpc_error(error: TillerError, **more: object) -> RpcError:
     if error.happened is not None:
         data["happened"] = error.happened
     return RpcError(_code(error), str(error), data)
+
+
+@contextmanager
+def translated_errors(**details: object) -> Generator[None]:
+    """Convert an error of the core into the error response; `details` go into its data.
+
+    So is one that is alone in an exception group, because a handler may run in a task group.
+    """
+    try:
+        yield
+    except (TillerError, ExceptionGroup) as error:
+        inner = unwrapped(error)
+        if not isinstance(inner, TillerError):
+            raise
+        raise to_rpc_error(inner, **details) from error
 
 
 def _code(error: TillerError) -> int:

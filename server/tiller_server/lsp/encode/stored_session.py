@@ -5,7 +5,7 @@ from pathlib import Path
 from agent_core.events.codec import CURRENCY
 from agent_core.kernel import JsonValue, rfc3339
 from agent_core.session import AgentSession
-from agent_core.session.stats import ContextUsage, SessionStats
+from agent_core.session.snapshot import ContextUsage, SessionStats
 from agent_core.storage import SessionSummary
 
 

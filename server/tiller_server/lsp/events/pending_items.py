@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events import BashOutput, Delta, EventEnvelope, RunEnded, RunStarted
-from agent_core.events.streams import StreamKey, stream_of, streams_ended_by
+from agent_core.events.union import StreamKey, stream_of, streams_ended_by
 
 OPEN_CHARS: Final = 1 << 20
 """How much text of unfinished items is kept; a client that would need more gets a snapshot."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import anyio
 from msgspec.structs import replace
@@ -129,6 +129,10 @@ class Subscription:
         """The newest event that was sent."""
         return self._cursor.sent
 
+    def follows(self, source: EventSource) -> bool:
+        """Return whether it sends the events of a session."""
+        return self._events is source.events
+
     async def begin(self, epoch: str | None, after: int | None) -> bool:
         """Send what the client missed, or a picture of the session; False when the client does not take it.
 
@@ -145,7 +149,7 @@ class Subscription:
         finally:
             self._cursor.begun.set()
 
-    async def run(self) -> str:
+    async def run(self) -> Literal["closed", "lagging"]:
         """Send until the session ends or the client lags; gives the reason."""
         self._cursor.begun.set()
         try:

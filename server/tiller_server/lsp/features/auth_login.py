@@ -1,11 +1,11 @@
 """`agent/auth/login`: sign in with a browser; keys are given in a terminal."""
 
 from functools import partial
-from typing import Any
 
 import anyio
 
-from agent_core.kernel import rfc3339
+from agent_core.kernel import JsonObject, rfc3339
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
 from tiller_server.lsp.operations.accounts import (
     find_provider,
@@ -15,10 +15,11 @@ from tiller_server.lsp.operations.accounts import (
 )
 from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.sign_in import SignInMethod, VerificationPage, sign_in_method
-from tiller_server.lsp.wire import AuthLoginParams, parse
+from tiller_server.lsp.wire.accounts import AUTH_LOGIN, AuthLoginParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(AUTH_LOGIN)
+async def auth_login(client: ConnectedClient, params: AuthLoginParams) -> JsonObject:
     """Return the page that the user must open, or the page of a login that is pending already.
 
     The result of the login is shown as a message, and is part of `agent/auth/status`.
@@ -26,8 +27,7 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     Raises:
         RpcError: No such provider, it takes a key, or the login cannot begin.
     """
-    asked = parse(AuthLoginParams, params, method="agent/auth/login")
-    found = find_provider(await providers_of(client), asked.provider, asked="agent/auth/login")
+    found = find_provider(await providers_of(client), params.provider, asked=AUTH_LOGIN.name)
     door = sign_in_method(found)
     if door.oauth is None:
         if door.is_open:
@@ -37,7 +37,7 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     signing_in = client.host.signing_in
     async with signing_in.beginning:
         page = signing_in.page(door.provider) or await _Login(client, door).begun()
-    out = {"state": "pending", "url": page.url, "expires": rfc3339(page.ends_ms)}
+    out: JsonObject = {"state": "pending", "url": page.url, "expires": rfc3339(page.ends_ms)}
     return out if page.code is None else {**out, "userCode": page.code}
 
 
@@ -52,7 +52,7 @@ class _Login:
         self._failure: RpcError | None = None
 
     async def begun(self) -> VerificationPage:
-        """Begin, and give the page as soon as it is known.
+        """Begin; return the page as soon as it is known.
 
         Raises:
             RpcError: It failed before there was one.

@@ -1,28 +1,24 @@
 """`agent/changes/list`: the changes of a session, of a run, or since a checkpoint."""
 
-from typing import Any
-
-from agent_core.kernel import RunId
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel import JsonObject, RunId
 from tiller_server.lsp.encode.change_sets import change_set
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ChangesListParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.changes import CHANGES_LIST, ChangesListParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(CHANGES_LIST)
+async def changes_list(
+    client: ConnectedClient, open_session: OpenSession, params: ChangesListParams
+) -> JsonObject:
     """Return the change set, as the files are now."""
-    asked = parse(ChangesListParams, params, method="agent/changes/list")
-    open_session = await client.resolve_session(asked.session)
     changes = open_session.session.changes
-    which = RunId(asked.run) if asked.run is not None else None
+    which = RunId(params.run) if params.run is not None else None
+    found = await changes.list(run=which, since=params.since)
     patch = None
-    try:
-        found = await changes.list(run=which, since=asked.since)
-        if asked.format == "gitPatch":
-            patch = await changes.patch(run=which, since=asked.since)
-    except TillerError as error:
-        raise to_rpc_error(error, session=open_session.session.id) from error
+    if params.format == "gitPatch":
+        patch = await changes.patch(run=which, since=params.since)
     return await change_set(
         found,
         encoding=client.editor.mirror.encoding,

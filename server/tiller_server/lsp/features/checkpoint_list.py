@@ -1,14 +1,16 @@
 """`agent/checkpoint/list`: the moments to which files and conversation can be taken back."""
 
-from typing import Any
-
 from agent_core.events.codec import checkpoint
+from agent_core.kernel import JsonObject
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import CheckpointListParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.changes import CHECKPOINT_LIST, CheckpointListParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(CHECKPOINT_LIST)
+async def checkpoint_list(
+    _client: ConnectedClient, open_session: OpenSession, _params: CheckpointListParams
+) -> JsonObject:
     """List them, oldest first."""
-    asked = parse(CheckpointListParams, params, method="agent/checkpoint/list")
-    session = (await client.resolve_session(asked.session)).session
-    return {"checkpoints": [checkpoint(one) for one in session.checkpoints.all]}
+    return {"checkpoints": [checkpoint(one) for one in open_session.session.checkpoints.all]}

@@ -1,38 +1,43 @@
 """`agent/checkpoint/preview`: the effect that a restore of a checkpoint would have on each file."""
 
 from pathlib import Path
-from typing import Any
 
 from anyio import to_thread
 
-from agent_core.changes.diff.unified_diff import unified
-from agent_core.kernel.errors import TillerError
-from agent_core.session.changes.checkpoints.restore import Preview
-from tiller_server.lsp.encode.errors import to_rpc_error
+from agent_core.session.changes.checkpoints import Preview
+from agent_core.workspace.diff.unified_diff import unified
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import CheckpointPreviewParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.changes import (
+    CHECKPOINT_PREVIEW,
+    CheckpointPreviewParams,
+    CheckpointPreviewResult,
+    PreviewedFile,
+)
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(CHECKPOINT_PREVIEW)
+async def checkpoint_preview(
+    _client: ConnectedClient, open_session: OpenSession, params: CheckpointPreviewParams
+) -> CheckpointPreviewResult:
     """Return the effect on each file; nothing changes. The scope `conversation` touches no file."""
-    asked = parse(CheckpointPreviewParams, params, method="agent/checkpoint/preview")
-    open_session = await client.resolve_session(asked.session)
-    session = open_session.session
-    try:
-        shown = await session.checkpoints.preview(asked.checkpoint)
-    except TillerError as error:
-        raise to_rpc_error(error, session=session.id) from error
-    if asked.scope == "conversation":
-        return {"files": []}
+    shown = await open_session.session.checkpoints.preview(params.checkpoint)
+    if params.scope == "conversation":
+        return CheckpointPreviewResult(files=[])
     roots = [one.folder for one in open_session.roots]
-    return {"files": await to_thread.run_sync(lambda: [_file(one, roots) for one in shown])}
+    files = await to_thread.run_sync(lambda: [_file(one, roots) for one in shown])
+    return CheckpointPreviewResult(files=files)
 
 
-def _file(one: Preview, roots: list[Path]) -> dict[str, Any]:
-    entry: dict[str, Any] = {"uri": one.path.as_uri(), "status": one.status}
-    if one.is_text and one.status != "same":
-        entry["diff"] = unified(_name(one.path, roots), one.before, one.after)
-    return entry if one.why is None else {**entry, "why": one.why}
+def _file(one: Preview, roots: list[Path]) -> PreviewedFile:
+    is_shown = one.is_text and one.status != "same"
+    return PreviewedFile(
+        uri=one.path.as_uri(),
+        status=one.status,
+        diff=unified(_name(one.path, roots), one.before, one.after) if is_shown else None,
+        why=one.why,
+    )
 
 
 def _name(path: Path, roots: list[Path]) -> str:

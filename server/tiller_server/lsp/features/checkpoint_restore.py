@@ -1,44 +1,48 @@
 """`agent/checkpoint/restore`: go back with the files, the conversation or both."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from agent_core.kernel.errors import TillerError
-from agent_core.session.changes.checkpoints.messages import RestoreScope
-from agent_core.session.changes.checkpoints.restore import OnConflict
+from agent_core.session.changes.checkpoints import OnConflict, RestoreScope
 from tiller_server.lsp.documents.uris import path_of
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.encode.errors import translated_errors
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
-from tiller_server.lsp.wire import CheckpointRestoreParams, parse
+from tiller_server.lsp.wire.changes import (
+    CHECKPOINT_RESTORE,
+    CheckpointRestoreParams,
+    CheckpointRestoreResult,
+    SkippedFile,
+)
 
 SCOPES = ("files", "conversation", "both")
 CHOICES = ("skip", "merge", "overwrite")
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(CHECKPOINT_RESTORE)
+async def checkpoint_restore(
+    client: ConnectedClient, params: CheckpointRestoreParams
+) -> CheckpointRestoreResult:
     """Restore a checkpoint; each file that is skipped is listed with the reason."""
-    asked = parse(CheckpointRestoreParams, params, method="agent/checkpoint/restore")
-    if asked.scope not in SCOPES or asked.on_conflict not in CHOICES:
-        message = f"scope is one of {', '.join(SCOPES)}, onConflict of {', '.join(CHOICES)}; got {asked.scope!r} and {asked.on_conflict!r}"
+    if params.scope not in SCOPES or params.on_conflict not in CHOICES:
+        message = f"scope is one of {', '.join(SCOPES)}, onConflict of {', '.join(CHOICES)}; got {params.scope!r} and {params.on_conflict!r}"
         raise invalid_params(message)
     client.dialogs.check_may_decide()
-    session = (await client.resolve_session(asked.session)).session
-    try:
+    session = (await client.resolve_session(params.session)).session
+    with translated_errors(session=session.id):
         done = await session.checkpoints.restore(
-            asked.checkpoint,
-            scope=cast("RestoreScope", asked.scope),  # just checked
-            files=None if asked.files is None else [_path(uri) for uri in asked.files],
-            on_conflict=cast("OnConflict", asked.on_conflict),  # just checked
+            params.checkpoint,
+            scope=cast("RestoreScope", params.scope),  # just checked
+            files=None if params.files is None else [_path(uri) for uri in params.files],
+            on_conflict=cast("OnConflict", params.on_conflict),  # just checked
         )
-    except TillerError as error:
-        raise to_rpc_error(error, session=session.id) from error
     await client.flush()
-    answer: dict[str, Any] = {
-        "restored": [path.as_uri() for path in done.restored],
-        "skipped": [{"uri": one.path.as_uri(), "why": one.why} for one in done.skipped],
-        "undo": done.undo,
-    }
-    return answer if done.editor_text is None else {**answer, "editorText": done.editor_text}
+    return CheckpointRestoreResult(
+        restored=[path.as_uri() for path in done.restored],
+        skipped=[SkippedFile(uri=one.path.as_uri(), why=one.why) for one in done.skipped],
+        undo=done.undo,
+        editor_text=done.editor_text,
+    )
 
 
 def _path(uri: str) -> Path:

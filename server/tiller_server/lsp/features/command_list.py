@@ -1,21 +1,23 @@
 """`agent/command/list`: the commands that can be written after a slash."""
 
-from typing import Any
-
-from agent_core.resources.slash_commands import SlashCommand
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.resources.offers import SlashCommand
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import CommandListParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.catalogue import COMMAND_LIST, CommandListParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(COMMAND_LIST)
+async def command_list(
+    _client: ConnectedClient, open_session: OpenSession, _params: CommandListParams
+) -> JsonObject:
     """Return the commands of extensions, the skills and the prompt templates as they are now."""
-    asked = parse(CommandListParams, params, method="agent/command/list")
-    open_session = await client.resolve_session(asked.session)
     return {"commands": [_entry(one) for one in await open_session.session.resources.refresh()]}
 
 
-def _entry(command: SlashCommand) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": command.name, "source": command.source}
+def _entry(command: SlashCommand) -> JsonObject:
+    out: dict[str, JsonValue] = {"name": command.name, "source": command.source}
     if command.description:
         out["description"] = command.description
     if command.argument_hint:

@@ -1,15 +1,13 @@
 """`agent/editorContext`: the editor says what its user looks at."""
 
-from typing import Any
-
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import EditorContext, parse
+from tiller_server.lsp.wire.runs import EDITOR_CONTEXT, EditorContext
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(EDITOR_CONTEXT)
+async def editor_context(client: ConnectedClient, params: EditorContext) -> None:
     """Store the context: edits wait for the end of typing, and the next prompt carries it."""
-    context = parse(EditorContext, params, method="agent/editorContext")
-    focused = client.editor.context_tracker.take(context)
+    focused = client.editor.context_tracker.take(params)
     if focused is not None:
         client.editor.mirror.focused(focused)
-    return None

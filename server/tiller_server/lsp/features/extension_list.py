@@ -1,16 +1,18 @@
 """`agent/extension/list`: the keys, flags and message views of extensions."""
 
-from typing import Any
-
-from agent_core.resources.client_offers import OfferedFlag, OfferedKey
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.resources.offers import OfferedFlag, OfferedKey
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ExtensionListParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.extensions import EXTENSION_LIST, ExtensionListParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(EXTENSION_LIST)
+async def extension_list(
+    _client: ConnectedClient, open_session: OpenSession, _params: ExtensionListParams
+) -> JsonObject:
     """Return what they offer now; of two of one name what counts."""
-    asked = parse(ExtensionListParams, params, method="agent/extension/list")
-    open_session = await client.resolve_session(asked.session)
     offered = open_session.session.resources.offered()
     return {
         "keys": [_key(one) for one in offered.keys],
@@ -21,16 +23,16 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     }
 
 
-def _key(one: OfferedKey) -> dict[str, Any]:
+def _key(one: OfferedKey) -> JsonObject:
     return {"key": one.key, "extension": one.extension, **_described(one.description)}
 
 
-def _flag(one: OfferedFlag) -> dict[str, Any]:
-    out: dict[str, Any] = {"name": one.name, "extension": one.extension, "kind": one.kind}
+def _flag(one: OfferedFlag) -> JsonObject:
+    out: dict[str, JsonValue] = {"name": one.name, "extension": one.extension, "kind": one.kind}
     if one.value is not None:
         out["value"] = one.value
     return {**out, **_described(one.description)}
 
 
-def _described(description: str) -> dict[str, Any]:
+def _described(description: str) -> JsonObject:
     return {"description": description} if description else {}

@@ -1,21 +1,15 @@
 """`agent/extension/render`: a message of an extension as the view that it has for it."""
 
-from typing import Any
-
-from agent_core.kernel import EntryId
-from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from agent_core.kernel import EntryId, JsonObject
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ExtensionRenderParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.extensions import EXTENSION_RENDER, ExtensionRenderParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
-    """Return it; null where there is none, or where it failed, which is told as `extension.error`."""
-    asked = parse(ExtensionRenderParams, params, method="agent/extension/render")
-    open_session = await client.resolve_session(asked.session)
-    session = open_session.session
-    try:
-        view = await session.resources.rendered(EntryId(asked.entry))
-    except TillerError as error:
-        raise to_rpc_error(error, session=session.id) from error
-    return {"view": view}
+@session_feature(EXTENSION_RENDER)
+async def extension_render(
+    _client: ConnectedClient, open_session: OpenSession, params: ExtensionRenderParams
+) -> JsonObject:
+    """Return it; null where there is none, or where it failed, which is published as `extension.error`."""
+    return {"view": await open_session.session.resources.rendered(EntryId(params.entry))}

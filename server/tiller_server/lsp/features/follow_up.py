@@ -1,17 +1,19 @@
 """`agent/followUp`: say something when the run that is going on has nothing left to do."""
 
-from typing import Any
-
-from tiller_server.lsp.sessions.caller_environment import submit_as_client
+from agent_core.kernel import JsonObject
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import FollowUpParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.sessions.prompt_submission import submit_as_client
+from tiller_server.lsp.wire.runs import FOLLOW_UP, FollowUpParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(FOLLOW_UP)
+async def follow_up(
+    client: ConnectedClient, open_session: OpenSession, params: FollowUpParams
+) -> JsonObject:
     """Send the message to the session as a follow-up; return the receipt."""
-    asked = parse(FollowUpParams, params, method="agent/followUp")
-    open_session = await client.resolve_session(asked.session)
     receipt = await submit_as_client(
-        client, open_session, asked.content, delivery="followUp", message_id=asked.message_id
+        client, open_session, params.content, delivery="followUp", message_id=params.message_id
     )
     return receipt.answer()

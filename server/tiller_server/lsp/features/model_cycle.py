@@ -1,20 +1,17 @@
 """`agent/model/cycle`: the next or the previous of the models to cycle through."""
 
-from typing import Any
-
-from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ModelCycleParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.catalogue import MODEL_CYCLE, ModelChoice, ModelCycleParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(MODEL_CYCLE)
+async def model_cycle(
+    client: ConnectedClient, open_session: OpenSession, params: ModelCycleParams
+) -> ModelChoice:
     """Choose it; in force from the next request to the model."""
-    asked = parse(ModelCycleParams, params, method="agent/model/cycle")
-    session = (await client.resolve_session(asked.session)).session
-    try:
-        model = await session.models.cycle("forward" if asked.direction == 1 else "backward")
-    except TillerError as error:
-        raise to_rpc_error(error, session=session.id) from error
+    models = open_session.session.models
+    model = await models.cycle("forward" if params.direction == 1 else "backward")
     await client.flush()
-    return {"model": model.ref if model else None, "thinking": session.models.thinking}
+    return ModelChoice(model=model.ref if model else None, thinking=models.thinking)

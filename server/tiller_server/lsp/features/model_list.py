@@ -1,21 +1,24 @@
 """`agent/model/list`: the models there are to choose from."""
 
-from typing import Any
-
+from agent_core.kernel import JsonObject, JsonValue
 from agent_core.providers import ModelInfo
-from agent_core.providers.messages.thinking_level import supported
+from agent_core.providers.messages.request_options import supported
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ModelListParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.catalogue import MODEL_LIST, ModelListParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(MODEL_LIST)
+async def model_list(
+    _client: ConnectedClient, open_session: OpenSession, params: ModelListParams
+) -> JsonObject:
     """Return those that can be asked, those of the scope, or all."""
-    asked = parse(ModelListParams, params, method="agent/model/list")
-    models = (await client.resolve_session(asked.session)).session.models
+    models = open_session.session.models
     # The user may have signed in since, in a terminal or another window, or started a server of their own.
-    await models.refresh(servers="keep" if asked.scope == "scoped" else "find")
+    await models.refresh(servers="keep" if params.scope == "scoped" else "find")
     usable = {one.ref for one in models.available()}
-    match asked.scope:
+    match params.scope:
         case "all":
             listed = models.all_models()
         case "scoped":
@@ -29,8 +32,8 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     }
 
 
-def _entry(model: ModelInfo, *, usable: bool) -> dict[str, Any]:
-    out: dict[str, Any] = {
+def _entry(model: ModelInfo, *, usable: bool) -> JsonObject:
+    out: dict[str, JsonValue] = {
         "model": model.ref,
         "name": model.name,
         "provider": model.provider,

@@ -1,33 +1,35 @@
 """`agent/permission/respond`: answer a question of a session; the first answer wins."""
 
-from typing import Any
-
 from agent_core.events import PermissionRequest
-from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.encode.errors import translated_errors
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
-from tiller_server.lsp.wire import PermissionRespondParams, parse
+from tiller_server.lsp.wire.permissions import (
+    PERMISSION_RESPOND,
+    AnsweredResult,
+    PermissionRespondParams,
+)
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(PERMISSION_RESPOND)
+async def permission_respond(
+    client: ConnectedClient, params: PermissionRespondParams
+) -> AnsweredResult:
     """Record the answer; return its status, and `by` if another client answered first."""
-    asked = parse(PermissionRespondParams, params, method="agent/permission/respond")
     client.dialogs.check_may_decide()
     for open_session in client.host.sessions():
         if client not in open_session.attached_clients:
             continue
         permissions = open_session.session.permissions
-        waiting = next((one for one in permissions.pending if one.request == asked.request), None)
-        option = asked.option if waiting is None else _option(waiting, asked)
-        try:
+        waiting = next((one for one in permissions.pending if one.request == params.request), None)
+        option = params.option if waiting is None else _option(waiting, params)
+        with translated_errors(session=open_session.session.id):
             receipt = permissions.answer(
-                asked.request, option, note=asked.note, by=client.editor.name
+                params.request, option, note=params.note, by=client.editor.name
             )
-        except TillerError as error:
-            raise to_rpc_error(error, session=open_session.session.id) from error
         if receipt.status != "expired" or receipt.by is not None:
-            return {"status": receipt.status, **({"by": receipt.by} if receipt.by else {})}
-    return {"status": "expired"}
+            return AnsweredResult(status=receipt.status, by=receipt.by or None)
+    return AnsweredResult(status="expired")
 
 
 def _option(waiting: PermissionRequest, asked: PermissionRespondParams) -> str:

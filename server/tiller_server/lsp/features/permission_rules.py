@@ -1,15 +1,20 @@
 """`agent/permission/rules`: list, add and remove the standing answers."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from agent_core.events import RuleInfo
 from agent_core.events.codec import value
-from agent_core.events.permissions import RuleScope
-from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from agent_core.events.values import RuleScope
+from agent_core.kernel import JsonObject
+from tiller_server.lsp.encode.errors import translated_errors
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
-from tiller_server.lsp.wire import PermissionRulesParams, RuleDraft, parse
+from tiller_server.lsp.wire.permissions import (
+    PERMISSION_RULES,
+    PermissionRulesParams,
+    RuleDraft,
+)
 
 SCOPES: Mapping[str, RuleScope] = {
     "run": "run",
@@ -24,26 +29,24 @@ VERDICTS: Mapping[str, Literal["allow", "ask", "deny"]] = {
 }
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(PERMISSION_RULES)
+async def permission_rules(client: ConnectedClient, params: PermissionRulesParams) -> JsonObject:
     """Do it; in force before the next check."""
-    asked = parse(PermissionRulesParams, params, method="agent/permission/rules")
     open_session = await client.resolve_session()
     permissions = open_session.session.permissions
-    rule = asked.rule
-    try:
-        if asked.op == "add" and rule is not None:
+    rule = params.rule
+    with translated_errors(session=open_session.session.id):
+        if params.op == "add" and rule is not None:
             client.dialogs.check_may_decide()
             rules = await permissions.add(_rule(rule))
-        elif asked.op == "remove" and rule is not None:
+        elif params.op == "remove" and rule is not None:
             client.dialogs.check_may_decide()
             rules = await permissions.remove(rule.id or "")
-        elif asked.op == "list":
+        elif params.op == "list":
             rules = await permissions.refresh()
         else:
-            message = f"op must be list, add or remove, got {asked.op!r}"
+            message = f"op must be list, add or remove, got {params.op!r}"
             raise invalid_params(message)
-    except TillerError as error:
-        raise to_rpc_error(error, session=open_session.session.id) from error
     await client.flush()
     return {"rules": [value(one) for one in rules]}
 

@@ -1,26 +1,28 @@
 """`agent/question/respond`: answer what a session wants to know; the first answer wins."""
 
-from typing import Any
-
-from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.encode.errors import translated_errors
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import QuestionRespondParams, parse
+from tiller_server.lsp.wire.permissions import (
+    QUESTION_RESPOND,
+    AnsweredResult,
+    QuestionRespondParams,
+)
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(QUESTION_RESPOND)
+async def question_respond(
+    client: ConnectedClient, params: QuestionRespondParams
+) -> AnsweredResult:
     """Record the answers, or the cancellation; return the status, and `by` if another client answered first."""
-    asked = parse(QuestionRespondParams, params, method="agent/question/respond")
     client.dialogs.check_may_decide()
-    answers = None if asked.cancelled else asked.answers
+    answers = None if params.cancelled else params.answers
     for open_session in client.host.sessions():
         if client not in open_session.attached_clients:
             continue
         session = open_session.session
-        try:
-            receipt = session.questions.answer(asked.request, answers, by=client.editor.name)
-        except TillerError as error:
-            raise to_rpc_error(error, session=session.id) from error
+        with translated_errors(session=session.id):
+            receipt = session.questions.answer(params.request, answers, by=client.editor.name)
         if receipt.status != "expired" or receipt.by is not None:
-            return {"status": receipt.status, **({"by": receipt.by} if receipt.by else {})}
-    return {"status": "expired"}
+            return AnsweredResult(status=receipt.status, by=receipt.by or None)
+    return AnsweredResult(status="expired")

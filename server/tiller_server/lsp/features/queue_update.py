@@ -1,31 +1,31 @@
 """`agent/queue/update`: change words that wait, all changes or none."""
 
-from typing import Any
-
 from agent_core.events.codec import queue_item
-from agent_core.kernel import QueueId
-from agent_core.kernel.errors import TillerError
-from agent_core.session.input.queue_edit import Move, QueueOp, Remove, Replace, SendNow, Steer
+from agent_core.kernel import JsonObject, QueueId
+from agent_core.kernel.errors import RunMismatch
+from agent_core.session.input.queue import Move, QueueOp, Remove, Replace, SendNow, Steer
 from tiller_server.lsp.encode.content import to_content
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.encode.errors import to_rpc_error, translated_errors
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 from tiller_server.lsp.sessions.prompt_submission import check_size
-from tiller_server.lsp.wire import QueueOp as AskedOp, QueueUpdateParams, parse
+from tiller_server.lsp.wire.runs import QUEUE_UPDATE, QueueOp as AskedOp, QueueUpdateParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
-    """Change the queue; gives it as it is then, with the number of the event that tells it."""
-    asked = parse(QueueUpdateParams, params, method="agent/queue/update")
-    ops = [_op(one) for one in asked.ops]
-    open_session = await client.resolve_session(asked.session)
-    queue = open_session.session.queue
-    try:
-        with open_session.environment.use_for_submission(client.origin.env):
-            items = await queue.edit(ops, if_seq=asked.if_seq)
-    except TillerError as error:
-        raise to_rpc_error(
-            error, session=open_session.session.id, expected=asked.if_seq, actual=queue.changed_seq
-        ) from error
+@feature(QUEUE_UPDATE)
+async def queue_update(client: ConnectedClient, params: QueueUpdateParams) -> JsonObject:
+    """Change the queue; return it as it is then, with the number of the event that reports it."""
+    ops = [_op(one) for one in params.ops]
+    open_session = await client.resolve_session(params.session)
+    session, queue = open_session.session, open_session.session.queue
+    with translated_errors(session=session.id):
+        try:
+            with open_session.environment.use_for_submission(client.origin.env):
+                items = await queue.edit(ops, if_seq=params.if_seq)
+        except RunMismatch as error:
+            raise to_rpc_error(
+                error, session=session.id, expected=params.if_seq, actual=queue.changed_seq
+            ) from error
     return {"queue": [queue_item(item) for item in items], "seq": queue.changed_seq}
 
 

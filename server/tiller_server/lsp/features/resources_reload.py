@@ -1,17 +1,20 @@
 """`agent/resources/reload`: read settings, context files, skills, templates and extensions again."""
 
 from pathlib import Path
-from typing import Any
 
+from agent_core.kernel import JsonObject, JsonValue
 from agent_core.resources.load_result import LoadProblem, Resource
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ResourcesReloadParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.catalogue import RESOURCES_RELOAD, ResourcesReloadParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
-    """Read everything, and give what was read and what could not be."""
-    asked = parse(ResourcesReloadParams, params, method="agent/resources/reload")
-    open_session = await client.resolve_session(asked.session)
+@session_feature(RESOURCES_RELOAD)
+async def resources_reload(
+    client: ConnectedClient, open_session: OpenSession, _params: ResourcesReloadParams
+) -> JsonObject:
+    """Read everything; return what was read and what could not be."""
     loaded = await open_session.session.resources.reload()
     await client.flush()
     return {
@@ -20,16 +23,16 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
     }
 
 
-def _resource(one: Resource) -> dict[str, Any]:
+def _resource(one: Resource) -> JsonObject:
     return {"kind": one.kind, "name": one.name, **_uri(one.path)}
 
 
-def _problem(one: LoadProblem) -> dict[str, Any]:
-    out: dict[str, Any] = {"message": one.message, "level": one.level, **_uri(one.path)}
+def _problem(one: LoadProblem) -> JsonObject:
+    out: dict[str, JsonValue] = {"message": one.message, "level": one.level, **_uri(one.path)}
     if one.line is not None:
         out["line"] = one.line
     return out
 
 
-def _uri(path: Path | None) -> dict[str, Any]:
+def _uri(path: Path | None) -> JsonObject:
     return {} if path is None or not path.is_absolute() else {"uri": path.as_uri()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 import anyio
 
@@ -14,14 +14,14 @@ from agent_core.events import (
     RunStatus,
     UsageReport,
 )
-from agent_core.kernel import JsonValue, RunId, uuid7
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel import JsonObject, JsonValue, RunId, uuid7
 from agent_core.session import AgentSession
 from tiller_server.lsp.encode import serializer
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.operations.review_progress import ReviewProgress, review_line
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ReviewParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.runs import REVIEW, ReviewParams
 from tiller_server.review.options import ReviewOrder
 
 STATUS: Final[Mapping[str | None, RunStatus]] = {
@@ -34,23 +34,22 @@ STATUS: Final[Mapping[str | None, RunStatus]] = {
 }
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(REVIEW)
+async def review(
+    client: ConnectedClient, open_session: OpenSession, params: ReviewParams
+) -> JsonObject:
     """Review what is not committed, or what came after a commit; the files on the disk count."""
     # Few connections ever need it, and it loads more than all other features together.
-    from tiller_server.review.engine import review  # noqa: PLC0415 - see above
+    from tiller_server.review import engine  # noqa: PLC0415 - see above
 
-    asked = parse(ReviewParams, params, method="agent/review")
-    open_session = await client.resolve_session(asked.session)
-    session: AgentSession = open_session.session
     watcher = ReviewProgress()
-    try:
-        order, root = await _order(open_session.root, asked, session, env=client.origin.env)
-        with review_line(client, asked.work_done_token, watcher):
-            made = await review(
-                order, _request(client, open_session), watcher=watcher, stop=watcher.stop
-            )
-    except TillerError as error:
-        raise to_rpc_error(error, session=session.id) from error
+    order, root = await _order(
+        open_session.root, params, open_session.session, env=client.origin.env
+    )
+    with review_line(client, params.work_done_token, watcher):
+        made = await engine.review(
+            order, _request(client, open_session), watcher=watcher, stop=watcher.stop
+        )
     shown = client.change_display.findings
     shown.show(root, made.findings, texts=watcher.lines)
     now_ms = client.host.now_ms()
@@ -76,7 +75,7 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
 
 
 async def _order(
-    workspace: Path, asked: ReviewParams, session: AgentSession, *, env: Mapping[str, str]
+    workspace: Path, params: ReviewParams, session: AgentSession, *, env: Mapping[str, str]
 ) -> tuple[ReviewOrder, Path]:
     """Return what is looked at, and the repository's root, from which findings name their files."""
     from agent_core.events import Budgets  # noqa: PLC0415 - see above
@@ -87,16 +86,16 @@ async def _order(
     root = await find_root(workspace, env)
     below = PurePosixPath(Path(await anyio.Path(workspace).resolve()).relative_to(root).as_posix())
     order = ReviewOrder(
-        base=asked.base,
+        base=params.base,
         head=WORKING_TREE,
-        scope=ReviewFileFilter(paths=tuple(str(below / path) for path in asked.paths or ())),
-        wishes=(asked.instructions or "").strip(),
+        scope=ReviewFileFilter(paths=tuple(str(below / path) for path in params.paths or ())),
+        wishes=(params.instructions or "").strip(),
         budgets=session.info.config.budgets or Budgets(),
     )
     return order, root
 
 
-def _request(client: ConnectedClient, open_session: Any) -> SessionRequest:
+def _request(client: ConnectedClient, open_session: OpenSession) -> SessionRequest:
     """Return the request for the review's own session; its messages are no part of the conversation."""
     facts = open_session.session.models.current
     return SessionRequest(

@@ -1,31 +1,35 @@
 """`agent/run/cancel`: stop what goes on, and say truthfully what was stopped."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from agent_core.events.codec import block
-from agent_core.kernel import ItemId, RunId
+from agent_core.kernel import ItemId, JsonObject, RunId
+from agent_core.session.runs.cancel import QueueFate
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
-from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
-from tiller_server.lsp.wire import RunCancelParams, parse
+from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.runs import RUN_CANCEL, RunCancelParams
 
+QUEUE_FATES: Mapping[str, QueueFate] = {"return": "return", "drop": "drop"}
+"""Fate of the prompts that wait, by `queue`; any other word keeps them."""
 STILL_THERE = (
     "the run did not stop in time and was cut off; a new prompt may start",
     "the tool call did not stop in time and holds its run up; cancel the run to go on without it",
 )
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(RUN_CANCEL)
+async def run_cancel(
+    client: ConnectedClient, open_session: OpenSession, params: RunCancelParams
+) -> JsonObject:
     """Cancel; answered after the last event of what was cancelled."""
-    asked = parse(RunCancelParams, params, method="agent/run/cancel")
-    if asked.scope == "item" and asked.item is None:
-        raise invalid_params("agent/run/cancel: item must be given with scope 'item'")
-    open_session = await client.resolve_session(asked.session)
     result = await open_session.session.abort(
-        run=RunId(asked.run) if asked.run else None,
-        item=ItemId(asked.item) if asked.item and asked.scope == "item" else None,
-        scope="session" if asked.scope == "session" else "run",
-        queue=asked.queue if asked.queue in {"return", "drop"} else "keep",
-        grace_s=None if asked.grace_ms is None else asked.grace_ms / 1000,
+        run=RunId(params.run) if params.run else None,
+        item=ItemId(params.item or "") if params.scope == "item" else None,
+        scope="session" if params.scope == "session" else "run",
+        queue=QUEUE_FATES.get(params.queue or "", "keep"),
+        grace_s=None if params.grace_ms is None else params.grace_ms / 1000,
     )
     await client.flush()
     survivors = [{"pid": pid, "cmd": command} for pid, command in result.survivors]
@@ -36,7 +40,7 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
             "run": result.run,
             "survivors": survivors,
         }
-        raise RpcError(REQUEST_FAILED, STILL_THERE[asked.scope == "item"], data)
+        raise RpcError(REQUEST_FAILED, STILL_THERE[params.scope == "item"], data)
     return {
         "status": result.status,
         "seq": result.seq,

@@ -1,25 +1,26 @@
 """`agent/run/retry`: go on with a run that was interrupted or failed, without repeating the user's words."""
 
-from typing import Any
-
-from agent_core.kernel import RunId
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel import JsonObject, RunId
+from agent_core.kernel.errors import RunMismatch
 from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.sessions.prompt_submission import SubmittedPrompt, running
-from tiller_server.lsp.wire import RunRetryParams, parse
+from tiller_server.lsp.wire.runs import RUN_RETRY, RunRetryParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(RUN_RETRY)
+async def run_retry(
+    client: ConnectedClient, open_session: OpenSession, params: RunRetryParams
+) -> JsonObject:
     """Begin; acknowledged at once, like a prompt."""
-    asked = parse(RunRetryParams, params, method="agent/run/retry")
-    open_session = await client.resolve_session(asked.session)
     session = open_session.session
     try:
         with open_session.environment.use_for_submission(client.origin.env):
-            receipt = await session.retry(RunId(asked.run))
-    except TillerError as error:
+            receipt = await session.retry(RunId(params.run))
+    except RunMismatch as error:
         raise to_rpc_error(
-            error, session=session.id, expected=asked.run, actual=running(session)
+            error, session=session.id, expected=params.run, actual=running(session)
         ) from error
     return SubmittedPrompt(receipt, None).answer()

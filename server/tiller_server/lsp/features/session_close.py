@@ -1,13 +1,12 @@
 """`agent/session/close`: end what goes on in a session and let it go."""
 
-from typing import Any
-
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SessionCloseParams, parse
+from tiller_server.lsp.wire.sessions import SESSION_CLOSE, Empty, SessionCloseParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(SESSION_CLOSE)
+async def session_close(client: ConnectedClient, params: SessionCloseParams) -> Empty:
     """Close it; it stays stored. One that is not loaded is closed already."""
-    asked = parse(SessionCloseParams, params, method="agent/session/close")
-    await client.release(asked.session)
-    return {}
+    await client.release(params.session)
+    return Empty()

@@ -1,22 +1,18 @@
 """`agent/session/delete`: remove a stored session."""
 
-from typing import Any
-
 from agent_core.kernel import SessionId
-from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.encode.errors import translated_errors
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SessionDeleteParams, parse
+from tiller_server.lsp.wire.sessions import SESSION_DELETE, Empty, SessionDeleteParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(SESSION_DELETE)
+async def session_delete(client: ConnectedClient, params: SessionDeleteParams) -> Empty:
     """Close it here, then remove it; one that another process writes stays."""
-    asked = parse(SessionDeleteParams, params, method="agent/session/delete")
-    session = asked.session or (await client.resolve_session(None)).session.id
-    await client.release(session)
-    library = await client.host.library()
-    try:
+    session = params.session or (await client.resolve_session(None)).session.id
+    with translated_errors(session=session):
+        await client.release(session)
+        library = await client.host.library()
         await library.delete(SessionId(session))
-    except TillerError as error:
-        raise to_rpc_error(error, session=session) from error
-    return {}
+    return Empty()

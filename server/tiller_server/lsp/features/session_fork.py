@@ -1,36 +1,32 @@
 """`agent/session/fork`: a new session of what was said so far, or before an entry."""
 
-from typing import Any
-
-from agent_core.kernel import EntryId
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel import EntryId, JsonObject
 from tiller_server.lsp.clients.options import settings_of
-from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.encode.stored_session import new_session, session_info
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SessionForkParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.sessions import SESSION_FORK, SessionForkParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
-    """Make it; the client opens it when it wants to go on there."""
-    asked = parse(SessionForkParams, params, method="agent/session/fork")
-    open_session = await client.resolve_session(asked.session)
+@session_feature(SESSION_FORK)
+async def session_fork(
+    client: ConnectedClient, open_session: OpenSession, params: SessionForkParams
+) -> JsonObject:
+    """Create it; the client opens it when it wants to go on there."""
     tree = open_session.session.tree
-    try:
-        made = (
-            await tree.clone(title=asked.title)
-            if asked.at_entry is None
-            else await tree.fork(EntryId(asked.at_entry), title=asked.title)
-        )
-        info = await _info(client, open_session, made.session, title=asked.title)
-    except TillerError as error:
-        raise to_rpc_error(error, session=open_session.session.id) from error
-    return {**info, "editorText": made.text} if asked.at_entry is not None else info
+    made = (
+        await tree.clone(title=params.title)
+        if params.at_entry is None
+        else await tree.fork(EntryId(params.at_entry), title=params.title)
+    )
+    info = await _info(client, open_session, made.session, title=params.title)
+    return {**info, "editorText": made.text} if params.at_entry is not None else info
 
 
 async def _info(
-    client: ConnectedClient, open_session: Any, session: str | None, *, title: str | None
-) -> dict[str, Any]:
+    client: ConnectedClient, open_session: OpenSession, session: str | None, *, title: str | None
+) -> JsonObject:
     if session is None:
         # Nothing was said before that entry, so there is nothing to copy.
         fresh = await client.host.open(

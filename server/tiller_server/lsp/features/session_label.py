@@ -1,20 +1,16 @@
 """`agent/session/label`: mark an entry of the tree."""
 
-from typing import Any
-
 from agent_core.kernel import EntryId
-from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SessionLabelParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.sessions import SESSION_LABEL, Empty, SessionLabelParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(SESSION_LABEL)
+async def session_label(
+    _client: ConnectedClient, open_session: OpenSession, params: SessionLabelParams
+) -> Empty:
     """Set the label, or take it off."""
-    asked = parse(SessionLabelParams, params, method="agent/session/label")
-    session = (await client.resolve_session(asked.session)).session
-    try:
-        await session.tree.label(EntryId(asked.entry), asked.label)
-    except TillerError as error:
-        raise to_rpc_error(error, session=session.id) from error
-    return {}
+    await open_session.session.tree.label(EntryId(params.entry), params.label)
+    return Empty()

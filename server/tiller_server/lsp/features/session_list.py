@@ -1,36 +1,31 @@
 """`agent/session/list`: the stored sessions, found by their words if there are any."""
 
-from typing import Any
-
 from anyio import to_thread
 
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel import JsonObject
 from tiller_server.lsp.documents.uris import path_of
-from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.encode.stored_session import session_info
+from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
-from tiller_server.lsp.wire import SessionListParams, parse
+from tiller_server.lsp.wire.sessions import SESSION_LIST, SessionListParams
 
 PAGE = 100
 MOST = 1_000
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@feature(SESSION_LIST)
+async def session_list(client: ConnectedClient, params: SessionListParams) -> JsonObject:
     """Return a page."""
-    asked = parse(SessionListParams, params, method="agent/session/list")
-    folder = client.root() if asked.folder is None else path_of(asked.folder)
+    folder = client.root() if params.folder is None else path_of(params.folder)
     if folder is None:
-        message = f"agent/session/list: folder must be a file URI, got {asked.folder!r}"
+        message = f"agent/session/list: folder must be a file URI, got {params.folder!r}"
         raise invalid_params(message)
     library = await client.host.library()
-    try:
-        page = await library.list(
-            str(await to_thread.run_sync(folder.resolve)),
-            query=asked.query,
-            limit=min(asked.limit or PAGE, MOST),
-            cursor=asked.cursor,
-        )
-    except TillerError as error:
-        raise to_rpc_error(error) from error
-    answer: dict[str, Any] = {"sessions": [session_info(one) for one in page.sessions]}
+    page = await library.list(
+        str(await to_thread.run_sync(folder.resolve)),
+        query=params.query,
+        limit=min(params.limit or PAGE, MOST),
+        cursor=params.cursor,
+    )
+    answer: JsonObject = {"sessions": [session_info(one) for one in page.sessions]}
     return answer if page.next is None else {**answer, "next": page.next}

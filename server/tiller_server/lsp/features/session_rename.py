@@ -1,23 +1,21 @@
 """`agent/session/rename`: give a session a title."""
 
-from typing import Any
-
-from agent_core.kernel.errors import SessionNotFound, TillerError
-from tiller_server.lsp.encode.errors import to_rpc_error
+from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import SessionNotFound
 from tiller_server.lsp.encode.stored_session import new_session, session_info
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SessionRenameParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.sessions import SESSION_RENAME, SessionRenameParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
-    """Set the title; an empty one takes it away."""
-    asked = parse(SessionRenameParams, params, method="agent/session/rename")
-    open_session = await client.resolve_session(asked.session)
+@session_feature(SESSION_RENAME)
+async def session_rename(
+    client: ConnectedClient, open_session: OpenSession, params: SessionRenameParams
+) -> JsonObject:
+    """Set the title; an empty one removes it."""
     session = open_session.session
-    try:
-        await session.tree.rename(asked.title)
-    except TillerError as error:
-        raise to_rpc_error(error, session=session.id) from error
+    await session.tree.rename(params.title)
     await client.flush()
     library = await client.host.library()
     try:

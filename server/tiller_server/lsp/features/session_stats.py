@@ -1,14 +1,17 @@
 """`agent/session/stats`: the statistics of a session."""
 
-from typing import Any
-
+from agent_core.kernel import JsonObject
 from tiller_server.lsp.encode.stored_session import stats
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SessionStatsParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.sessions import SESSION_STATS, SessionStatsParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(SESSION_STATS)
+async def session_stats(
+    _client: ConnectedClient, open_session: OpenSession, _params: SessionStatsParams
+) -> JsonObject:
     """Count over all branches."""
-    asked = parse(SessionStatsParams, params, method="agent/session/stats")
-    info = (await client.resolve_session(asked.session)).session.info
+    info = open_session.session.info
     return stats(info.stats(), info.context_usage())

@@ -1,25 +1,28 @@
 """`agent/session/tree`: everything that was ever said in a session, with its branches."""
 
-from typing import Any
-
 from anyio import to_thread
 
-from agent_core.kernel import rfc3339
+from agent_core.kernel import JsonObject, JsonValue, rfc3339
+from agent_core.session import TreeNode
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SessionTreeParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.sessions import SESSION_TREE, SessionTreeParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(SESSION_TREE)
+async def session_tree(
+    _client: ConnectedClient, open_session: OpenSession, _params: SessionTreeParams
+) -> JsonObject:
     """Return the entries and the leaf."""
-    asked = parse(SessionTreeParams, params, method="agent/session/tree")
-    tree = (await client.resolve_session(asked.session)).session.tree
+    tree = open_session.session.tree
     # A very long session takes seconds.
     nodes = await to_thread.run_sync(lambda: [_node(node) for node in tree.nodes()])
     return {"nodes": nodes, "leaf": tree.leaf}
 
 
-def _node(node: Any) -> dict[str, Any]:
-    out: dict[str, Any] = {
+def _node(node: TreeNode) -> JsonObject:
+    out: dict[str, JsonValue] = {
         "entry": node.entry,
         "kind": node.role or node.kind,
         "preview": node.preview,

@@ -1,23 +1,25 @@
 """`agent/steer`: say something inside the run that is going on."""
 
-from typing import Any
-
-from tiller_server.lsp.sessions.caller_environment import submit_as_client
+from agent_core.kernel import JsonObject
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SteerParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.sessions.prompt_submission import submit_as_client
+from tiller_server.lsp.wire.runs import STEER, SteerParams
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(STEER)
+async def steer(
+    client: ConnectedClient, open_session: OpenSession, params: SteerParams
+) -> JsonObject:
     """Send the message into the active run; return the receipt."""
-    asked = parse(SteerParams, params, method="agent/steer")
-    open_session = await client.resolve_session(asked.session)
     receipt = await submit_as_client(
         client,
         open_session,
-        asked.content,
+        params.content,
         delivery="steer",
-        message_id=asked.message_id,
-        if_idle=asked.if_idle,
-        expected_run=asked.expected_run,
+        message_id=params.message_id,
+        if_idle=params.if_idle,
+        expected_run=params.expected_run,
     )
     return receipt.answer()

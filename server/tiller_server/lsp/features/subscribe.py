@@ -1,29 +1,32 @@
 """`agent/subscribe`: a session's events for as long as the client wants them."""
 
 import asyncio
-from typing import Any
+from typing import Literal
 
 from tiller_server.lsp.events.flow_control import SendWindow
 from tiller_server.lsp.events.subscription import Subscription
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import SubscribeParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.subscription import SUBSCRIBE, SubscribeParams, SubscribeResult
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(SUBSCRIBE)
+async def subscribe(
+    client: ConnectedClient, open_session: OpenSession, params: SubscribeParams
+) -> SubscribeResult:
     """Send what was missed or a snapshot, then events, until the client cancels, the session ends or the client lags."""
-    asked = parse(SubscribeParams, params, method="agent/subscribe")
-    open_session = await client.resolve_session(asked.session)
-    token = asked.partial_result_token
+    token = params.partial_result_token
     subscription = client.subscribe(
         open_session,
         token,
-        detail=asked.detail or "full",
-        flush_ms=asked.flush_ms,
-        send_window=None if asked.ack in {None, False} else SendWindow(),
+        detail=params.detail or "full",
+        flush_ms=params.flush_ms,
+        send_window=None if params.ack in {None, False} else SendWindow(),
     )
-    reason = "closed"
+    reason: Literal["closed", "superseded", "lagging"] = "closed"
     try:
-        reason = await _send(subscription, asked)
+        reason = await _send(subscription, params)
     except asyncio.CancelledError:
         if client.connection.is_closing:
             raise
@@ -33,10 +36,12 @@ async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
             del client.subscriptions[token]
         elif reason == "closed":
             reason = "superseded"
-    return {"reason": reason, "last": subscription.last}
+    return SubscribeResult(reason=reason, last=subscription.last)
 
 
-async def _send(subscription: Subscription, asked: SubscribeParams) -> str:
-    if not await subscription.begin(asked.epoch, asked.from_):
+async def _send(
+    subscription: Subscription, params: SubscribeParams
+) -> Literal["closed", "lagging"]:
+    if not await subscription.begin(params.epoch, params.from_):
         return "lagging"
     return await subscription.run()

@@ -1,15 +1,20 @@
 """`agent/thinking/cycle`: the next thinking level that the model has."""
 
-from typing import Any
-
+from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import ThinkingCycleParams, parse
+from tiller_server.lsp.sessions.open_session import OpenSession
+from tiller_server.lsp.wire.catalogue import (
+    THINKING_CYCLE,
+    ThinkingCycleParams,
+    ThinkingCycleResult,
+)
 
 
-async def run(client: ConnectedClient, params: dict[str, Any]) -> object:
+@session_feature(THINKING_CYCLE)
+async def thinking_cycle(
+    client: ConnectedClient, open_session: OpenSession, _params: ThinkingCycleParams
+) -> ThinkingCycleResult:
     """Choose it; in force from the next request to the model."""
-    asked = parse(ThinkingCycleParams, params, method="agent/thinking/cycle")
-    session = (await client.resolve_session(asked.session)).session
-    level = await session.models.cycle_thinking()
+    level = await open_session.session.models.cycle_thinking()
     await client.flush()
-    return {"level": level}
+    return ThinkingCycleResult(level=level)

@@ -1,23 +1,23 @@
 """Params of document notifications, repaired for lsprotocol: null or odd members do not stop mirroring of a text."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 
-VersionedParams: TypeAlias = tuple[dict[str, Any], int | None]
+VersionedParams: TypeAlias = tuple[dict[str, object], int | None]
 """The params without their version, and the version: None when the editor gives none that could be named again."""
 _STANDS_IN: Final = 0
 _MOST: Final = 2**53
 """Beyond it, JSON of many clients does not tell whole numbers apart."""
 
 
-def opened_params(params: Mapping[str, Any]) -> VersionedParams:
+def opened_params(params: Mapping[str, object]) -> VersionedParams:
     """Read the params of `textDocument/didOpen`."""
     return _without_version(params)
 
 
-def changed_params(params: Mapping[str, Any]) -> VersionedParams:
+def changed_params(params: Mapping[str, object]) -> VersionedParams:
     """Read the params of `textDocument/didChange`; a null `range` or `rangeLength` is one that was left out."""
     changes = as_array(params.get("contentChanges")) or []
     return _without_version(
@@ -25,7 +25,7 @@ def changed_params(params: Mapping[str, Any]) -> VersionedParams:
     )
 
 
-def _without_version(params: Mapping[str, Any]) -> VersionedParams:
+def _without_version(params: Mapping[str, object]) -> VersionedParams:
     document = as_object(params.get("textDocument"))
     if document is None:
         return dict(params), None

@@ -58,7 +58,7 @@ def error_for(failure: BaseException, *, method: str) -> RpcError:
     else. Of anything else the client learns the class and no more: messages and tracebacks
     carry paths and secrets, and belong into the log.
     """
-    inner = _unwrapped(failure)
+    inner = unwrapped(failure)
     if isinstance(inner, RpcError):
         return inner
     return RpcError(
@@ -68,9 +68,10 @@ def error_for(failure: BaseException, *, method: str) -> RpcError:
     )
 
 
-def _unwrapped(failure: BaseException) -> BaseException:
+def unwrapped(failure: BaseException) -> BaseException:
+    """Return the only exception of a group, else the failure itself."""
     match failure:
         case BaseExceptionGroup(exceptions=(only,)):
-            return _unwrapped(only)
+            return unwrapped(only)
         case _:
             return failure

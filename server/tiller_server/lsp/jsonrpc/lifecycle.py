@@ -3,7 +3,7 @@
 import asyncio
 import enum
 import re
-from typing import Any, Final
+from typing import Final
 
 from lsprotocol.types import EXIT, INITIALIZE
 
@@ -64,7 +64,7 @@ class Lifecycle:
         return self.stage is ConnectionStage.READY or method == EXIT
 
 
-def check_initialize(params: object) -> dict[str, Any]:
+def check_initialize(params: object) -> dict[str, object]:
     """Return the params of `initialize`, or refuse what nothing later could make sense of.
 
     Raises:

@@ -11,8 +11,8 @@ from pygls.lsp.server import LanguageServer
 
 from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.lifecycle import ConnectionStage
-from tiller_server.lsp.jsonrpc.messages import as_object
-from tiller_server.lsp.jsonrpc.pygls_adapter import Params, RawHandler, TillerProtocol
+from tiller_server.lsp.jsonrpc.messages import Params, as_object
+from tiller_server.lsp.jsonrpc.pygls_adapter import RawHandler, TillerProtocol
 from tiller_server.lsp.jsonrpc.typed_params import make_converter
 from tiller_server.lsp.jsonrpc.uri_mapping import Translation
 from tiller_server.lsp.transport.framing import FrameError, FrameReader
@@ -86,7 +86,7 @@ class LspConnection(LanguageServer):
         _add(self.protocol.registry.notifications, name, handler)
 
     def add_command(
-        self, name: str, handler: Callable[[tuple[Any, ...]], Awaitable[object]]
+        self, name: str, handler: Callable[[tuple[object, ...]], Awaitable[object]]
     ) -> None:
         """Run the handler for `workspace/executeCommand` with this name, on the arguments as sent."""
 
@@ -115,7 +115,9 @@ class LspConnection(LanguageServer):
         """Send a whole message that is encoded already; say whether the outbox took it."""
         return self.outbox.put(body, lane)
 
-    async def request(self, method: str, params: object = None, *, timeout_s: float | None) -> Any:
+    async def request(
+        self, method: str, params: object = None, *, timeout_s: float | None
+    ) -> object:
         """Ask the client and give its answer as plain JSON.
 
         Raises:

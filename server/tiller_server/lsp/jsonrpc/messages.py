@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final, NoReturn, TypeAlias, TypeGuard, cast
+from typing import Final, NoReturn, TypeAlias, TypeGuard, cast
 
 from tiller_server.lsp.jsonrpc.errors import INVALID_REQUEST, PARSE_ERROR, RpcError
 
 RequestId: TypeAlias = int | str
+Params: TypeAlias = dict[str, object]
+"""A JSON object, as it was sent."""
 
 MAX_DEPTH: Final = 64
 """How deeply arrays and objects may be nested: ten times what any message of LSP needs."""
@@ -46,7 +48,7 @@ class JsonRpcResponse:
 
     id: object
     result: object
-    error: Any
+    error: object | None
     """None when it is a result; whatever was sent otherwise."""
 
 
@@ -117,11 +119,11 @@ def make_encoder(default: Callable[[object], object]) -> Callable[[object], byte
     return encode
 
 
-def as_object(value: object) -> dict[str, Any] | None:
+def as_object(value: object) -> Params | None:
     """Return a JSON value as the object it is, or None."""
     if not isinstance(value, dict):
         return None
-    return cast("dict[str, Any]", value)  # the keys of what JSON calls an object are strings
+    return cast("Params", value)  # the keys of what JSON calls an object are strings
 
 
 def as_array(value: object) -> list[object] | None:

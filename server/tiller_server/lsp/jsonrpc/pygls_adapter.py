@@ -25,6 +25,7 @@ from tiller_server.lsp.jsonrpc.messages import (
     JsonRpcNotification,
     JsonRpcRequest,
     JsonRpcResponse,
+    Params,
     RequestId,
     as_object,
     decode,
@@ -35,7 +36,6 @@ from tiller_server.lsp.jsonrpc.typed_params import read_object, read_params
 from tiller_server.lsp.transport.outbox import Lane, Outbox
 from tiller_server.lsp.transport.progress import WorkDoneTokens
 
-Params: TypeAlias = dict[str, Any]
 RawHandler: TypeAlias = Callable[[Params], Awaitable[object]]
 Amendment: TypeAlias = Callable[[types.InitializeResult], None]
 HandlerSteps: TypeAlias = Generator[HandlerStep, Any, None]

@@ -45,7 +45,7 @@ def read_params(converter: cattrs.Converter, *, method: str, params: object) -> 
         raise RpcError(INVALID_PARAMS, f"{method}: {_why(error)}.") from error
 
 
-def read_object(*, method: str, params: object) -> dict[str, Any]:
+def read_object(*, method: str, params: object) -> dict[str, object]:
     """Return params as the object that was sent, {} when none were.
 
     Raises:

@@ -4,7 +4,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Final, cast
 from urllib.parse import unquote, urlsplit
 
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
@@ -39,7 +39,7 @@ class UriMap:
     _spelt: OrderedDict[str, str] = field(default_factory=OrderedDict[str, str])
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> "UriMap | None":
+    def of(cls, params: Mapping[str, object]) -> "UriMap | None":
         """Read it from the params of `initialize`; None: the client has none that makes sense."""
         options = as_object(params.get("initializationOptions")) or {}
         agent = as_object(options.get("agent")) or {}

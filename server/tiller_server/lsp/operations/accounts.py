@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from agent_core.kernel.errors import TillerError
-from agent_core.providers.auth.oauth import way_of
-from agent_core.providers.auth.oauth_tokens import LoginFailed
-from agent_core.providers.catalog.provider_state import ProviderState
+from agent_core.providers.auth.credentials import ProviderState
+from agent_core.providers.auth.oauth import LoginFailed, way_of
 from tiller_server.lsp.jsonrpc.errors import REQUEST_FAILED, RpcError
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 from tiller_server.lsp.sessions.sign_in import ShowVerificationPage, SignInMethod
+from tiller_server.lsp.wire.accounts import AuthAccount
 
 SHOWN_NAMES: Final = 12
 NEVER: Final = frozenset({"embedded"})
@@ -62,16 +62,16 @@ def key_instructions(method: SignInMethod) -> str:
     return f"{method.name} takes a key: {terminal}, or set {method.variables[0]} before the editor starts."
 
 
-def account(client: ConnectedClient, one: ProviderState) -> dict[str, Any]:
-    """Make the line of `agent/auth/status`; it names the key's place and never the key."""
+def account(client: ConnectedClient, one: ProviderState) -> AuthAccount:
+    """Return the line of `agent/auth/status`; it names the key's place and never the key."""
     waits = one.auth == "missing" and client.host.signing_in.page(one.provider.id) is not None
-    out = {
-        "provider": one.provider.id,
-        "state": "pending" if waits else one.auth,
-        "name": one.provider.name,
-        "login": "key" if one.provider.oauth is None else way_of(one.provider.oauth),
-    }
-    return out if one.source is None else {**out, "source": one.source}
+    return AuthAccount(
+        provider=one.provider.id,
+        state="pending" if waits else one.auth,
+        name=one.provider.name,
+        login="key" if one.provider.oauth is None else way_of(one.provider.oauth),
+        source=one.source,
+    )
 
 
 async def log_in(

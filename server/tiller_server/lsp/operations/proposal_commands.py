@@ -3,19 +3,20 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from anyio import to_thread
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError
-from agent_core.session.changes.proposals import ApplyResult
+from agent_core.session.changes.revert import ApplyResult
 from tiller_server.lsp.changes.diagnostics import KIND, is_asked_for
 from tiller_server.lsp.edits.proposals import Proposal, Proposals
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.operations.review_commands import argument_of
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
+from tiller_server.lsp.sessions.open_session import OpenSession
 
 COMMAND: Final = "tiller.apply"
 TITLE: Final = "Tiller: Apply the proposed change"
@@ -28,7 +29,7 @@ SHOWN: Final = 5
 
 
 async def actions(
-    client: ConnectedClient, params: Mapping[str, Any]
+    client: ConnectedClient, params: Mapping[str, object]
 ) -> Sequence[dict[str, JsonValue]]:
     """Return an action for each edit that waits for a document, the newest first."""
     uri = (as_object(params.get("textDocument")) or {}).get("uri")
@@ -57,7 +58,7 @@ async def actions(
     return found
 
 
-async def apply_proposal(client: ConnectedClient, arguments: tuple[Any, ...]) -> object:
+async def apply_proposal(client: ConnectedClient, arguments: tuple[object, ...]) -> object:
     """Apply an edit that waits; without arguments that of the document that was touched last, or the only one.
 
     Raises:
@@ -66,7 +67,7 @@ async def apply_proposal(client: ConnectedClient, arguments: tuple[Any, ...]) ->
     client.dialogs.check_may_decide()
     asked = argument_of(arguments)
     session, wanted = asked.get("session"), asked.get("proposal")
-    if any(not isinstance(one, str | None) for one in (session, wanted)):
+    if not isinstance(session, str | None) or not isinstance(wanted, str | None):
         message = f"{COMMAND} takes one object with `session` and `proposal`, got {asked!r:.200}"
         raise invalid_params(message)
     open_session = await client.resolve_session(session)
@@ -102,7 +103,7 @@ async def _chosen(
     return f"Tiller: changes wait for {', '.join(names[:SHOWN])}{more}; open one of them and apply it there."
 
 
-async def _apply(open_session: Any, proposal: Proposal) -> tuple[str, str]:
+async def _apply(open_session: OpenSession, proposal: Proposal) -> tuple[str, str]:
     """Do it; gives what came of it in a word and in a sentence."""
     name, proposals = proposal.path.name, _proposals(open_session)
     texts = await proposals.texts(proposal)
@@ -124,7 +125,7 @@ async def _apply(open_session: Any, proposal: Proposal) -> tuple[str, str]:
     )
 
 
-async def _blocking_editor(open_session: Any, path: Path) -> str | None:
+async def _blocking_editor(open_session: OpenSession, path: Path) -> str | None:
     """Name the editor that has unsaved text of a file and takes no edits."""
     try:
         buffer = await open_session.files.opened.find(path)
@@ -135,7 +136,7 @@ async def _blocking_editor(open_session: Any, path: Path) -> str | None:
     return None if buffer.state in {"clean", "outdated"} else buffer.editor.name
 
 
-async def _editor_name(open_session: Any, path: Path) -> str | None:
+async def _editor_name(open_session: OpenSession, path: Path) -> str | None:
     """Return the name of the editor that has a file open; None: no editor has."""
     try:
         buffer = await open_session.files.opened.find(path)
@@ -166,7 +167,7 @@ def _respond(client: ConnectedClient, status: str, text: str) -> object:
     return {"status": status, "text": text}
 
 
-def _proposals(open_session: Any) -> Proposals:
+def _proposals(open_session: OpenSession) -> Proposals:
     proposals = open_session.files.edits.proposals
     assert isinstance(proposals, Proposals)  # noqa: S101 - a session that is loaded has them
     return proposals

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from agent_core.changes.decisions import ACTIONS
+from agent_core.changes.values import ACTIONS
 from agent_core.session.changes.review import ReviewRequest
 from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.sessions.client import invalid_params
-from tiller_server.lsp.wire import Resolution
+from tiller_server.lsp.wire.changes import Resolution
 
 
 async def parse_resolutions(items: Sequence[Resolution]) -> list[ReviewRequest]:

@@ -1,26 +1,27 @@
 """`tiller.accept` and `tiller.reject`: the word of a user whose editor knows no method of ours."""
 
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import anyio
 
-from agent_core.changes.decisions import HunkAction
+from agent_core.changes.values import HunkAction
 from agent_core.kernel.errors import TillerError
 from agent_core.session.changes.review import ReviewRequest
 from tiller_server.lsp.encode.errors import to_rpc_error
-from tiller_server.lsp.jsonrpc.messages import as_object
+from tiller_server.lsp.jsonrpc.messages import Params, as_object
 from tiller_server.lsp.operations.resolutions import parse_resolutions
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 from tiller_server.lsp.sessions.open_session import show_error_message
-from tiller_server.lsp.wire import Resolution
+from tiller_server.lsp.wire.changes import Resolution
 
 ANSWER_S: Final = 2.0
 """Longest wait of a command, in seconds; slower work continues, and its result is seen in the text."""
 
 
 async def accept_or_reject(
-    client: ConnectedClient, action: HunkAction, arguments: tuple[Any, ...]
-) -> object:
+    client: ConnectedClient, action: HunkAction, arguments: tuple[object, ...]
+) -> Mapping[str, Sequence[str]]:
     """Accept or reject a hunk, a file or a change set; without arguments all that waits in the session.
 
     Raises:
@@ -56,7 +57,7 @@ async def accept_or_reject(
     return {"results": []}
 
 
-def argument_of(arguments: tuple[Any, ...]) -> dict[str, Any]:
+def argument_of(arguments: tuple[object, ...]) -> Params:
     """Return the one object that a command takes; none is an empty one.
 
     Raises:

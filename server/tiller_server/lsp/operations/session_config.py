@@ -5,12 +5,12 @@ from typing import Final, TypeVar, get_args
 
 from agent_core.events import PermissionMode, QueueMode, SessionConfig
 from agent_core.kernel.errors import TillerError
-from agent_core.providers.messages.thinking_level import LEVELS
+from agent_core.providers.messages.request_options import LEVELS
 from agent_core.session import AgentSession
 from tiller_server.lsp.dialogs.permission_mode import asked_budgets, check_mode
 from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
-from tiller_server.lsp.wire import ConfigChange
+from tiller_server.lsp.wire.session import ConfigChange
 
 MODES: Final[Sequence[PermissionMode]] = get_args(PermissionMode)
 QUEUE_MODES: Final[Sequence[QueueMode]] = get_args(QueueMode)

@@ -2,22 +2,22 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import TillerError
-from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.threads import uncancelled
 from tiller_server.lsp.clients.session_candidates import LATEST, NEW
 from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.sessions.open_session import OpenSession
 
-Prepare = Callable[[Any], Awaitable[None]]
+Prepare = Callable[[OpenSession], Awaitable[None]]
 
 
 async def switch_session(
     client: ConnectedClient, which: str | None, *, root: Path | None, prepare: Prepare | None = None
-) -> Any:
-    """Open a session for a connection and return it, a `Hosted`.
+) -> OpenSession:
+    """Open a session for a connection and return it.
 
     Args:
         client: The connection.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 
@@ -96,7 +96,7 @@ async def _ask(
     if not which:
         documents = editor.mirror.documents()
     versions = {one.uri: one.version for one in documents if one.version is not None}
-    params: dict[str, Any] = {"timeoutMs": round(wait_s * 1000)}
+    params: dict[str, object] = {"timeoutMs": round(wait_s * 1000)}
     if uris:
         params["uris"] = list(uris.values())
     if versions:
@@ -120,14 +120,14 @@ async def _ask(
     return found
 
 
-def _is_fresh(item: Mapping[str, Any], wanted: int | None) -> bool:
+def _is_fresh(item: Mapping[str, object], wanted: int | None) -> bool:
     """Believe what is said, unless the version says otherwise."""
     version = item.get("version")
     is_behind = isinstance(version, int) and wanted is not None and version < wanted
     return item.get("fresh") is True and not is_behind
 
 
-def _problems(item: Mapping[str, Any]) -> list[FileProblem]:
+def _problems(item: Mapping[str, object]) -> list[FileProblem]:
     found: list[FileProblem] = []
     for one in as_array(item.get("diagnostics")) or ():
         given = as_object(one) or {}

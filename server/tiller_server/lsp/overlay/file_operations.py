@@ -8,7 +8,7 @@ from typing import Final
 from anyio import to_thread
 
 from agent_core.kernel.errors import EditRefused, EditUnverified, FileMissing, WorkspaceError
-from agent_core.kernel.shield import uncancelled
+from agent_core.kernel.threads import uncancelled
 from agent_core.workspace import FileBytes, Files, FileText
 from agent_core.workspace.files.disk.errors import not_moved
 from tiller_server.lsp.editors.edit_verification import ApplyResponse

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.workspace.git.repository import is_git_folder
-from agent_core.workspace.sandbox.guards.git_folders import git_folders
+from agent_core.workspace.sandbox.guards.git import git_folders
 
 MOST_BYTES: Final = 1024 * 1024
 """A longer list of exclusions is left alone."""

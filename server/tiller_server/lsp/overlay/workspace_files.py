@@ -35,7 +35,7 @@ from agent_core.workspace import (
     WriteResult,
 )
 from agent_core.workspace.files.bytes_reader import BytesReader
-from agent_core.workspace.files.edit_origin import changing, edit_origin
+from agent_core.workspace.files.proxy import changing, edit_origin
 from agent_core.workspace.files.write_sequence import write_one_by_one
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.edits.batch import BatchMember, EditBatch

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tiller_server.lsp.changes.diff_document import has_capability
 from tiller_server.lsp.clients.options import is_plain
@@ -19,7 +19,7 @@ from tiller_server.lsp.plain.code_actions import (
     in_file,
     read_code_action_request,
 )
-from tiller_server.lsp.plain.code_lenses import chat_lenses, file_lenses
+from tiller_server.lsp.plain.code_lenses import Lens, chat_lenses, file_lenses
 from tiller_server.lsp.plain.comment_requests import MOST_LINES, CommentRequest, requests_in
 from tiller_server.lsp.plain.last_location import LastLocation
 from tiller_server.lsp.sessions.client import ConnectedClient
@@ -48,7 +48,7 @@ class PlainClient:
         """Return whether a document is one that we make: the chat file, or the diff of what waits."""
         return self.chat.is_chat(uri) or self.client.change_display.diff.is_diff(uri)
 
-    async def code_actions(self, params: dict[str, Any]) -> list[PlainCodeAction]:
+    async def code_actions(self, params: dict[str, object]) -> list[PlainCodeAction]:
         """Answer `textDocument/codeAction`; opens no session and waits for nothing."""
         hints = self.client.change_display.hints.actions(params)
         fixes = self.client.change_display.findings.actions(params)
@@ -66,7 +66,7 @@ class PlainClient:
             return review
         return [*review, *in_file(asked, self._now(asked))]
 
-    async def code_lenses(self, params: dict[str, Any]) -> list[dict[str, Any]]:
+    async def code_lenses(self, params: dict[str, object]) -> list[Lens]:
         """Answer `textDocument/codeLens`."""
         uri = (as_object(params.get("textDocument")) or {}).get("uri")
         if not self._has_lenses or not isinstance(uri, str):
@@ -76,7 +76,7 @@ class PlainClient:
             return chat_lenses(now, chat.lenses())
         return file_lenses(now, self.client.change_display.hints.of(uri))
 
-    async def content(self, params: dict[str, Any]) -> dict[str, str]:
+    async def content(self, params: dict[str, object]) -> dict[str, str]:
         """Answer `workspace/textDocumentContent`: the diff of what waits, which is no file then."""
         _ = params
         bound = self.client.bound

@@ -1,7 +1,7 @@
 """The code actions that are there without any extension; pure."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, cast
 
 from agent_core.kernel import JsonValue
 from agent_core.kernel.values import Value
@@ -24,7 +24,7 @@ class CodeActionRequest(Value, frozen=True, kw_only=True):
 
     uri: str
     lines0: tuple[int, int]
-    diagnostics: tuple[dict[str, Any], ...] = ()
+    diagnostics: tuple[dict[str, JsonValue], ...] = ()
     only: tuple[str, ...] | None = None
     """Kinds that are wanted; None: all."""
 
@@ -41,7 +41,7 @@ class CodeActionState(Value, frozen=True, kw_only=True):
     """Comments that ask for something, on the lines that are meant."""
 
 
-def read_code_action_request(params: dict[str, Any]) -> CodeActionRequest | None:
+def read_code_action_request(params: dict[str, object]) -> CodeActionRequest | None:
     """Read the params of `textDocument/codeAction`; None: they make no sense."""
     uri = (as_object(params.get("textDocument")) or {}).get("uri")
     lines0 = lines_of(params.get("range"))
@@ -54,7 +54,7 @@ def read_code_action_request(params: dict[str, Any]) -> CodeActionRequest | None
         uri=uri,
         lines0=lines0,
         diagnostics=tuple(
-            dict(one)
+            cast("dict[str, JsonValue]", one)  # sent as JSON
             for one in listed
             if one is not None and one.get("source") != OURS and problem_of(one) is not None
         )[:MOST_PROBLEMS],
@@ -143,7 +143,7 @@ def action(
     return {"title": titled, "kind": kind, "command": run}
 
 
-def _short(diagnostic: dict[str, Any]) -> dict[str, JsonValue]:
+def _short(diagnostic: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Leave out what nobody reads: some servers hang kilobytes of their own to a diagnostic."""
     return {name: one for name, one in diagnostic.items() if name in DIAGNOSTIC_FIELDS}
 

@@ -1,7 +1,6 @@
 """The code lenses that are there without any extension; pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from agent_core.kernel import JsonValue
 from tiller_server.lsp.changes.diagnostics import Hint
@@ -47,7 +46,7 @@ def lens(
 ) -> Lens:
     """Make a lens that runs one of our commands."""
     at: dict[str, JsonValue] = {"line": line0, "character": 0}
-    run: dict[str, Any] = {"title": f"Tiller: {title}", "command": f"tiller.{command}"}
+    run: dict[str, JsonValue] = {"title": f"Tiller: {title}", "command": f"tiller.{command}"}
     if argument is not None:
         run["arguments"] = [dict(argument)]
     return {"range": {"start": at, "end": at}, "command": run}

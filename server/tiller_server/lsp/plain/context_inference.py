@@ -2,7 +2,8 @@
 
 from tiller_server.lsp.plain.last_location import LastLocation
 from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.wire import EditorContext, EditorFocus, Position, Range
+from tiller_server.lsp.wire.blocks import Position, Range
+from tiller_server.lsp.wire.runs import EditorContext, EditorFocus
 
 
 def infer_editor_context(

@@ -1,10 +1,10 @@
 """The words in which ready-made requests are put to the agent: fix, implement, explain, review; pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from agent_core.kernel.text import one_line
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import one_line
 from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.plain.comment_requests import CommentRequest
 
@@ -95,7 +95,7 @@ def asked_for(place: TaskLocation, requests: Sequence[CommentRequest]) -> str:
     )
 
 
-def problem_of(diagnostic: Mapping[str, Any]) -> TaskDiagnostic | None:
+def problem_of(diagnostic: Mapping[str, object]) -> TaskDiagnostic | None:
     """Read a diagnostic as an editor sends it; None: it is none."""
     message = diagnostic.get("message")
     text = message if isinstance(message, str) else (as_object(message) or {}).get("value")

@@ -1,15 +1,11 @@
 """Whose environment a session works in: that of the connection whose words it works on."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from typing_extensions import override
 
 from agent_core.kernel.environment import CurrentEnvironment
-from tiller_server.lsp.sessions.client import ConnectedClient
-from tiller_server.lsp.sessions.prompt_submission import SubmittedPrompt, submit_prompt
-from tiller_server.lsp.wire import Block
 
 
 class CallerEnvironment(CurrentEnvironment):
@@ -49,32 +45,3 @@ class CallerEnvironment(CurrentEnvironment):
     def use_when_dequeued(self, queue_id: str, variables: Mapping[str, str]) -> None:
         """Be this one when the words of that id are taken up."""
         self._waiting[queue_id] = variables
-
-
-async def submit_as_client(
-    client: ConnectedClient,
-    open_session: Any,
-    content: Sequence[Block] | str,
-    *,
-    delivery: str,
-    **more: Any,
-) -> SubmittedPrompt:
-    """Send a client's prompt to a session, as `say` does; its commands run in the client's environment.
-
-    Raises:
-        RpcError: The prompt was not accepted; nothing of it is kept.
-    """
-    # What the user did to our edits just before is part of what they say.
-    await open_session.files.edits.undo_tracker.refresh()
-    if open_session.session.models.current is None:
-        # The user was told to log in, and may have done so in a terminal.
-        await open_session.session.models.refresh()
-    environment, env = open_session.environment, client.origin.env
-    if delivery == "followUp" and open_session.session.info.snapshot().state != "idle":
-        taken = await submit_prompt(open_session, content, delivery=delivery, **more)
-    else:
-        with environment.use_for_submission(env):
-            taken = await submit_prompt(open_session, content, delivery=delivery, **more)
-    if taken.receipt.accepted == "queued" and taken.receipt.queue_id is not None:
-        environment.use_when_dequeued(taken.receipt.queue_id, env)
-    return taken

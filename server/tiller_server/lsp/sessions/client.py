@@ -1,21 +1,21 @@
 """The loaded half of a connection: which session it has, and what it gets to see of it."""
 
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 import msgspec
 from msgspec import Struct
 
-from agent_core.assembly.library.session_library import SessionLibrary
-from agent_core.events import Attendant, EventSubscription, RunStarted, WorkspaceRoot
+from agent_core.assembly.library import SessionLibrary
+from agent_core.events import EventSubscription, RunStarted
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
-from agent_core.session import AgentSession
+from agent_core.session.views import SessionView
 from tiller_server.lsp.changes.display import ChangeDisplay
 from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.clients.options import (
@@ -31,37 +31,14 @@ from tiller_server.lsp.documents.workspace_folders import Folders
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.encode.errors import to_rpc_error
-from tiller_server.lsp.encode.history import cursor_before
+from tiller_server.lsp.encode.history import END, cursor_before
 from tiller_server.lsp.events.flow_control import SendWindow
-from tiller_server.lsp.events.replay_log import EventLog
 from tiller_server.lsp.events.run_progress import CompletionNotice, show_run
 from tiller_server.lsp.events.subscription import Subscription
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
+from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.sessions.sign_in import SignInFlows
-
-
-class LoadedSession(Protocol):
-    """A session that is loaded."""
-
-    session: AgentSession
-    root: Path
-    events: EventLog
-
-    @property
-    def clients(self) -> Sequence[Attendant]:
-        """The attached clients."""
-        ...
-
-    @property
-    def roots(self) -> Sequence[WorkspaceRoot]:
-        """The folders of the workspace."""
-        ...
-
-    @property
-    def epoch(self) -> str:
-        """Epoch that the numbers of its events belong to."""
-        ...
 
 
 class Sessions(Protocol):
@@ -84,7 +61,7 @@ class Sessions(Protocol):
         settings: Mapping[str, JsonValue],
         client: "ConnectedClient",
         chosen: bool,
-    ) -> Any:
+    ) -> OpenSession:
         """Return a session of a folder, attached to the connection; None: the one that the client means."""
         ...
 
@@ -110,7 +87,7 @@ class Sessions(Protocol):
         """Return the time, in Unix milliseconds."""
         ...
 
-    def sessions(self) -> tuple[Any, ...]:
+    def sessions(self) -> tuple[OpenSession, ...]:
         """Return what is loaded."""
         ...
 
@@ -122,12 +99,8 @@ class Sessions(Protocol):
 class _ClientState(Struct, kw_only=True):
     """The sessions of a connection, and what it is shown of them."""
 
-    open_session: LoadedSession | None = None
+    open_session: OpenSession | None = None
     """The one that is meant when none is named."""
-    subscribed: dict[int | str, LoadedSession] = msgspec.field(
-        default_factory=dict[int | str, LoadedSession]
-    )
-    """Those that are listened to, by token."""
     opening_lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
     readers: list[EventSubscription] = msgspec.field(default_factory=list[EventSubscription])
     """Of what its runs are shown from, as lines of progress."""
@@ -179,11 +152,11 @@ class ConnectedClient:
         self.state.on_detach.append(callback)
 
     @property
-    def bound(self) -> Any:
+    def bound(self) -> OpenSession | None:
         """The session of this connection, for who must not open one; None: it has none yet."""
         return self.state.open_session
 
-    async def resolve_session(self, session: str | None = None) -> Any:
+    async def resolve_session(self, session: str | None = None) -> OpenSession:
         """Return the session that a request means: by id, else the one of this connection, opened on demand.
 
         Raises:
@@ -210,7 +183,7 @@ class ConnectedClient:
                 return await self._open(session, root=None, chosen=False)
             return await self.bind(session, root=None)
 
-    async def bind(self, asked: str | None, *, root: Path | None) -> Any:
+    async def bind(self, asked: str | None, *, root: Path | None) -> OpenSession:
         """Open a session and make it the one of this connection.
 
         Args:
@@ -224,7 +197,7 @@ class ConnectedClient:
         self.state.open_session = open_session
         return open_session
 
-    async def _open(self, asked: str | None, *, root: Path | None, chosen: bool) -> Any:
+    async def _open(self, asked: str | None, *, root: Path | None, chosen: bool) -> OpenSession:
         if self._refusals:
             raise RpcError(
                 REQUEST_FAILED,
@@ -247,7 +220,7 @@ class ConnectedClient:
         if which is not None:
             await self.host.release(SessionId(which))
 
-    def forget(self, open_session: LoadedSession) -> None:
+    def forget(self, open_session: OpenSession) -> None:
         """Record that a session was closed: the next request opens another."""
         if self.state.open_session is open_session:
             self.state.open_session = None
@@ -263,16 +236,15 @@ class ConnectedClient:
         message = "no folder is open, so there is no workspace to work in; open a folder or give `folders`"
         raise RpcError(REQUEST_FAILED, message, {"kind": "RootNotAllowed", "retryable": False})
 
-    def uses(self, open_session: LoadedSession) -> bool:
+    def uses(self, open_session: OpenSession) -> bool:
         """Return whether a session is the one of this connection, or is listened to here."""
-        subscribed = (
-            self.state.subscribed.get(token) is open_session for token in self.subscriptions
+        return self.state.open_session is open_session or any(
+            one.follows(open_session) for one in self.subscriptions.values()
         )
-        return self.state.open_session is open_session or any(subscribed)
 
     def subscribe(
         self,
-        open_session: LoadedSession,
+        open_session: OpenSession,
         token: int | str,
         *,
         detail: str,
@@ -293,15 +265,9 @@ class ConnectedClient:
             snapshot=lambda: self.snapshot(open_session),
         )
         self.subscriptions[token] = subscription
-        self.state.subscribed = {
-            one: self.state.subscribed[one]
-            for one in self.subscriptions
-            if one in self.state.subscribed
-        }
-        self.state.subscribed[token] = open_session
         return subscription
 
-    async def show_runs(self, open_session: LoadedSession) -> None:
+    async def show_runs(self, open_session: OpenSession) -> None:
         """Show every run as a line of progress, in clients that show such and do not listen themselves."""
         is_simple = is_plain(self.connection.client_params, self.options)
         fallback = CompletionNotice(self.connection) if is_simple else None
@@ -330,7 +296,7 @@ class ConnectedClient:
         for subscription in tuple(self.subscriptions.values()):
             await subscription.flush()
 
-    def snapshot(self, open_session: LoadedSession) -> dict[str, JsonValue]:
+    def snapshot(self, open_session: OpenSession) -> dict[str, JsonValue]:
         """Return the picture of a session as this client gets it."""
         info = open_session.session.info
         seen = info.snapshot()
@@ -340,7 +306,7 @@ class ConnectedClient:
             epoch=open_session.epoch,
             roots=open_session.roots,
             clients=open_session.clients,
-            cursor=cursor_before(info.entries, run) if info.is_stored else None,
+            cursor=_cursor(info, run) if info.is_stored else None,
         )
 
     async def detach(self) -> None:
@@ -354,6 +320,11 @@ class ConnectedClient:
         for callback in self.state.on_detach:
             callback()
         self.host.detach(self)
+
+
+def _cursor(info: SessionView, run: str | None) -> str | None:
+    # Entries are decoded only for a run that goes on: its items are in the snapshot already.
+    return END if run is None else cursor_before(info.entries, run)
 
 
 def invalid_params(message: str) -> RpcError:

@@ -1,12 +1,13 @@
 """Output of extensions for clients that do not follow the events: a message, or a line in the chat file."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from agent_core.events import UiNotify
-from agent_core.extensions.ui.view_filter import ViewKind
-from agent_core.kernel.visible_text import readable
+from agent_core.extensions.ports import ViewKind
+from agent_core.kernel.text import readable
 from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.sessions.open_session import AttachedClient, OpenSession
 
 TELL: Final = "window/showMessage"
 TYPES: Final[Mapping[object, int]] = {"error": 1, "warning": 2, "info": 3}
@@ -15,7 +16,7 @@ IN_CHAT: Final[frozenset[ViewKind]] = frozenset({"notify", "status", "widget", "
 EVERYWHERE: Final[frozenset[ViewKind]] = frozenset({"notify"})
 
 
-def can_display(open_session: Any, what: ViewKind) -> bool:
+def can_display(open_session: OpenSession, what: ViewKind) -> bool:
     """Return whether a client of a session shows such a thing; one that follows the events counts as showing all."""
     if any(_is_subscribed(client, open_session) for client in open_session.attached_clients):
         return True
@@ -24,7 +25,7 @@ def can_display(open_session: Any, what: ViewKind) -> bool:
     return bool(open_session.attached_clients) and what in EVERYWHERE
 
 
-async def forward(client: ConnectedClient, open_session: Any) -> None:
+async def forward(client: ConnectedClient, open_session: OpenSession) -> None:
     """Report a client what extensions tell, as plain messages, for as long as it is there and has no better way."""
     reader = open_session.session.subscribe()
     client.state.readers.append(reader)
@@ -48,10 +49,10 @@ def _message_text(event: UiNotify) -> str:
     return text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]}…"
 
 
-def _is_subscribed(client: ConnectedClient, open_session: Any) -> bool:
-    return any(client.state.subscribed.get(token) is open_session for token in client.subscriptions)
+def _is_subscribed(client: AttachedClient, open_session: OpenSession) -> bool:
+    return any(one.follows(open_session) for one in client.subscriptions.values())
 
 
-def _chat_clients(open_session: Any) -> tuple[ConnectedClient, ...]:
+def _chat_clients(open_session: OpenSession) -> Sequence[AttachedClient]:
     chat = open_session.kept.chat
-    return () if chat is None else tuple(chat.clients)
+    return () if chat is None else chat.clients

@@ -7,14 +7,14 @@ from pathlib import Path
 import anyio
 
 from agent_core.assembly import latest_session, open_session
-from agent_core.assembly.library.session_library import SessionLibrary
-from agent_core.assembly.models.loader import load_models
+from agent_core.assembly.library import SessionLibrary
+from agent_core.assembly.models import load_models
 from agent_core.kernel import Clock, JsonValue, SessionId, SystemClock
 from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
-from agent_core.workspace.files.disk.path_locks import PathLocks
+from agent_core.workspace.files.disk.disk_files import PathLocks
 from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.clients.options import ends_sessions, opening_of, settings_of
 from tiller_server.lsp.clients.session_candidates import LATEST, NEW, session_candidates
@@ -29,7 +29,7 @@ from tiller_server.lsp.sessions.pool import SessionOpener, SessionPool, SessionS
 from tiller_server.lsp.sessions.sign_in import SignInFlows
 from tiller_server.lsp.sessions.window_bindings import FILE, Bindings
 from tiller_server.process.config import ServerConfig
-from tiller_server.process.redacted_log import hide_in_log
+from tiller_server.process.logs import hide_in_log
 
 LOOK_S = 30.0
 """How often it is looked for sessions that nobody uses."""
@@ -45,14 +45,14 @@ class SessionHost:
         config: ServerConfig,
         *,
         clock: Clock | None = None,
-        opener: SessionOpener = open_session,
+        opener: SessionOpener | None = None,
     ) -> None:
         """Begin with nothing open.
 
         Args:
             config: The environment of the process.
             clock: Time; None: the machine's.
-            opener: Opens a session; as `open_session`.
+            opener: Opens a session; None: as `open_session`.
         """
         self._config = config
         self._clock = clock or SystemClock()
@@ -61,7 +61,9 @@ class SessionHost:
         self.redactor.hold_environment(config.env)
         hide_in_log(self.redactor)
         paths = app_paths(config.env)
-        self._pool = SessionPool(paths, clock=self._clock, redactor=self.redactor, opener=opener)
+        self._pool = SessionPool(
+            paths, clock=self._clock, redactor=self.redactor, opener=opener or open_session
+        )
         self._bindings = Bindings(paths.data / FILE)
         self._turns = PathLocks()
         self.signing_in = SignInFlows(paths.auth, clock=self._clock, redactor=self.redactor)
@@ -191,7 +193,7 @@ class SessionHost:
             if client in loaded_session.attached_clients:
                 await loaded_session.follow_roots()
 
-    async def configure(self, client: ConnectedClient, params: Mapping[str, JsonValue]) -> None:
+    async def configure(self, client: ConnectedClient, params: Mapping[str, object]) -> None:
         """Record that a client's settings have changed; in force in its sessions from the next run."""
         configuration = client.editor.configuration
         await configuration.changed(params)

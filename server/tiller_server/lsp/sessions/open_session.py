@@ -4,14 +4,14 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import anyio
 import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
-from agent_core.assembly.workspace.added_roots import AddedRoots
+from agent_core.assembly.workspace import AddedRoots
 from agent_core.events import (
     Attendant,
     FolderTrust,
@@ -24,19 +24,51 @@ from agent_core.events import (
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import DocumentContention, TillerError
 from agent_core.session import AgentSession
-from agent_core.session.changes.user_edits import UserEdit
+from agent_core.session.changes.detection import UserEdit
 from tiller_server.lsp.clients.options import attendant_of
-from tiller_server.lsp.documents.workspace_folders import reals
+from tiller_server.lsp.dialogs.presenter import QuestionPresenter
+from tiller_server.lsp.documents.workspace_folders import Folders, reals
+from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.edits.undo_tracker import EditOutcome
 from tiller_server.lsp.events.replay_log import EventLog
+from tiller_server.lsp.events.subscription import Subscription
+from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.overlay.workspace_files import OverlayFiles
 from tiller_server.lsp.sessions.caller_environment import CallerEnvironment
-from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.wire.capabilities import AgentOptions
 
 CONTENTION_S = 60.0
 """A model that tries the same edit again and again is no reason to say so each time."""
 
 _log = logging.getLogger(__name__)
+
+
+class AttachedClient(Protocol):
+    """A client as the sessions see it that it is attached to."""
+
+    connection: LspConnection
+    options: AgentOptions
+    folders: Folders
+    editor: Editor
+    dialogs: QuestionPresenter
+    subscriptions: dict[int | str, Subscription]
+
+    def uses(self, open_session: "OpenSession", /) -> bool:
+        """Return whether a session is the one of this connection, or is listened to here."""
+        ...
+
+    def forget(self, open_session: "OpenSession", /) -> None:
+        """Record that a session was closed."""
+        ...
+
+
+class SessionChat(Protocol):
+    """The chat file of a session."""
+
+    @property
+    def clients(self) -> Sequence[AttachedClient]:
+        """The clients that have it open."""
+        ...
 
 
 class OpenSessionState(Struct, kw_only=True):
@@ -51,8 +83,8 @@ class OpenSessionState(Struct, kw_only=True):
     contended_s: dict[Path, float] = msgspec.field(default_factory=dict[Path, float])
     """When it was last told of a file that two editors have unsaved text of it."""
     following: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
-    chat: Any = None
-    """The chat file, a `plain.chat_file.ChatFile`; made when an editor first uses it."""
+    chat: SessionChat | None = None
+    """Created when an editor first uses it."""
 
 
 class OpenSession(Struct, kw_only=True):
@@ -65,7 +97,7 @@ class OpenSession(Struct, kw_only=True):
     events: EventLog
     added: AddedRoots
     kept: OpenSessionState
-    attached_clients: list[ConnectedClient] = msgspec.field(default_factory=list)
+    attached_clients: list[AttachedClient] = msgspec.field(default_factory=list)
     closing: anyio.Event = msgspec.field(default_factory=anyio.Event)
     closed: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
@@ -77,8 +109,8 @@ class OpenSession(Struct, kw_only=True):
     @property
     def newest_ms(self) -> tuple[int, int]:
         """When something was said in it last and when it was opened, in Unix milliseconds; 0: nothing was."""
-        entries = self.session.info.entries
-        return (entries[-1].at_ms if entries else 0), self.kept.opened_ms
+        last = self.session.info.last_entry
+        return (0 if last is None else last.at_ms), self.kept.opened_ms
 
     @property
     def clients(self) -> Sequence[Attendant]:
@@ -114,7 +146,7 @@ class OpenSession(Struct, kw_only=True):
         in_chat = chat is not None and bool(chat.clients)
         return in_chat or any(client.dialogs.shows_forms for client in self.attached_clients)
 
-    def attach(self, client: ConnectedClient) -> bool:
+    def attach(self, client: AttachedClient) -> bool:
         """Attach a client and publish the list of clients; False when it is attached already."""
         if client in self.attached_clients:
             return False
@@ -129,7 +161,7 @@ class OpenSession(Struct, kw_only=True):
             self.kept.said = dict(settings)
             await self.session.resources.configure(self.kept.said)
 
-    def detach(self, client: ConnectedClient) -> bool:
+    def detach(self, client: AttachedClient) -> bool:
         """Detach a client and publish the list of clients; False when it was not attached."""
         if client not in self.attached_clients:
             return False
@@ -220,6 +252,6 @@ class OpenSession(Struct, kw_only=True):
             _ = publish()
 
 
-def show_error_message(client: ConnectedClient, text: str) -> None:
+def show_error_message(client: AttachedClient, text: str) -> None:
     """Show the user of a client an error that is the answer to nothing they asked."""
     _ = client.connection.notify("window/showMessage", {"type": 1, "message": text})

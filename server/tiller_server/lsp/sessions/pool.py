@@ -14,8 +14,8 @@ from anyio.abc import TaskGroup, TaskStatus
 from msgspec import Struct
 
 from agent_core.assembly import SessionRequest
-from agent_core.assembly.library.session_library import SessionLibrary, open_library
-from agent_core.assembly.workspace.added_roots import AddedRoots
+from agent_core.assembly.library import SessionLibrary, open_library
+from agent_core.assembly.workspace import AddedRoots
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import SessionClosed
 from agent_core.kernel.redaction.redactor import Redactor
@@ -26,7 +26,7 @@ from agent_core.resources.paths import AppPaths
 from agent_core.session import AgentSession
 from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files
-from agent_core.workspace.files.disk.path_locks import PathLocks
+from agent_core.workspace.files.disk.disk_files import PathLocks
 from agent_core.workspace.sandbox import Prober
 from tiller_server.lsp.events.cache_recovery import open_event_log
 from tiller_server.lsp.overlay.editor_diagnostics import EditorDiagnostics

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import cast
 
-from agent_core.kernel import MessageId, RunId, SystemClock, uuid7
+from agent_core.kernel import JsonObject, JsonValue, MessageId, RunId, SystemClock, uuid7
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 from agent_core.session import AgentSession, Receipt
+from agent_core.session.input.submission import Deliver, IfIdle
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.encode.content import to_content
 from tiller_server.lsp.encode.errors import to_rpc_error
@@ -17,8 +19,9 @@ from tiller_server.lsp.events.subscription import Subscription, of_run
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from tiller_server.lsp.methods import MAX_PROMPT_BYTES
 from tiller_server.lsp.sessions.client import ConnectedClient
+from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.transport.progress import ProgressToken, WorkDone
-from tiller_server.lsp.wire import Block
+from tiller_server.lsp.wire.blocks import Block
 
 
 class SubmittedPrompt(Value, frozen=True):
@@ -32,9 +35,9 @@ class SubmittedPrompt(Value, frozen=True):
         """The run that they began or joined."""
         return self.receipt.run
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> JsonObject:
         """Return the acknowledgement."""
-        out: dict[str, Any] = {"accepted": self.receipt.accepted, "seq": self.receipt.seq}
+        out: dict[str, JsonValue] = {"accepted": self.receipt.accepted, "seq": self.receipt.seq}
         if self.receipt.run is not None:
             out["run"] = self.receipt.run
         if self.receipt.queue_id is not None:
@@ -44,8 +47,48 @@ class SubmittedPrompt(Value, frozen=True):
         return out
 
 
+async def submit_as_client(
+    client: ConnectedClient,
+    open_session: OpenSession,
+    content: Sequence[Block] | str,
+    *,
+    delivery: str,
+    message_id: str | None = None,
+    if_idle: str | None = None,
+    expected_run: str | None = None,
+) -> SubmittedPrompt:
+    """Send a client's prompt to a session, as `submit_prompt` does; its commands run in the client's environment.
+
+    Raises:
+        RpcError: The prompt was not accepted; nothing of it is kept.
+    """
+    # What the user did to our edits just before is part of what they say.
+    await open_session.files.edits.undo_tracker.refresh()
+    if open_session.session.models.current is None:
+        # The user was told to log in, and may have done so in a terminal.
+        await open_session.session.models.refresh()
+    environment, env = open_session.environment, client.origin.env
+    submit = partial(
+        submit_prompt,
+        open_session,
+        content,
+        delivery=delivery,
+        message_id=message_id,
+        if_idle=if_idle,
+        expected_run=expected_run,
+    )
+    if delivery == "followUp" and open_session.session.info.snapshot().state != "idle":
+        taken = await submit()
+    else:
+        with environment.use_for_submission(env):
+            taken = await submit()
+    if taken.receipt.accepted == "queued" and taken.receipt.queue_id is not None:
+        environment.use_when_dequeued(taken.receipt.queue_id, env)
+    return taken
+
+
 async def submit_prompt(
-    open_session: Any,
+    open_session: OpenSession,
     content: Sequence[Block] | str,
     *,
     delivery: str,
@@ -68,9 +111,10 @@ async def submit_prompt(
     try:
         receipt = await session.prompt(
             parts,
-            delivery=delivery,
+            # The shape lets words of vendors pass; to the core they mean the default.
+            delivery=cast("Deliver", delivery),
             message_id=prompt_id,
-            if_idle=if_idle or "start",
+            if_idle=cast("IfIdle", if_idle or "start"),
             expected_run=RunId(expected_run) if expected_run else None,
         )
     except TillerError as error:
@@ -101,12 +145,12 @@ def running(session: AgentSession) -> RunId | None:
 
 async def wait_for(
     client: ConnectedClient,
-    open_session: Any,
+    open_session: OpenSession,
     run: RunId,
     *,
     work_done: ProgressToken | None = None,
     partial: ProgressToken | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Wait for a run's end and give its result; a client that cancels the request cancels the run."""
     with client.waits_for(run):
         return await _wait_for(client, open_session, run, work_done=work_done, partial=partial)
@@ -114,12 +158,12 @@ async def wait_for(
 
 async def _wait_for(
     client: ConnectedClient,
-    open_session: Any,
+    open_session: OpenSession,
     run: RunId,
     *,
     work_done: ProgressToken | None,
     partial: ProgressToken | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     async with asyncio.TaskGroup() as tasks:
         if work_done is not None:
             line = client.connection.protocol.work_done.open(
@@ -143,7 +187,7 @@ async def _wait_for(
 
 def _follow_events(
     client: ConnectedClient,
-    open_session: Any,
+    open_session: OpenSession,
     run: RunId,
     token: ProgressToken | None,
     tasks: asyncio.TaskGroup,
@@ -160,7 +204,7 @@ def _follow_events(
     return [end]
 
 
-async def _follow_line(open_session: Any, run: RunId, line: WorkDone) -> None:
+async def _follow_line(open_session: OpenSession, run: RunId, line: WorkDone) -> None:
     reader = open_session.session.subscribe()
     try:
         await follow(open_session.session, run, line, reader=reader)
@@ -168,7 +212,7 @@ async def _follow_line(open_session: Any, run: RunId, line: WorkDone) -> None:
         reader.close()
 
 
-async def result_of(client: ConnectedClient, open_session: Any, run: RunId) -> dict[str, Any]:
+async def result_of(client: ConnectedClient, open_session: OpenSession, run: RunId) -> JsonObject:
     """Wait for a run and give what it came to."""
     outcome = await open_session.session.wait(run)
     if outcome is None:
@@ -177,6 +221,6 @@ async def result_of(client: ConnectedClient, open_session: Any, run: RunId) -> d
     return serializer.result(outcome, await client.change_display.of_run(open_session, run))
 
 
-def cancel_soon(open_session: Any, run: RunId, tasks: asyncio.TaskGroup) -> None:
+def cancel_soon(open_session: OpenSession, run: RunId, tasks: asyncio.TaskGroup) -> None:
     """Cancel a run because its user pressed stop on the progress line."""
     _ = tasks.create_task(open_session.session.abort(run=run))

@@ -9,12 +9,11 @@ import anyio
 from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
-from agent_core.providers.auth.entries import AuthEntry
-from agent_core.providers.auth.oauth import OAuthFacts, PkceFacts
+from agent_core.providers.auth.credentials import ProviderState
+from agent_core.providers.auth.oauth import AuthEntry, OAuthFacts, PkceFacts
 from agent_core.providers.auth.oauth_browser import LOGIN_S, log_in_with_browser
 from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
 from agent_core.providers.auth.store import AuthStore
-from agent_core.providers.catalog.provider_state import ProviderState
 
 SignInKind: TypeAlias = Literal["login", "key"]
 

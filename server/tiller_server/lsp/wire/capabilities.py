@@ -1,16 +1,17 @@
 """Capabilities and options that client and server exchange in `initialize`."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from typing_extensions import TypeAliasType
 
+from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.wire.base import (
     FailFastList,
     Marker,
     NonNegativeNumber,
     SafeCount,
     Uint,
-    UncheckedJsonObject,
     Vendor,
     WireModel,
 )
@@ -264,8 +265,8 @@ class AgentServerCaps(WireModel):
 
 
 def merge_capabilities(
-    experimental: UncheckedJsonObject | None, options: UncheckedJsonObject | None
-) -> UncheckedJsonObject:
+    experimental: Mapping[str, object] | None, options: Mapping[str, object] | None
+) -> dict[str, object]:
     """Join what the client declared in both places; where they differ, `experimental` wins.
 
     Args:
@@ -274,9 +275,9 @@ def merge_capabilities(
     """
     joined = dict(options or {})
     for key, value in (experimental or {}).items():
-        below = joined.get(key)
-        if isinstance(value, dict) and isinstance(below, dict):
-            joined[key] = merge_capabilities(value, below)
+        above, below = as_object(value), as_object(joined.get(key))
+        if above is not None and below is not None:
+            joined[key] = merge_capabilities(above, below)
         else:
             joined[key] = value
     return joined

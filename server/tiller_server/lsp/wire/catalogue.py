@@ -1,8 +1,7 @@
-"""Methods on what there is to choose from: models, commands, tools, resources, accounts, and the daemon itself."""
+"""Methods on models, commands and resources."""
 
-from typing import Annotated, Literal
+from typing import Final, Literal
 
-from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from tiller_server.lsp.wire.base import (
@@ -10,28 +9,27 @@ from tiller_server.lsp.wire.base import (
     NonNegativeNumber,
     SafeCount,
     SessionParams,
-    Timestamp,
-    UncheckedJsonObject,
     Vendor,
     WireModel,
 )
-from tiller_server.lsp.wire.session import SessionState, Thinking
+from tiller_server.lsp.wire.method import request
+from tiller_server.lsp.wire.session import Thinking
 
 __all__ = [
-    "AuthAccount",
-    "AuthLoginParams",
-    "AuthLoginResult",
-    "AuthLogoutParams",
+    "COMMAND_COMPLETE",
+    "COMMAND_LIST",
+    "MODEL_CYCLE",
+    "MODEL_LIST",
+    "RESOURCES_RELOAD",
+    "SERVED",
+    "THINKING_CYCLE",
     "AuthState",
-    "AuthStatusParams",
-    "AuthStatusResult",
     "Command",
     "CommandCompleteParams",
     "CommandCompleteResult",
     "CommandCompletion",
     "CommandListParams",
     "CommandListResult",
-    "DaemonStatus",
     "LoadedResource",
     "ModelChoice",
     "ModelCycleParams",
@@ -39,18 +37,11 @@ __all__ = [
     "ModelListParams",
     "ModelListResult",
     "ModelPrices",
-    "RegisteredTool",
     "ResourceProblem",
     "ResourcesReloadParams",
     "ResourcesReloadResult",
-    "SessionStatus",
-    "StatusParams",
-    "StatusResult",
     "ThinkingCycleParams",
     "ThinkingCycleResult",
-    "ToolsRegisterParams",
-    "ToolsRegisterResult",
-    "VersionTable",
 ]
 
 AuthState = TypeAliasType("AuthState", Literal["ok", "missing", "pending", "expired"] | Vendor)
@@ -210,127 +201,22 @@ class ResourcesReloadResult(WireModel):
     """Resources that could not be read."""
 
 
-class RegisteredTool(WireModel):
-    """Tool of the client."""
-
-    name: Annotated[str, Field(min_length=1)]
-    description: str
-    input_schema: UncheckedJsonObject
-    """JSON Schema of the arguments."""
-    annotations: UncheckedJsonObject | None = None
-
-
-class ToolsRegisterParams(SessionParams):
-    """Register tools of the client."""
-
-    tools: FailFastList[RegisteredTool]
-    """The tools."""
-
-
-class ToolsRegisterResult(WireModel):
-    """Names of the registered tools."""
-
-    registered: FailFastList[str]
-    """Names under which the tools are known."""
-
-
-class AuthStatusParams(WireModel):
-    """Return the providers and whether each has a key."""
-
-    provider: str | None = None
-    """Only this provider; left out: all."""
-
-
-class AuthAccount(WireModel):
-    """Provider and whether it has a key; never the key."""
-
-    provider: str
-    state: AuthState
-    """`pending`: a login waits for its user."""
-    name: str | None = None
-    """Name for people."""
-    login: Literal["key", "browser", "code"] | Vendor | None = None
-    """How the user signs in: a key, a browser on the daemon's machine, or a browser anywhere and a code."""
-    source: str | None = None
-    """Where the key comes from: the name of a variable, `keyring`, `auth.json`."""
-
-
-class AuthStatusResult(WireModel):
-    """Providers."""
-
-    providers: FailFastList[AuthAccount]
-    """The providers."""
-
-
-class AuthLoginParams(WireModel):
-    """Begin to sign in to a provider with a browser."""
-
-    provider: str | None = None
-    """Provider id."""
-
-
-class AuthLoginResult(WireModel):
-    """Page that the user must open, and the code to enter there."""
-
-    state: Literal["pending", "ok"] | Vendor
-    """`ok`: nothing is to be done."""
-    url: str | None = None
-    """Page to open."""
-    user_code: str | None = None
-    """Code to enter on the page, if it asks for one."""
-    expires: Timestamp | None = None
-    """When the login is given up."""
-
-
-class AuthLogoutParams(WireModel):
-    """Delete the stored credentials of a provider."""
-
-    provider: str | None = None
-    """Provider id."""
-
-
-class StatusParams(WireModel):
-    """Return the state of the server."""
-
-
-class DaemonStatus(WireModel):
-    """Process that serves."""
-
-    pid: SafeCount
-    started_at: Timestamp
-    durable: bool
-    """Whether it outlives the connection."""
-
-
-class SessionStatus(WireModel):
-    """Loaded session."""
-
-    session: str
-    workspace: str
-    """Folder, as a URI."""
-    state: SessionState
-    clients: SafeCount
-    """Attached connections."""
-
-
-class VersionTable(WireModel):
-    """Versions."""
-
-    server: str
-    protocol: str
-    python: str | None = None
-
-
-class StatusResult(WireModel):
-    """Process, loaded sessions, accounts, versions, and the editor quirks in force."""
-
-    daemon: DaemonStatus
-    """The process that serves."""
-    sessions: FailFastList[SessionStatus]
-    """Loaded sessions."""
-    auth: FailFastList[AuthAccount]
-    """Providers."""
-    versions: VersionTable
-    """Versions of server, protocol and Python."""
-    quirks: FailFastList[str]
-    """Quirks of the editor in force, as `name=true` or `name=false`."""
+MODEL_LIST: Final = request("agent/model/list", ModelListParams, ModelListResult)
+MODEL_CYCLE: Final = request("agent/model/cycle", ModelCycleParams, ModelChoice)
+THINKING_CYCLE: Final = request("agent/thinking/cycle", ThinkingCycleParams, ThinkingCycleResult)
+COMMAND_LIST: Final = request("agent/command/list", CommandListParams, CommandListResult)
+COMMAND_COMPLETE: Final = request(
+    "agent/command/complete", CommandCompleteParams, CommandCompleteResult
+)
+RESOURCES_RELOAD: Final = request(
+    "agent/resources/reload", ResourcesReloadParams, ResourcesReloadResult
+)
+SERVED: Final = (
+    MODEL_LIST,
+    MODEL_CYCLE,
+    THINKING_CYCLE,
+    COMMAND_LIST,
+    COMMAND_COMPLETE,
+    RESOURCES_RELOAD,
+)
+"""Methods of this module that clients call, in the order of PROTOCOL.md."""

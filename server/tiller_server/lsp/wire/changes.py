@@ -1,6 +1,6 @@
 """Changes of the agent: change sets and their hunks, edit requests, checkpoints."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import model_validator
 from pydantic_core import PydanticCustomError
@@ -17,8 +17,17 @@ from tiller_server.lsp.wire.base import (
     WireModel,
 )
 from tiller_server.lsp.wire.blocks import Range
+from tiller_server.lsp.wire.method import client_notification, client_request, request
 
 __all__ = [
+    "CHANGES_LIST",
+    "CHANGES_RESOLVE",
+    "CHANGES_SHOW",
+    "CHECKPOINT_LIST",
+    "CHECKPOINT_PREVIEW",
+    "CHECKPOINT_RESTORE",
+    "EDIT_APPLY",
+    "SERVED",
     "ChangeCounts",
     "ChangeSet",
     "ChangesListParams",
@@ -26,6 +35,7 @@ __all__ = [
     "ChangesResolveResult",
     "ChangesShowParams",
     "Checkpoint",
+    "CheckpointListParams",
     "CheckpointListResult",
     "CheckpointPreviewParams",
     "CheckpointPreviewResult",
@@ -258,6 +268,10 @@ class Checkpoint(WireModel):
     """Files that it holds."""
 
 
+class CheckpointListParams(SessionParams):
+    """Lists the checkpoints of a session."""
+
+
 class CheckpointListResult(WireModel):
     """Checkpoints of a session."""
 
@@ -324,3 +338,28 @@ class CheckpointRestoreResult(WireModel):
     """Checkpoint that undoes this restore."""
     editor_text: str | None = None
     """Prompt of the run that was taken back, when the conversation was restored."""
+
+
+CHANGES_LIST: Final = request("agent/changes/list", ChangesListParams, ChangeSet)
+CHANGES_RESOLVE: Final = request(
+    "agent/changes/resolve", ChangesResolveParams, ChangesResolveResult
+)
+CHECKPOINT_LIST: Final = request(
+    "agent/checkpoint/list", CheckpointListParams, CheckpointListResult
+)
+CHECKPOINT_PREVIEW: Final = request(
+    "agent/checkpoint/preview", CheckpointPreviewParams, CheckpointPreviewResult
+)
+CHECKPOINT_RESTORE: Final = request(
+    "agent/checkpoint/restore", CheckpointRestoreParams, CheckpointRestoreResult
+)
+EDIT_APPLY: Final = client_request("agent/edit/apply", EditRequest, EditResult)
+CHANGES_SHOW: Final = client_notification("agent/changes/show", ChangesShowParams)
+SERVED: Final = (
+    CHANGES_LIST,
+    CHANGES_RESOLVE,
+    CHECKPOINT_LIST,
+    CHECKPOINT_PREVIEW,
+    CHECKPOINT_RESTORE,
+)
+"""Methods of this module that clients call, in the order of PROTOCOL.md."""

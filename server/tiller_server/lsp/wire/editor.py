@@ -1,14 +1,20 @@
 """Messages between server and editor: documents, diagnostics, other language servers, trust."""
 
-from typing import Annotated
+from typing import Annotated, Final, cast
 
 from pydantic import Field
 
 from tiller_server.lsp.wire.base import FailFastList, SafeCount, UncheckedJson, WireModel
 from tiller_server.lsp.wire.blocks import Diagnostic
+from tiller_server.lsp.wire.method import client_request, notification
 from tiller_server.lsp.wire.permissions import FolderTrust
 
 __all__ = [
+    "DIAGNOSTICS",
+    "DOCUMENTS_READ",
+    "DOCUMENTS_SAVE",
+    "LSP_REQUEST",
+    "TRUST",
     "DiagnosticsItem",
     "DiagnosticsParams",
     "DiagnosticsResult",
@@ -120,3 +126,18 @@ class TrustParams(WireModel):
 
     items: FailFastList[FolderTrust]
     """Folders."""
+
+
+TRUST: Final = notification("agent/trust", TrustParams)
+DOCUMENTS_SAVE: Final = client_request(
+    "agent/documents/save", DocumentsSaveParams, DocumentsSaveResult
+)
+DOCUMENTS_READ: Final = client_request(
+    "agent/documents/read", DocumentsReadParams, DocumentsReadResult
+)
+DIAGNOSTICS: Final = client_request("agent/diagnostics", DiagnosticsParams, DiagnosticsResult)
+LSP_REQUEST: Final = client_request(
+    "agent/lsp/request",
+    LspRequestParams,
+    cast("type[object]", UncheckedJson),  # an annotated type is no class
+)

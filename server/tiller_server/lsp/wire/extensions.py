@@ -1,6 +1,6 @@
 """Methods on what extensions offer to clients besides commands: keys, flags, views of their messages."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from tiller_server.lsp.wire.base import (
     FailFastList,
@@ -9,8 +9,13 @@ from tiller_server.lsp.wire.base import (
     Vendor,
     WireModel,
 )
+from tiller_server.lsp.wire.method import request
 
 __all__ = [
+    "EXTENSION_LIST",
+    "EXTENSION_PRESS",
+    "EXTENSION_RENDER",
+    "SERVED",
     "ExtensionFlag",
     "ExtensionKey",
     "ExtensionListParams",
@@ -96,3 +101,14 @@ class StandingView(WireModel):
     type: Literal["ui.status", "ui.widget", "ui.title"]
     extension: str
     view: UncheckedJsonObject
+
+
+EXTENSION_LIST: Final = request("agent/extension/list", ExtensionListParams, ExtensionListResult)
+EXTENSION_PRESS: Final = request(
+    "agent/extension/press", ExtensionPressParams, ExtensionPressResult
+)
+EXTENSION_RENDER: Final = request(
+    "agent/extension/render", ExtensionRenderParams, ExtensionRenderResult
+)
+SERVED: Final = (EXTENSION_LIST, EXTENSION_PRESS, EXTENSION_RENDER)
+"""Methods of this module that clients call, in the order of PROTOCOL.md."""

@@ -204,7 +204,8 @@ def _spell(path: Path) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            name = _clip(step)
+            # A name of a client may have a line break; a message is one line.
+            name = _clip(step if step.isprintable() else ascii(step)[1:-1])
             text += f".{name}" if text else name
     return text + "…" if len(path) > len(shown) else text
 

@@ -1,6 +1,6 @@
 """Dialogs with the user: permissions, questions, and the rules that answer instead of the user."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -16,8 +16,15 @@ from tiller_server.lsp.wire.base import (
     at_most,
     tagged_union,
 )
+from tiller_server.lsp.wire.method import Method, client_request, request
 
 __all__ = [
+    "PERMISSION",
+    "PERMISSION_RESPOND",
+    "PERMISSION_RULES",
+    "QUESTION",
+    "QUESTION_RESPOND",
+    "SERVED",
     "Answer",
     "AnsweredResult",
     "ChangeSubject",
@@ -25,6 +32,7 @@ __all__ = [
     "FolderTrust",
     "ParsedCommand",
     "PermissionAnswer",
+    "PermissionDialogResult",
     "PermissionOption",
     "PermissionRequest",
     "PermissionRespondParams",
@@ -403,3 +411,23 @@ class FolderTrust(WireModel):
     folder: str
     """Folder, as a URI."""
     trusted: bool
+
+
+PermissionDialogResult: TypeAlias = PermissionAnswer | None
+QuestionDialogResult: TypeAlias = QuestionAnswer | None
+
+PERMISSION_RESPOND: Final = request(
+    "agent/permission/respond", PermissionRespondParams, AnsweredResult
+)
+PERMISSION_RULES: Final = request(
+    "agent/permission/rules", PermissionRulesParams, PermissionRulesResult
+)
+QUESTION_RESPOND: Final = request("agent/question/respond", QuestionRespondParams, AnsweredResult)
+PERMISSION: Final[Method[PermissionRequest, PermissionAnswer | None]] = client_request(
+    "agent/permission", PermissionRequest, PermissionDialogResult
+)
+QUESTION: Final[Method[Question, QuestionAnswer | None]] = client_request(
+    "agent/question", Question, QuestionDialogResult
+)
+SERVED: Final = (PERMISSION_RESPOND, PERMISSION_RULES, QUESTION_RESPOND)
+"""Methods of this module that clients call, in the order of PROTOCOL.md."""

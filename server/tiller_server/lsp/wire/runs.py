@@ -1,6 +1,6 @@
 """Methods that start, steer, stop and report runs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -19,9 +19,21 @@ from tiller_server.lsp.wire.base import (
 from tiller_server.lsp.wire.blocks import Block, ContentBlocks, Diagnostic, Range
 from tiller_server.lsp.wire.changes import ChangeSet
 from tiller_server.lsp.wire.errors import KilledProcess, RunError, RunStatus
+from tiller_server.lsp.wire.method import Method, notification, request
 from tiller_server.lsp.wire.session import Cost, QueueItem, Usage
 
 __all__ = [
+    "BASH",
+    "COMPACT",
+    "EDITOR_CONTEXT",
+    "FOLLOW_UP",
+    "PROMPT",
+    "QUEUE_UPDATE",
+    "REVIEW",
+    "RUN_CANCEL",
+    "RUN_RETRY",
+    "SERVED",
+    "STEER",
     "BashParams",
     "BashResult",
     "CompactParams",
@@ -33,6 +45,7 @@ __all__ = [
     "IfIdle",
     "PromptAccepted",
     "PromptParams",
+    "PromptResult",
     "QueueOp",
     "QueueUpdateParams",
     "QueueUpdateResult",
@@ -157,6 +170,10 @@ class RunResult(WireModel):
     """Findings, of `agent/review` alone."""
     error: RunError | None = None
     """Error, when the run failed."""
+
+
+PromptResult: TypeAlias = PromptAccepted | RunResult
+"""The acknowledgement, or with `wait` how the run ended."""
 
 
 class QueueOp(WireModel):
@@ -298,3 +315,29 @@ class ReviewParams(SessionParams):
     """Instructions for the review."""
     work_done_token: Token | None = None
     """Token for work-done progress."""
+
+
+PROMPT: Final[Method[PromptParams, PromptAccepted | RunResult]] = request(
+    "agent/prompt", PromptParams, PromptResult
+)
+STEER: Final = request("agent/steer", SteerParams, PromptAccepted)
+FOLLOW_UP: Final = request("agent/followUp", FollowUpParams, PromptAccepted)
+QUEUE_UPDATE: Final = request("agent/queue/update", QueueUpdateParams, QueueUpdateResult)
+RUN_CANCEL: Final = request("agent/run/cancel", RunCancelParams, RunCancelResult)
+RUN_RETRY: Final = request("agent/run/retry", RunRetryParams, PromptAccepted)
+COMPACT: Final = request("agent/compact", CompactParams, CompactResult)
+BASH: Final = request("agent/bash", BashParams, BashResult)
+REVIEW: Final = request("agent/review", ReviewParams, RunResult)
+EDITOR_CONTEXT: Final = notification("agent/editorContext", EditorContext)
+SERVED: Final = (
+    PROMPT,
+    STEER,
+    FOLLOW_UP,
+    QUEUE_UPDATE,
+    RUN_CANCEL,
+    RUN_RETRY,
+    COMPACT,
+    BASH,
+    REVIEW,
+)
+"""Methods of this module that clients call, in the order of PROTOCOL.md."""

@@ -1,18 +1,17 @@
-"""Writes what is generated from the vocabulary: `schema.json`, and the tables of PROTOCOL.md.
+"""Writes what is generated from the vocabulary: `schema.json`, `events.json` and the tables of PROTOCOL.md.
 
 Run `python -m tiller_server.lsp.wire.schema` after every change to a shape; `--check` only tells whether that is due.
 """
 
-import ast
-import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from agent_core.events.codec import NAMES as SENT_EVENTS
+from tiller_server.lsp.methods import EVENTS_FILE
 from tiller_server.lsp.wire.base import (
     CLEARABLE,
     UncheckedJson,
@@ -27,7 +26,8 @@ from tiller_server.lsp.wire.capabilities import (
     AgentServerCaps,
 )
 from tiller_server.lsp.wire.errors import ERROR_KINDS, ErrorData
-from tiller_server.lsp.wire.events import EVENTS
+from tiller_server.lsp.wire.events import DEFINITIONS, EVENTS, event_definitions
+from tiller_server.lsp.wire.field_docs import field_docs
 from tiller_server.lsp.wire.methods import METHODS
 from tiller_server.lsp.wire.subscription import FRAMES
 from tiller_server.lsp.wire.tables import fill
@@ -58,8 +58,12 @@ def build() -> UncheckedJsonObject:
         [(key, "validation", adapter) for key, adapter in shapes.items()], by_alias=True
     )
     named = {key[0]: _tidy(ref) for key, ref in refs.items()}
-    definitions: dict[str, UncheckedJsonObject] = extra["$defs"]
+    shared: dict[str, UncheckedJsonObject] = extra["$defs"]
     models = dict(_models(WireModel))
+    definitions = {
+        **{name: _definition(each, models.get(name)) for name, each in shared.items()},
+        **event_definitions(),
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The agent protocol of Tiller",
@@ -73,14 +77,12 @@ def build() -> UncheckedJsonObject:
             }
             for name, method in METHODS.items()
         },
-        "events": {name: named[f"event {name}"] for name in EVENTS},
+        "events": {name: {"$ref": f"#/$defs/{each}"} for name, each in EVENTS.items()},
         "frames": {name: named[f"frame {name}"] for name in FRAMES},
         "capabilities": {name: named[f"capability {name}"] for name in _CAPABILITIES},
         "errorData": named["error"],
         "errorKinds": list(ERROR_KINDS),
-        "$defs": {
-            name: _definition(definitions[name], models.get(name)) for name in sorted(definitions)
-        },
+        "$defs": {name: definitions[name] for name in sorted(definitions)},
     }
 
 
@@ -89,8 +91,8 @@ def _shapes() -> Iterator[tuple[str, object]]:
         yield f"{name} params", method.params
         if method.kind == "request":
             yield f"{name} result", method.result
-    for name, shape in EVENTS.items():
-        yield f"event {name}", shape.model
+    for number, kind in enumerate(DEFINITIONS.values()):
+        yield f"in events {number}", kind
     for name, frame in FRAMES.items():
         yield f"frame {name}", frame
     for name, capability in _CAPABILITIES.items():
@@ -116,7 +118,7 @@ def _definition(schema: UncheckedJsonObject, model: type[WireModel] | None) -> U
             properties[wire_name(name)] = _without_default(
                 given, nullable=CLEARABLE in field.metadata
             )
-    for name, text in _field_docs(model).items():
+    for name, text in field_docs(model).items():
         described = properties[wire_name(name)]
         if isinstance(described, dict):
             properties[wire_name(name)] = {**described, "description": text}
@@ -127,38 +129,6 @@ def _definition(schema: UncheckedJsonObject, model: type[WireModel] | None) -> U
     if constant and isinstance(required, list):
         tidy["required"] = [*constant, *(name for name in required if name not in constant)]
     return tidy
-
-
-def _field_docs(model: type[WireModel]) -> Mapping[str, str]:
-    """Return the docstrings of the fields of a model, those of its bases included.
-
-    They are read here and not by pydantic (`use_attribute_docstrings`), which would parse the sources at every start.
-    """
-    docs: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        if issubclass(base, WireModel):
-            docs.update(_docs_in(inspect.getfile(base)).get(base.__name__, {}))
-    return docs
-
-
-@cache
-def _docs_in(file: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the docstrings of fields in a source file, by class and field."""
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    found: dict[str, dict[str, str]] = {}
-    for shape in tree.body:
-        if not isinstance(shape, ast.ClassDef):
-            continue
-        for field, after in zip(shape.body, shape.body[1:], strict=False):
-            match field, after:
-                case (
-                    ast.AnnAssign(target=ast.Name(id=name)),
-                    ast.Expr(value=ast.Constant(value=str(text))),
-                ):
-                    found.setdefault(shape.name, {})[name] = inspect.cleandoc(text)
-                case _:
-                    pass
-    return found
 
 
 def _without_default(schema: UncheckedJsonObject, *, nullable: bool) -> UncheckedJsonObject:
@@ -195,7 +165,7 @@ def _inside(value: UncheckedJson) -> UncheckedJson:
     return value
 
 
-def text(document: UncheckedJsonObject) -> str:
+def text(document: UncheckedJson) -> str:
     """Write the document as it is shipped."""
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -204,7 +174,11 @@ def stale() -> dict[Path, str]:
     """Return which generated files differ from the vocabulary, and what they should hold."""
     document = build()
     page = PROTOCOL_PAGE.read_text(encoding="utf-8") if PROTOCOL_PAGE.exists() else ""
-    wanted = {SCHEMA_FILE: text(document), PROTOCOL_PAGE: fill(page, document)}
+    wanted = {
+        SCHEMA_FILE: text(document),
+        EVENTS_FILE: text([*SENT_EVENTS.values()]),
+        PROTOCOL_PAGE: fill(page, document),
+    }
     return {
         path: content
         for path, content in wanted.items()

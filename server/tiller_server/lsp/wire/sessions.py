@@ -1,6 +1,6 @@
 """Methods on sessions: open, list, read, configure, branch, name, export, count."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from tiller_server.lsp.wire.base import (
     FailFastList,
@@ -11,6 +11,7 @@ from tiller_server.lsp.wire.base import (
     Vendor,
     WireModel,
 )
+from tiller_server.lsp.wire.method import request
 from tiller_server.lsp.wire.session import (
     ConfigChange,
     ContextUse,
@@ -18,10 +19,25 @@ from tiller_server.lsp.wire.session import (
     Item,
     SessionConfig,
     SessionInfo,
+    Snapshot,
     TokenUse,
 )
 
 __all__ = [
+    "SERVED",
+    "SESSION_CLOSE",
+    "SESSION_CONFIGURE",
+    "SESSION_DELETE",
+    "SESSION_EXPORT",
+    "SESSION_FORK",
+    "SESSION_LABEL",
+    "SESSION_LIST",
+    "SESSION_NAVIGATE",
+    "SESSION_OPEN",
+    "SESSION_READ",
+    "SESSION_RENAME",
+    "SESSION_STATS",
+    "SESSION_TREE",
     "ConfigureParams",
     "ConfigureResult",
     "Empty",
@@ -276,3 +292,36 @@ class SessionStatsResult(WireModel):
     """Money, when the prices are known."""
     context: ContextUse
     """Fill of the context window."""
+
+
+SESSION_OPEN: Final = request("agent/session/open", SessionOpenParams, Snapshot)
+SESSION_LIST: Final = request("agent/session/list", SessionListParams, SessionListResult)
+SESSION_READ: Final = request("agent/session/read", SessionReadParams, SessionReadResult)
+SESSION_CONFIGURE: Final = request("agent/session/configure", ConfigureParams, ConfigureResult)
+SESSION_FORK: Final = request("agent/session/fork", SessionForkParams, ForkedSession)
+SESSION_CLOSE: Final = request("agent/session/close", SessionCloseParams, Empty)
+SESSION_DELETE: Final = request("agent/session/delete", SessionDeleteParams, Empty)
+SESSION_EXPORT: Final = request("agent/session/export", SessionExportParams, SessionExportResult)
+SESSION_TREE: Final = request("agent/session/tree", SessionTreeParams, SessionTreeResult)
+SESSION_NAVIGATE: Final = request(
+    "agent/session/navigate", SessionNavigateParams, SessionNavigateResult
+)
+SESSION_LABEL: Final = request("agent/session/label", SessionLabelParams, Empty)
+SESSION_RENAME: Final = request("agent/session/rename", SessionRenameParams, SessionInfo)
+SESSION_STATS: Final = request("agent/session/stats", SessionStatsParams, SessionStatsResult)
+SERVED: Final = (
+    SESSION_OPEN,
+    SESSION_LIST,
+    SESSION_READ,
+    SESSION_CONFIGURE,
+    SESSION_FORK,
+    SESSION_CLOSE,
+    SESSION_DELETE,
+    SESSION_EXPORT,
+    SESSION_TREE,
+    SESSION_NAVIGATE,
+    SESSION_LABEL,
+    SESSION_RENAME,
+    SESSION_STATS,
+)
+"""Methods of this module that clients call, in the order of PROTOCOL.md."""

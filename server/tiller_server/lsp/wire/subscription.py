@@ -1,7 +1,7 @@
 """How a client follows a session: subscribe, acknowledge, and the frames that come back."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -16,10 +16,14 @@ from tiller_server.lsp.wire.base import (
     WireModel,
 )
 from tiller_server.lsp.wire.capabilities import EventDetail
+from tiller_server.lsp.wire.method import notification, request
 from tiller_server.lsp.wire.session import Snapshot
 
 __all__ = [
+    "ACK",
     "FRAMES",
+    "SERVED",
+    "SUBSCRIBE",
     "AckParams",
     "EventsFrame",
     "GapFrame",
@@ -134,3 +138,9 @@ FRAMES: Mapping[str, type[WireModel]] = {
     "agent/gap": GapFrame,
     "agent/heartbeat": HeartbeatFrame,
 }
+
+
+SUBSCRIBE: Final = request("agent/subscribe", SubscribeParams, SubscribeResult)
+ACK: Final = notification("agent/ack", AckParams)
+SERVED: Final = (SUBSCRIBE, ACK)
+"""Methods of this module that clients call, in the order of PROTOCOL.md."""

@@ -6,12 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tiller_server.lsp.methods import (
-    CLIENT_REQUESTS,
-    EVENTS as SENT_EVENTS,
-    METHODS as SERVED,
-    NOTIFICATIONS,
-)
+from agent_core.events.codec import NAMES as SENT_EVENTS
+from tiller_server.lsp.methods import CLIENT_REQUESTS, METHODS as SERVED, NOTIFICATIONS
 from tiller_server.lsp.wire.base import UncheckedJson, UncheckedJsonObject
 from tiller_server.lsp.wire.errors import ERROR_MEANINGS
 
@@ -210,7 +206,7 @@ def _event(name: str, schema: UncheckedJsonObject) -> str:
     own = [one for one in _properties(schema) if one[0] not in EVERY_EVENT and not _is_range(one)]
     fields = ", ".join(_field(*one) for one in own)
     notes = [f"`{key}`: {text}" for key, each, _ in own if (text := _first_line(each))]
-    reserved = () if name in SENT_EVENTS else ("Reserved: this release does not send it.",)
+    reserved = () if name in SENT_EVENTS.values() else ("Reserved: this release does not send it.",)
     return f"| `{name}` | {_code(fields)} | {' '.join((_first_line(schema), *notes, *reserved))} |"
 
 

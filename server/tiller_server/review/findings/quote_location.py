@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from agent_core.kernel.text import shown
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import shown
 
 NEAR_LINES: Final = 60
 """A quote that stands at several places is meant where it is nearest, but no further than this."""

@@ -154,9 +154,3 @@ class Review(Value, frozen=True, kw_only=True):
     """Cause of the early end of a partial review; None also when files were only left unread."""
     files: tuple[ReviewedFile, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-
-
-def worst(findings: tuple[Finding, ...]) -> Severity | None:
-    """Return the gravest severity among findings; None when there are none."""
-    there = {finding.severity for finding in findings}
-    return next((severity for severity in SEVERITIES if severity in there), None)

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from agent_core.kernel.visible_text import one_line, shown
+from agent_core.kernel.text import one_line, shown
 
 TITLE_CHARS: Final = 120
 MESSAGE_CHARS: Final = 4_000

@@ -12,8 +12,8 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
+from agent_core.kernel.text import one_line
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import one_line
 from agent_core.workspace.git.command import (
     USER_SETTINGS,
     GitCommand,

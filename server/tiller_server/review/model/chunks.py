@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from agent_core.kernel.text import for_model
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import for_model
 from tiller_server.review.findings.result import ReviewedFile
 from tiller_server.review.git.deleted_files import beginning_of
 from tiller_server.review.git.diff import ChangedFile, GitDiffHunk

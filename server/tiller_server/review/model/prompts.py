@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent_core.kernel.visible_text import for_model
+from agent_core.kernel.text import for_model
 from tiller_server.review.findings.result import CATEGORIES, Finding, Severity
 from tiller_server.review.model.chunks import ReviewChunk
 from tiller_server.review.rules import REVIEW_RULES, ProjectRules

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agent_core.kernel.visible_text import one_line, readable
+from agent_core.kernel.text import one_line, readable
 from tiller_server.review.findings.result import Finding, Review, Severity
 from tiller_server.review.outputs.summary import SHA_CHARS, counted
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agent_core.kernel.json import JsonObject
-from agent_core.kernel.visible_text import one_line, readable
+from agent_core.kernel.text import one_line, readable
 from tiller_server.review.findings.result import Finding, Review, Severity
 
 SEVERITIES: Final[Mapping[Severity, str]] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_core.kernel.visible_text import readable
+from agent_core.kernel.text import readable
 from tiller_server.review.findings.result import SEVERITIES, Finding, Review
 from tiller_server.review.outputs.markdown_escape import (
     fenced,

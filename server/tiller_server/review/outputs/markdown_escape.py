@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent_core.kernel.visible_text import one_line, shown
+from agent_core.kernel.text import one_line, shown
 
 FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 LANGUAGE: Final = re.compile(r"[ \t]*(?!suggestion)([\w+#.-]+)(?=[ \t]|$)")

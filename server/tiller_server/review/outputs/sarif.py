@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import quote
 
 from agent_core.kernel.json import JsonObject, JsonValue
-from agent_core.kernel.visible_text import readable
+from agent_core.kernel.text import readable
 from tiller_server.review.findings.result import CATEGORIES, Category, Finding, Review, Suggestion
 
 SCHEMA: Final = (

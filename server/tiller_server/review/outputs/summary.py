@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final
 
 from agent_core.kernel.clock import parse_rfc3339
-from agent_core.kernel.visible_text import readable
+from agent_core.kernel.text import readable
 from tiller_server.review.findings.result import SEVERITIES, Finding, Review
 
 SHA_CHARS: Final = 12

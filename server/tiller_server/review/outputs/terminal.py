@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
+from agent_core.kernel.text import cell_count, plain
 from agent_core.kernel.values import Value
-from agent_core.kernel.visible_text import plain
 from tiller_server.review.findings.result import Finding, Review, Severity
 from tiller_server.review.findings.suggestions import replaced_by
 from tiller_server.review.outputs.encoding import encodable
 from tiller_server.review.outputs.summary import facts, headline, left_out_lines, place
-from tiller_server.review.outputs.text_width import broken, cells, cut
+from tiller_server.review.outputs.text_width import broken, cut
 
 AROUND: Final = 2
 """Lines shown before and after a finding."""
@@ -47,7 +47,7 @@ class TerminalLayout(Value, frozen=True, kw_only=True):
         for line in plain(text).split("\n"):
             fence = line.lstrip().startswith("```")
             is_code = is_code != fence
-            if fence or is_code or cells(line) + len(indent) <= self.width:
+            if fence or is_code or cell_count(line) + len(indent) <= self.width:
                 yield f"{indent}{line}".rstrip()
             else:
                 room = max(NARROWEST, self.width - len(indent))

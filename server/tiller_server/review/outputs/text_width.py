@@ -1,17 +1,13 @@
 """Breaks and cuts lines as a terminal counts them: wide characters take two cells, combining ones none. Pure."""
 
-import unicodedata
 from collections.abc import Iterator
 
-
-def cells(text: str) -> int:
-    """Return how wide a text is."""
-    return len(text) if text.isascii() else sum(map(_width, text))
+from agent_core.kernel.text import cell_count
 
 
 def cut(text: str, most: int) -> str:
     """Cut a line to a width, and show that it was."""
-    return text if cells(text) <= most else f"{_head(text, most - 1)}…"
+    return text if cell_count(text) <= most else f"{_head(text, most - 1)}…"
 
 
 def broken(text: str, room: int) -> Iterator[str]:
@@ -19,13 +15,13 @@ def broken(text: str, room: int) -> Iterator[str]:
     line = ""
     for word in text.split():
         joined = f"{line} {word}" if line else word
-        if cells(joined) <= room:
+        if cell_count(joined) <= room:
             line = joined
             continue
         if line:
             yield line
         line = word
-        while cells(line) > room:
+        while cell_count(line) > room:
             head = _head(line, room) or line[0]
             yield head
             line = line[len(head) :]
@@ -36,13 +32,7 @@ def broken(text: str, room: int) -> Iterator[str]:
 def _head(text: str, most: int) -> str:
     used = 0
     for place, sign in enumerate(text):
-        used += _width(sign)
+        used += cell_count(sign)
         if used > most:
             return text[:place]
     return text
-
-
-def _width(sign: str) -> int:
-    if unicodedata.combining(sign):
-        return 0
-    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1

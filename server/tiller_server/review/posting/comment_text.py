@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from agent_core.kernel.visible_text import readable
+from agent_core.kernel.text import readable
 from tiller_server.review.findings.result import Finding, Review, Severity, Suggestion
 from tiller_server.review.outputs.markdown_escape import (
     fenced,

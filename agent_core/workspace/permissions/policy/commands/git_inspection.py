@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent_core.workspace.files.small_file import read_plain
+from agent_core.workspace.files.text import read_plain
 from agent_core.workspace.permissions.policy.commands.git_settings import starts_programs
 
 MOST_CONFIG_BYTES: Final = 65_536

@@ -7,17 +7,10 @@ from typing import Final
 from agent_core.kernel.values import Value
 from agent_core.workspace.files.paths import is_inside
 from agent_core.workspace.permissions.call_permission import Needs
-from agent_core.workspace.permissions.policy.commands.arguments import misleading
 from agent_core.workspace.permissions.policy.commands.programs import find_program
 from agent_core.workspace.permissions.policy.rules.rule import EVERY_HOST, Rule
 from agent_core.workspace.permissions.policy.subjects import CommandAccess, PolicyContext
-from agent_core.workspace.permissions.shell import (
-    PlainCommandLine,
-    UnclearCommandLine,
-    is_wrapper,
-    mentioned,
-    read_command,
-)
+from agent_core.workspace.permissions.shell import PlainCommandLine, UnclearCommandLine
 
 CommandArgv = tuple[str, ...]
 COMMAND_TOOL: Final = "bash"
@@ -42,6 +35,9 @@ class ReadCommand(Value, frozen=True, kw_only=True):
 
 def read_line(asked: CommandAccess) -> ReadCommand:
     """Read a command line, strictly and leniently."""
+    from agent_core.workspace.permissions.shell.mentions import mentioned  # noqa: PLC0415 - at first use
+    from agent_core.workspace.permissions.shell.strict_parser import read_command  # noqa: PLC0415 - at first use
+
     return ReadCommand(
         asked=asked, plain=read_command(asked.command), mentions=mentioned(asked.command)
     )
@@ -96,13 +92,17 @@ def covers(rule: Rule, argv: CommandArgv, asked: CommandAccess, context: PolicyC
     """Return whether an allow rule is about one command of a chain, and about the program that it would start."""
     if not rule.program or not is_coverable(argv, asked, context):
         return False
-    if not says(rule, argv, asked, roots=context.roots):
+    if not matches_prefix(rule, argv, asked, roots=context.roots):
         return False
     return find_program(argv[0], env_path=asked.env_path, roots=context.roots) == rule.program
 
 
-def says(rule: Rule, argv: CommandArgv, asked: CommandAccess, *, roots: Sequence[Path]) -> bool:
-    """Return whether a command begins with the words of an allow rule, and goes on as one may expect of it."""
+def matches_prefix(
+    rule: Rule, argv: CommandArgv, asked: CommandAccess, *, roots: Sequence[Path]
+) -> bool:
+    """Return whether a command begins with the prefix of an allow rule and its other arguments do not mislead."""
+    from agent_core.workspace.permissions.policy.commands.arguments import misleading  # noqa: PLC0415 - at first use
+
     size = len(rule.argv_prefix)
     if not size or argv[1:size] != rule.argv_prefix[1:] or len(argv) < size:
         return False
@@ -123,6 +123,8 @@ def is_coverable(argv: CommandArgv, asked: CommandAccess, context: PolicyContext
 
 def runs_another(argv: CommandArgv) -> bool:
     """Return whether a command starts other commands, or changes what later ones mean."""
+    from agent_core.workspace.permissions.shell.wrappers import is_wrapper  # noqa: PLC0415 - at first use
+
     if _name(argv[0]) != GIT:
         return is_wrapper(argv[0])
     arguments = [word for word in argv[1:] if not word.startswith("-")]

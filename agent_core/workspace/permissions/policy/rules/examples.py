@@ -9,12 +9,16 @@ from msgspec.structs import replace
 from agent_core.workspace.permissions.policy.commands.prefixes import (
     COMMAND_TOOL,
     hits,
+    matches_prefix,
     read_line,
-    says,
 )
-from agent_core.workspace.permissions.policy.rules.globs import covers_path, may_mean_path
-from agent_core.workspace.permissions.policy.rules.hosts import covers_host, may_mean_host
-from agent_core.workspace.permissions.policy.rules.matching import is_mcp
+from agent_core.workspace.permissions.policy.rules.matching import (
+    covers_host,
+    covers_path,
+    is_mcp,
+    may_mean_host,
+    may_mean_path,
+)
 from agent_core.workspace.permissions.policy.rules.rule import Rule
 from agent_core.workspace.permissions.policy.subjects import CommandAccess
 from agent_core.workspace.permissions.shell import PlainCommandLine
@@ -56,5 +60,5 @@ def _command(rule: Rule, example: str, roots: Sequence[Path]) -> bool:
     if not isinstance(command.plain, PlainCommandLine):
         return False
     return bool(command.plain.commands) and all(
-        says(rule, argv, asked, roots=roots) for argv in command.plain.commands
+        matches_prefix(rule, argv, asked, roots=roots) for argv in command.plain.commands
     )

@@ -11,8 +11,7 @@ from agent_core.workspace.permissions.policy.commands.prefixes import (
 )
 from agent_core.workspace.permissions.policy.commands.programs import find_program
 from agent_core.workspace.permissions.policy.risk import GRAVE
-from agent_core.workspace.permissions.policy.rules.globs import exact_glob
-from agent_core.workspace.permissions.policy.rules.matching import ParsedSubject
+from agent_core.workspace.permissions.policy.rules.matching import ParsedSubject, exact_glob
 from agent_core.workspace.permissions.policy.rules.rule import EVERY_HOST, Rule, RuleVerdict, named
 from agent_core.workspace.permissions.policy.subjects import (
     CommandAccess,

@@ -16,19 +16,12 @@ from typing_extensions import override
 from agent_core.kernel.json import JsonObject, JsonValue, is_object
 from agent_core.kernel.unknown_keys import NOTES as FOR_PEOPLE, did_you_mean
 from agent_core.kernel.values import Value
-from agent_core.workspace.permissions.policy.rules.entries import (
-    RuleProblem,
-    no_such_key,
-    odd_key,
-    read_entry,
-)
-from agent_core.workspace.permissions.policy.rules.examples import wrong_examples
-from agent_core.workspace.permissions.policy.rules.rule import EVERY_TOOL, PolicyRuleScope, Rule
-from agent_core.workspace.permissions.policy.rules.validation import (
+from agent_core.workspace.permissions.policy.rules.matching import (
     RulesFileContext,
     pinned,
     why_unsound,
 )
+from agent_core.workspace.permissions.policy.rules.rule import EVERY_TOOL, PolicyRuleScope, Rule
 
 log = logging.getLogger(__name__)
 
@@ -209,6 +202,13 @@ def _load_entry(
     entry: JsonValue, *, number: int, scope: PolicyRuleScope, ground: RulesFileContext
 ) -> tuple[Rule | None, list[tuple[str, str]]]:
     """Return the rule in force for an entry, and what is wrong with it, with its name."""
+    from agent_core.workspace.permissions.policy.rules.entries import (  # noqa: PLC0415 - at first use
+        RuleProblem,
+        no_such_key,
+        odd_key,
+        read_entry,
+    )
+
     name = f"number {number}"
     try:
         rule = read_entry(entry, scope=scope, home=ground.home)
@@ -232,6 +232,8 @@ def _load_entry(
 
 
 def _wrong(rule: Rule, ground: RulesFileContext) -> Iterator[str]:
+    from agent_core.workspace.permissions.policy.rules.examples import wrong_examples  # noqa: PLC0415 - at first use
+
     if unsound := why_unsound(rule, ground):
         yield unsound
         return

@@ -1,15 +1,16 @@
 """The chat file as one editor has it: how somebody talks with the agent who has plain LSP and nothing of ours."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 from anyio import to_thread
 
-from agent_core.kernel import JsonValue, MessageId, SystemClock, uuid7
+from agent_core.kernel import JsonObject, JsonValue, MessageId, SystemClock, uuid7
 from agent_core.resources.paths import app_paths
+from agent_core.transcript import AnyEntry
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.jsonrpc.errors import RpcError
@@ -24,9 +25,9 @@ from tiller_server.lsp.plain.chat.chat_file import ChatFile
 from tiller_server.lsp.plain.chat.format import ChatPiece, draft_of, plain
 from tiller_server.lsp.plain.chat.pieces import line
 from tiller_server.lsp.plain.chat.question_actions import actions, lenses
-from tiller_server.lsp.sessions.caller_environment import submit_as_client
 from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.open_session import OpenSession, show_error_message
+from tiller_server.lsp.sessions.prompt_submission import submit_as_client
 
 SHOW: Final = "window/showDocument"
 SHOW_S: Final = 2.0
@@ -48,7 +49,7 @@ class EditorChat:
         self._file: ChatFile | None = None
         self._turn = anyio.Lock()
         self._found: dict[str, str] = {}
-        self.partly: Final[dict[str, dict[str, Any]]] = {}
+        self.partly: Final[dict[str, dict[str, object]]] = {}
         """By question the answers of a form that is not answered whole."""
 
     def close(self) -> None:
@@ -84,7 +85,7 @@ class EditorChat:
         await self._show(file.place.path, focus=focus)
         return file.place.path
 
-    async def submit(self, text: str, *, note: str | None = None) -> dict[str, Any]:
+    async def submit(self, text: str, *, note: str | None = None) -> JsonObject:
         """Send a prompt, and write it into the chat file as the user's; the answer appears there.
 
         Args:
@@ -97,7 +98,7 @@ class EditorChat:
         shown = plain(self._client.host.redactor.text(note or text)).strip()
         return await self._submit_text(text, ChatPiece(kind="you", text=shown))
 
-    async def send(self) -> dict[str, Any] | None:
+    async def send(self) -> JsonObject | None:
         """Send what stands below the last `## You`, saved or not; None: nothing does that was not sent.
 
         Raises:
@@ -210,7 +211,7 @@ class EditorChat:
         documents = self._client.editor.mirror.documents()
         return next((one for one in documents if self.is_chat(one.uri)), None)
 
-    async def _submit_text(self, text: str, turn: ChatPiece) -> dict[str, Any]:
+    async def _submit_text(self, text: str, turn: ChatPiece) -> JsonObject:
         file = await self._joined()
         message_id = MessageId(uuid7(SystemClock().now_ms()))
         async with file.sending(message_id, turn):
@@ -222,13 +223,15 @@ class EditorChat:
     async def _joined(self) -> ChatFile:
         """Return the file of the session that this editor has now."""
         client = self._client
-        open_session: OpenSession = await client.resolve_session()
+        open_session = await client.resolve_session()
         if self._file is not None and self._file.open_session is open_session:
             return self._file
         file = open_session.kept.chat
-        if file is None:
+        if not isinstance(file, ChatFile):
             entries = await full_branch(client, None)
-            file = open_session.kept.chat or self._made(open_session, entries)
+            file = open_session.kept.chat
+            if not isinstance(file, ChatFile):
+                file = self._made(open_session, entries)
         if self._file is not None:
             self._file.leave(client)
             file.note(line(f"Here goes on: {open_session.session.tree.title or 'another session'}"))
@@ -236,7 +239,7 @@ class EditorChat:
         file.join(client)
         return file
 
-    def _made(self, open_session: OpenSession, entries: Any) -> ChatFile:
+    def _made(self, open_session: OpenSession, entries: Sequence[AnyEntry]) -> ChatFile:
         """Create the file of a session. It has no await, so that the file follows the session without a gap."""
         stored = {entry.id for entry in entries}
         latest = [entry for entry in open_session.session.info.entries if entry.id not in stored]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from agent_core.events import (
     CommandSubject,
@@ -12,11 +12,11 @@ from agent_core.events import (
     ServerSubject,
     TrustSubject,
 )
-from agent_core.kernel.visible_text import one_line
+from agent_core.kernel.text import one_line
 from agent_core.messages import Text, UserContent
 from agent_core.transcript import AnyEntry, CustomEntry
 from tiller_server.lsp.encode.history import items
-from tiller_server.lsp.jsonrpc.messages import as_object
+from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 from tiller_server.lsp.plain.chat.format import ChatPiece, escaped, plain
 
 LINE_CHARS: Final = 160
@@ -150,7 +150,7 @@ def _labels(one: QuestionLine) -> Sequence[str]:
 def from_log(entries: Sequence[AnyEntry]) -> Iterator[ChatPiece]:
     """Return what was said in a session before anybody showed it here."""
     ends = {entry.id: _end_of(entry) for entry in entries if isinstance(entry, CustomEntry)}
-    items_by_entry: dict[str, list[Mapping[str, Any]]] = {}
+    items_by_entry: dict[str, list[Mapping[str, object]]] = {}
     for placed in items(entries):
         items_by_entry.setdefault(placed.entry, []).append(placed.item)
     for entry in entries:
@@ -169,10 +169,10 @@ def _end_of(entry: CustomEntry) -> str | None:
     return "done" if status == "completed" else str(status)
 
 
-def _pieces(item: Mapping[str, Any]) -> Iterator[ChatPiece]:
+def _pieces(item: Mapping[str, object]) -> Iterator[ChatPiece]:
     match item:
-        case {"kind": "message", "role": role, "content": [*content]}:
-            text = _message_text(content)
+        case {"kind": "message", "role": role}:
+            text = _message_text(as_array(item.get("content")) or ())
             if text and role == "user":
                 yield ChatPiece(kind="you", text=text)
             elif text:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 from tiller_server.lsp.plain.task_prompts import TaskDiagnostic, TaskLocation, problem_of
@@ -10,7 +10,7 @@ from tiller_server.lsp.sessions.client import invalid_params
 
 SHOWN_CHARS: Final = 120
 
-CommandArguments = Sequence[Any]
+CommandArguments = Sequence[object]
 
 
 def text_argument(name: str, arguments: CommandArguments, *, key: str = "text") -> str:
@@ -29,7 +29,7 @@ def text_argument(name: str, arguments: CommandArguments, *, key: str = "text") 
 
 def object_of(
     name: str, arguments: CommandArguments, *, members: Mapping[str, type | tuple[type, ...]]
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """Return the one object behind a command, with the members that are known; empty when nothing is behind it.
 
     Raises:
@@ -141,12 +141,13 @@ def _from_object(
     if "range" in given and (lines0 := lines_of(given["range"])) is None:
         message = f"{name}: range cannot be {shown(given['range'])}"
         raise invalid_params(message)
-    if "line" in given:
-        lines0 = _lines0(name, given["line"], given.get("lastLine", given["line"]))
-    uri = given.get("uri")
-    if uri is None and "path" in given:
-        uri = _uri(name, given["path"], root)
-    return uri, lines0
+    line, last = given.get("line"), given.get("lastLine")
+    if isinstance(line, int):
+        lines0 = _lines0(name, line, last if isinstance(last, int) else line)
+    uri, path = given.get("uri"), given.get("path")
+    if isinstance(uri, str):
+        return uri, lines0
+    return _uri(name, path, root) if isinstance(path, str) else None, lines0
 
 
 def _from_tokens(

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from agent_core.changes.decisions import HunkAction
+from agent_core.changes.values import HunkAction
 from agent_core.events import RuleInfo
 from agent_core.kernel.errors import TillerError
 from tiller_server.lsp.encode import serializer
@@ -66,10 +66,11 @@ async def rules(plain_client: PlainClient, arguments: CommandArguments) -> objec
     open_session = await client.resolve_session()
     permissions = open_session.session.permissions
     try:
-        if "remove" in asked:
+        rule = asked.get("remove")
+        if isinstance(rule, str):
             client.dialogs.check_may_decide()
-            _check_rule_exists(asked["remove"], await permissions.refresh())
-            found = await permissions.remove(asked["remove"])
+            _check_rule_exists(rule, await permissions.refresh())
+            found = await permissions.remove(rule)
         else:
             found = await permissions.refresh()
     except TillerError as error:
@@ -90,7 +91,7 @@ def rules_text(rules: tuple[RuleInfo, ...]) -> str:
 async def _decide(
     plain_client: PlainClient, action: HunkAction, arguments: CommandArguments
 ) -> object:
-    answer: Any = await accept_or_reject(plain_client.client, action, tuple(arguments))
+    answer = await accept_or_reject(plain_client.client, action, tuple(arguments))
     plain_client.show_message(_decided(action, Counter(answer["results"]), is_all=not arguments))
     return answer
 

@@ -3,9 +3,9 @@
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from agent_core.assembly.models.default_model import keep_first_model
+from agent_core.assembly.models import keep_first_model
 from agent_core.kernel.errors import TillerError
 from agent_core.providers import ModelInfo
 from agent_core.resources.paths import app_paths
@@ -21,6 +21,7 @@ from tiller_server.lsp.operations.accounts import (
 from tiller_server.lsp.plain.client import PlainClient
 from tiller_server.lsp.plain.commands.arguments import CommandArguments, text_argument
 from tiller_server.lsp.plain.paged_menu import MenuChoice, choose
+from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.sessions.sign_in import SignInMethod, VerificationPage, sign_in_methods
 
 SHOW_DOCUMENT: Final = "window/showDocument"
@@ -121,7 +122,7 @@ def in_order(models: tuple[ModelInfo, ...], *, scoped: list[str]) -> list[ModelI
     return sorted(found, key=lambda one: ranks.get(one.ref, len(ranks)))
 
 
-async def _take(plain_client: PlainClient, open_session: Any, ref: str) -> str:
+async def _take(plain_client: PlainClient, open_session: OpenSession, ref: str) -> str:
     before = open_session.session.models.current
     try:
         chosen = await open_session.session.models.choose(ref)

@@ -1,8 +1,8 @@
 """Commands that say something, and that say when it is enough."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import TillerError
 from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.operations.prompt_context import attach_editor_context
@@ -14,9 +14,9 @@ from tiller_server.lsp.plain.commands.arguments import (
     text_argument,
 )
 from tiller_server.lsp.plain.context_inference import infer_editor_context
-from tiller_server.lsp.sessions.caller_environment import submit_as_client
 from tiller_server.lsp.sessions.client import invalid_params
-from tiller_server.lsp.wire import Block, TextBlock
+from tiller_server.lsp.sessions.prompt_submission import submit_as_client
+from tiller_server.lsp.wire.blocks import Block, TextBlock
 
 
 async def send(plain_client: PlainClient, arguments: CommandArguments) -> object:
@@ -80,14 +80,14 @@ async def new(plain_client: PlainClient, arguments: CommandArguments) -> object:
     return {"session": loaded_session.session.id}
 
 
-async def submit_text(plain_client: PlainClient, text: str, *, delivery: str) -> dict[str, Any]:
+async def submit_text(plain_client: PlainClient, text: str, *, delivery: str) -> JsonObject:
     """Send a prompt of the user, and report it when the prompt has to wait."""
     return await _submit(plain_client, [TextBlock(text=text)], delivery=delivery)
 
 
 async def _submit_with_context(
     plain_client: PlainClient, text: str, *, delivery: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """Send a prompt with the user's position in the editor, which it may mean without naming it."""
     client = plain_client.client
     loaded_session = await client.resolve_session()
@@ -101,7 +101,7 @@ async def _submit_with_context(
 
 async def _submit(
     plain_client: PlainClient, content: Sequence[Block], *, delivery: str
-) -> dict[str, Any]:
+) -> JsonObject:
     client = plain_client.client
     loaded_session = await client.resolve_session()
     taken = (await submit_as_client(client, loaded_session, content, delivery=delivery)).answer()

@@ -1,10 +1,11 @@
 """Shows once more what the session asks, for users whose dialog is gone: another one took its place, or they closed it by mistake."""
 
-from typing import Any, Final
+from typing import Final
 
 from agent_core.events import PermissionRequest, Question
 from agent_core.kernel.errors import TillerError
-from tiller_server.lsp.dialogs.permission_dialog import chosen, dialog
+from agent_core.session import AgentSession
+from tiller_server.lsp.dialogs.permission_dialog import Dialog, chosen, dialog
 from tiller_server.lsp.dialogs.presenter import SHOW_MESSAGE
 from tiller_server.lsp.dialogs.question_dialog import line_answer, line_dialog, shows
 from tiller_server.lsp.jsonrpc.errors import RpcError
@@ -41,7 +42,7 @@ async def ask_again(plain_client: PlainClient) -> object:
 
 
 async def _ask(
-    plain_client: PlainClient, session: Any, asked: PermissionRequest | Question
+    plain_client: PlainClient, session: AgentSession, asked: PermissionRequest | Question
 ) -> None:
     """Ask past the one dialog at a time: that one may be open for ever where nobody sees it."""
     by = plain_client.client.editor.name
@@ -59,5 +60,5 @@ async def _ask(
         _ = session.questions.answer(asked.request, {line.id: answer}, by=by)
 
 
-async def _pressed(plain_client: PlainClient, params: dict[str, Any]) -> object:
+async def _pressed(plain_client: PlainClient, params: Dialog) -> object:
     return await plain_client.client.connection.request(SHOW_MESSAGE, params, timeout_s=OPEN_S)

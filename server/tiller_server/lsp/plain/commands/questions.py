@@ -1,13 +1,14 @@
 """Answers to what a session asks, from where there is no dialog any more: by a code action of the chat file."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from agent_core.events import Question, QuestionLine
 from agent_core.kernel.errors import TillerError
 from agent_core.session import AgentSession
 from tiller_server.lsp.dialogs.question_dialog import YES
 from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.jsonrpc.messages import as_object
 from tiller_server.lsp.plain.client import PlainClient
 from tiller_server.lsp.plain.commands.arguments import CommandArguments, object_of
 from tiller_server.lsp.sessions.client import invalid_params
@@ -16,7 +17,7 @@ OVER: Final[Mapping[str, str]] = {"status": "expired"}
 NO_TEXT: Final[Mapping[str, str]] = {"status": "noWords"}
 
 
-async def answer(plain_client: PlainClient, arguments: CommandArguments) -> dict[str, Any]:
+async def answer(plain_client: PlainClient, arguments: CommandArguments) -> dict[str, object]:
     """Accept an answer: `{request, option}`, and `line` where a question has several lines.
 
     The answer to one of several lines is stored until all lines have one. `answers` answers all lines at once; a line
@@ -33,7 +34,7 @@ async def answer(plain_client: PlainClient, arguments: CommandArguments) -> dict
     plain_client.client.dialogs.check_may_decide()
     if "option" in asked or "answers" in asked:
         return _first(plain_client, asked)
-    found: dict[str, Any] = {**NO_TEXT}
+    found: dict[str, object] = {**NO_TEXT}
 
     def give(text: str) -> bool:
         found.update(_first(plain_client, {**asked, "option": text}))
@@ -46,7 +47,7 @@ async def answer(plain_client: PlainClient, arguments: CommandArguments) -> dict
     return found
 
 
-def _first(plain_client: PlainClient, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _first(plain_client: PlainClient, asked: Mapping[str, object]) -> dict[str, object]:
     """Answer in the first session that asks it."""
     for open_session in plain_client.client.host.sessions():
         if plain_client.client not in open_session.attached_clients:
@@ -61,17 +62,17 @@ def _first(plain_client: PlainClient, asked: Mapping[str, Any]) -> dict[str, Any
 
 
 def _answered(
-    plain_client: PlainClient, session: AgentSession, asked: Mapping[str, Any]
-) -> dict[str, Any] | None:
+    plain_client: PlainClient, session: AgentSession, asked: Mapping[str, object]
+) -> dict[str, object] | None:
     """Answer in one session; None: it asks nothing of that id."""
-    request, by = asked["request"], plain_client.client.editor.name
+    request, by = str(asked["request"]), plain_client.client.editor.name
     if any(one.request == request for one in session.permissions.pending):
         receipt = session.permissions.answer(request, str(asked.get("option", "")), by=by)
         return {"status": receipt.status}
     question = next((one for one in session.questions.pending if one.request == request), None)
     if question is None:
         return None
-    answers = asked.get("answers")
+    answers = as_object(asked.get("answers"))
     if answers is None:
         answers = _collected(plain_client, question, asked)
         missing = [one.id for one in question.questions if one.id not in answers]
@@ -83,12 +84,11 @@ def _answered(
 
 
 def _collected(
-    plain_client: PlainClient, question: Question, asked: Mapping[str, Any]
-) -> dict[str, Any]:
+    plain_client: PlainClient, question: Question, asked: Mapping[str, object]
+) -> dict[str, object]:
     """Return the answers so far; a question that is over is forgotten."""
     line = _line(question, asked.get("line"))
-    partly: dict[str, dict[str, Any]] = plain_client.chat.partly
-    answers = partly.setdefault(question.request, {})
+    answers = plain_client.chat.partly.setdefault(question.request, {})
     option = asked["option"]
     answers[line.id] = option == YES if line.kind == "confirm" else option
     return answers

@@ -6,7 +6,7 @@ in the chat file. All arguments are optional.
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from tiller_server.lsp import methods
 from tiller_server.lsp.jsonrpc.errors import RpcError
@@ -19,7 +19,7 @@ from tiller_server.lsp.plain.commands.questions import answer
 from tiller_server.lsp.plain.deadline import answer_within
 from tiller_server.lsp.sessions.client import invalid_params
 
-ExecuteCommandArguments = tuple[Any, ...]
+ExecuteCommandArguments = tuple[object, ...]
 CommandHandler = Callable[[PlainClient, ExecuteCommandArguments], Awaitable[object]]
 
 
@@ -57,7 +57,7 @@ COMMANDS: Final[Mapping[str, CommandHandler]] = {
 }
 
 
-async def execute(plain_client: PlainClient, params: dict[str, Any]) -> object:
+async def execute(plain_client: PlainClient, params: dict[str, object]) -> object:
     """Answer `workspace/executeCommand`; long work continues in the background after the answer.
 
     An editor that hides what is answered shows an error as a message.
@@ -79,7 +79,7 @@ async def execute(plain_client: PlainClient, params: dict[str, Any]) -> object:
         raise
 
 
-def _command(params: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
+def _command(params: dict[str, object]) -> tuple[str, tuple[object, ...]]:
     name, arguments = params.get("command"), params.get("arguments")
     if name not in COMMANDS:
         message = f"there is no command {name!r:.80}; there are {', '.join(methods.COMMANDS)}"

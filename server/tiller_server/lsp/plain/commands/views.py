@@ -3,11 +3,12 @@
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from tiller_server.lsp.changes.diff_document import NAME
 from tiller_server.lsp.plain.client import PlainClient
 from tiller_server.lsp.plain.commands.arguments import CommandArguments, check_nothing
+from tiller_server.lsp.sessions.open_session import OpenSession
 
 BUSY: Final[Mapping[str, str]] = {"requiresAction": "waits for you"}
 
@@ -42,7 +43,7 @@ async def changes(plain_client: PlainClient, arguments: CommandArguments) -> obj
     return {"uri": uri}
 
 
-def status_text(open_session: Any) -> str:
+def status_text(open_session: OpenSession) -> str:
     """Return the status of a session: its activity, model, use of the context, cost, and the path of the log."""
     session = open_session.session
     seen = session.info.snapshot()

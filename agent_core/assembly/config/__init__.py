@@ -1,1 +1,0 @@
-"""Configuration of a session: settings, trust, permission rules and their problems."""

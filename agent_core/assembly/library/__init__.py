@@ -1,1 +1,0 @@
-"""Stored sessions: list, search, read, export, import and delete."""

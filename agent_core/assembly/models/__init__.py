@@ -1,1 +1,0 @@
-"""Models of a session: adapters, available models and the initial choice."""

@@ -1,1 +1,0 @@
-"""Workspace folders of a session and the sandbox of its commands."""

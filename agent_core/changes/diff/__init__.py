@@ -1,1 +1,0 @@
-"""Changes as unified diffs and git patches."""

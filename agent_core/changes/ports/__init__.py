@@ -1,1 +1,0 @@
-"""Ports of the change record: the blob store, byte-exact file writes and the change detector."""

@@ -1,1 +1,0 @@
-"""Plans for restoring files to a checkpoint and for reverting changes."""

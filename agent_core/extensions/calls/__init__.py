@@ -1,1 +1,0 @@
-"""Calls of extensions to models, programs and the event loop."""

@@ -1,1 +1,0 @@
-"""Discovery and import of extensions."""

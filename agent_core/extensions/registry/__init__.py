@@ -1,1 +1,0 @@
-"""Registrations of extensions and their merge across a session."""

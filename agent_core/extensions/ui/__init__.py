@@ -1,1 +1,0 @@
-"""Dialogs and views of extensions, and their offers to clients."""

@@ -1,0 +1,159 @@
+"""Short blocking calls beside the event loop, steps shielded from cancellation, pauses of garbage collection.
+
+A tool call makes about ten of them. A call that does nothing takes 122 Python calls with `anyio.to_thread.run_sync`.
+"""
+
+import asyncio
+import gc
+import math
+import threading
+from asyncio import AbstractEventLoop, get_running_loop
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import copy_context
+from queue import SimpleQueue
+from typing import Final, Generic, TypeVar, cast
+
+import anyio
+from anyio.lowlevel import RunVar, checkpoint_if_cancelled
+from typing_extensions import TypeVarTuple, Unpack, override
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+MOST_IDLE: Final = 4
+"""How many threads of a loop wait for the next call; there is no bound for those that work."""
+
+
+async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments) -> T:
+    """Return what a blocking function returns. Cancelled before it begins it is not called; once begun it is waited for.
+
+    Only the cancellation of the task itself, by no cancel scope, leaves a call to itself, as it does with
+    `anyio.to_thread`.
+
+    Raises:
+        Exception: Any exception of the function.
+    """
+    await checkpoint_if_cancelled()
+    loop = get_running_loop()
+    try:
+        idle = _IDLE.get()
+    except LookupError:
+        idle = _IdleThreads()
+        _ = _IDLE.set(idle)
+    job = _Job(lambda: function(*arguments), loop)
+    thread = idle.threads.pop() if idle.threads else _Thread(idle.threads)
+    thread.jobs.put(cast("_Job[object]", job))  # the thread only hands the result on
+    try:
+        await job.over
+    except asyncio.CancelledError:
+        if anyio.current_effective_deadline() != -math.inf:
+            raise
+        if not job.is_over:
+            job.over = loop.create_future()
+            with anyio.CancelScope(shield=True):
+                await job.over
+    return job.outcome()
+
+
+class _Job(Generic[T]):
+    """A call in a thread."""
+
+    def __init__(self, work: Callable[[], T], loop: AbstractEventLoop) -> None:
+        self.work = work
+        self.context = copy_context()
+        self.loop = loop
+        self.over = loop.create_future()
+        self.is_over = False
+        self.result: list[T] = []
+        self.error: BaseException | None = None
+
+    def outcome(self) -> T:
+        """Return what the function returned, or raise what it raised."""
+        error, self.error = self.error, None
+        if error is None:
+            return self.result[0]
+        try:
+            raise error
+        finally:
+            del (
+                error,
+                self,
+            )  # a traceback that holds its own exception would live until the next collection
+
+
+class _Thread(threading.Thread):
+    """A thread that makes one call after the other until it gets None."""
+
+    def __init__(self, idle: "list[_Thread]") -> None:
+        # A process that ends waits for its loop, and the loop for its calls; only an idle thread is left then.
+        super().__init__(name="agent worker", daemon=True)
+        self.jobs: SimpleQueue[_Job[object] | None] = SimpleQueue()
+        self._idle = idle
+        self.start()
+
+    @override
+    def run(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            try:
+                job.result.append(job.context.run(job.work))
+            except BaseException as error:  # noqa: BLE001 - raised again where the call is waited for
+                job.error = error
+            try:
+                _ = job.loop.call_soon_threadsafe(self._end, job)
+            except RuntimeError:
+                return  # the loop was closed meanwhile
+            del job
+
+    def _end(self, job: _Job[object]) -> None:
+        """Wake the caller, and wait for the next call; on the loop's thread."""
+        job.is_over = True
+        if not job.over.done():
+            job.over.set_result(None)
+        if len(self._idle) < MOST_IDLE:
+            self._idle.append(self)
+        else:
+            self.jobs.put(None)
+
+
+class _IdleThreads:
+    """The threads of a loop that wait for a call; they end with the loop."""
+
+    def __init__(self) -> None:
+        self.threads: list[_Thread] = []
+
+    def __del__(self) -> None:
+        for thread in self.threads:
+            thread.jobs.put(None)
+
+
+_IDLE: Final[RunVar[_IdleThreads]] = RunVar("agent_core.kernel.threads")
+
+
+async def uncancelled(step: Awaitable[T]) -> T:
+    """Finish a short step whatever is cancelled meanwhile; the cancellation then goes on."""
+    done: list[T] = []
+    with anyio.CancelScope(shield=True):
+        done.append(await step)
+    return done[0]
+
+
+@contextmanager
+def gc_paused() -> Generator[None]:
+    """Pause cyclic garbage collection in the whole process while many long-lived values are created.
+
+    Collections would traverse these values again and again: up to a fifth of the time. Several threads may pause at
+    once; collection resumes when the first of those that found it enabled is done. The values created meanwhile are
+    in the oldest generation then.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            if not gc.get_freeze_count():
+                # Frozen and unfrozen, all that there is belongs to the oldest generation.
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()

@@ -1,1 +1,0 @@
-"""Instruction files and the system prompt."""

@@ -1,1 +1,0 @@
-"""Skills and prompt templates."""

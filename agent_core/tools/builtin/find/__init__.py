@@ -1,1 +1,0 @@
-"""The tool `find` and the collection of its matches."""

@@ -1,0 +1,153 @@
+"""Every answer has the shape that the wire's own schema says."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from tests.support.clients.server import Ground, calls, prompt, says
+from tests.support.lsp.lsp_profiles import PANEL
+from tiller_server.lsp.methods import METHODS as BUILT
+from tiller_server.lsp.wire.methods import METHODS
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+
+
+def check(method: str, result: Any) -> None:
+    """Hold a result against the shape of its method: unknown fields fail, and so do Python's names for fields."""
+    shape: Any = METHODS[method].result
+    TypeAdapter(shape).validate_python(result, extra="forbid", by_alias=True, by_name=False)
+
+
+SMALL_METHODS: dict[str, dict[str, Any]] = {
+    "permission/rules": {"op": "list"},
+    "permission/respond": {"request": "none", "option": "rejectOnce"},
+    "question/respond": {"request": "none", "cancelled": True},
+    "queue/update": {"ops": []},
+    "changes/list": {"format": "gitPatch"},
+    "changes/resolve": {"items": [{"hunk": "none", "action": "accept"}], "note": "n"},
+    "session/stats": {},
+    "session/read": {},
+    "command/list": {},
+    "command/complete": {"name": "greet", "prefix": "l"},
+    "auth/status": {},
+    "auth/login": {"provider": "lab"},
+    "auth/logout": {"provider": "lab"},
+    "extension/list": {},
+    "extension/press": {"key": "Ctrl+K"},
+    "resources/reload": {},
+}
+GREETS = """
+def extension(api):
+    @api.command(complete=lambda prefix: ["loudly"])
+    async def greet(words, ctx):
+        await api.send_message("hello", custom_type="greeting")
+
+    @api.shortcut("Ctrl+K")
+    def wave(ctx):
+        ctx.ui.notify("hello")
+
+    @api.message_renderer("greeting")
+    def card(message):
+        return None
+"""
+
+
+async def ask_in_passing(
+    ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+) -> None:
+    """Ask what is not part of the story."""
+    for name, params in SMALL_METHODS.items():
+        await ask(f"agent/{name}", params)
+    await change_and_go_back(ground, ask)
+    await fail_and_retry(ground, ask)
+    await render(ask)
+
+
+async def render(ask: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
+    """Ask for the view of a message of an extension."""
+    await ask("agent/prompt", prompt("/greet all"))
+    told: list[str] = []
+    while not told:
+        tree = await ask("agent/session/tree", {})
+        told = [one["entry"] for one in tree["nodes"] if one["preview"] == "hello"]
+    await ask("agent/extension/render", {"entry": told[0]})
+
+
+async def fail_and_retry(
+    ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+) -> None:
+    """Retry a run that failed."""
+    ground.provider.script([{"status": 400}, says("at last")])
+    failed = await ask("agent/prompt", prompt("once more", wait=True))
+    await ask("agent/run/retry", {"run": failed["run"]})
+
+
+async def change_and_go_back(
+    ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+) -> None:
+    """Take back what a run wrote."""
+    ground.provider.script([calls(("write", {"path": "new.txt", "content": "x\n"})), says("done")])
+    await ask("agent/prompt", prompt("write it", wait=True))
+    listed = await ask("agent/checkpoint/list", {})
+    named = {"checkpoint": listed["checkpoints"][0]["checkpoint"], "scope": "files"}
+    previewed = await ask("agent/checkpoint/preview", named)
+    assert [one["status"] for one in previewed["files"]] == ["agentOnly"]
+    restored = await ask("agent/checkpoint/restore", named)
+    assert restored["restored"] == [(ground.root / "new.txt").as_uri()]
+    assert not (ground.root / "new.txt").exists()
+
+
+@pytest.fixture(autouse=True)
+def greets(ground: Ground) -> None:
+    extension = ground.dirs.config / "extensions" / "greets.py"
+    extension.parent.mkdir(parents=True)
+    extension.write_text(GREETS, encoding="utf-8")
+
+
+async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
+    ground.provider.script([says("one"), says("two"), says("three"), says("four")])
+    seen: set[str] = set()
+    async with ground.client(PANEL) as client:
+
+        async def ask(method: str, params: dict[str, Any]) -> Any:
+            result = await client.request(method, params)
+            check(method, result)
+            seen.add(method)
+            return result
+
+        await ask("agent/session/open", {})
+        await ask("agent/session/configure", {"set": {"thinking": "low"}})
+        stream = client.subscribe()
+        await stream.ready()
+        await ask("agent/prompt", prompt("hi"))
+        await stream.wait(type="run.ended")
+        await ask("agent/prompt", prompt("hi", wait=True))
+        await ask("agent/steer", {"content": "again"})
+        await stream.wait(type="run.ended", after=stream.of("run.ended")[-1]["seq"])
+        await ask("agent/followUp", {"content": "and again"})
+        await ask("agent/run/cancel", {})
+        await ask("agent/compact", {})
+        await ask("agent/status", {})
+        await ask("agent/bash", {"command": "echo hi"})
+        await ask("agent/model/list", {"scope": "all"})
+        for method in ("model", "thinking"):
+            await ask(f"agent/{method}/cycle", {"direction": 1} if method == "model" else {})
+        tree = await ask("agent/session/tree", {})
+        said = next(node["entry"] for node in tree["nodes"] if node["kind"] == "user")
+        await ask("agent/session/label", {"entry": said, "label": "the beginning"})
+        await ask("agent/session/rename", {"title": "Words"})
+        made = await ask("agent/session/fork", {})
+        await ask("agent/session/navigate", {"target": said, "label": None})
+        await ask_in_passing(ground, ask)
+        await ask("agent/session/list", {"query": "hi"})
+        await ask("agent/session/export", {"format": "markdown"})
+        await ask("agent/session/delete", {"session": made["session"]})
+        ended = await stream.unsubscribe()
+        check("agent/subscribe", ended)
+        seen.add("agent/subscribe")
+        check("agent/session/open", stream.snapshot)
+        await ask("agent/session/close", {})
+    # A review needs a repository, and has tests of its own.
+    assert seen == set(BUILT) - {"agent/review"}

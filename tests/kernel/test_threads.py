@@ -1,0 +1,110 @@
+"""Calls in threads: what comes back, what a cancellation does, and how many threads stay."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from agent_core.kernel.threads import MOST_IDLE, run_in_thread
+
+
+async def test_what_a_call_returns_comes_back_and_it_ran_beside_the_loop() -> None:
+    def add(first: int, second: int) -> tuple[int, bool]:
+        return first + second, threading.current_thread() is threading.main_thread()
+
+    assert await run_in_thread(add, 1, 2) == (3, False)
+
+
+@pytest.mark.parametrize("error", [OSError(28, "no space"), asyncio.CancelledError("of its own")])
+async def test_what_a_call_raises_is_raised_where_it_is_waited_for(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        await run_in_thread(fail)
+    assert raised.value is error
+
+
+async def test_a_call_that_is_cancelled_before_it_begins_is_not_made() -> None:
+    made: list[int] = []
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await run_in_thread(made.append, 1)
+    assert scope.cancelled_caught
+    assert made == []
+
+
+async def test_a_call_that_is_cancelled_later_is_waited_for_and_what_it_made_is_not_lost() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        assert may_end.wait(10)
+        return "made"
+
+    results: list[str] = []
+
+    async def wait() -> None:
+        results.append(await run_in_thread(work))
+        await anyio.lowlevel.checkpoint()
+        results.append("went on")
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await run_in_thread(_waits(begun))
+            scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await anyio.lowlevel.checkpoint()
+                assert results == []
+                may_end.set()
+    assert results == ["made"]
+
+
+async def test_a_task_that_is_cancelled_itself_leaves_its_call() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        assert may_end.wait(10)
+
+    task = asyncio.create_task(run_in_thread(work))  # noqa: TID251 - a task of nobody's, as a request of pygls is one
+    await run_in_thread(_waits(begun))
+    _ = task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    may_end.set()
+
+
+async def test_calls_run_side_by_side_and_few_of_their_threads_stay() -> None:
+    calls = MOST_IDLE * 3
+    together, used = threading.Barrier(calls), list[threading.Thread]()
+
+    def meet() -> None:
+        used.append(threading.current_thread())
+        _ = together.wait(10)
+
+    async with anyio.create_task_group() as group:
+        for _ in range(calls):
+            group.start_soon(run_in_thread, meet)
+    assert len(set(used)) == calls
+    for thread in used:
+        await run_in_thread(_joins(thread))
+    assert sum(thread.is_alive() for thread in used) <= MOST_IDLE
+
+
+def _waits(event: threading.Event) -> Callable[[], None]:
+    def wait() -> None:
+        assert event.wait(10)
+
+    return wait
+
+
+def _joins(thread: threading.Thread) -> Callable[[], None]:
+    def join() -> None:
+        if thread is not threading.current_thread():
+            thread.join(0.2)
+
+    return join
