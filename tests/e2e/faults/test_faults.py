@@ -1,7 +1,6 @@
 """Faults outside of Tiller: streams that break or stall, disks that are full. It says so at once, and the session goes on."""
 
 import resource
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.support.lsp.lsp_client import RawClient, Subscription
 from tests.support.lsp.lsp_connection import ClientError
 from tests.support.lsp.lsp_profiles import PANEL
 from tests.support.session.session_files import checked_entries, read_entries, runs, said
+from tests.support.workspace.mounts import small_file_system
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
@@ -117,18 +117,9 @@ def disk(request: pytest.FixtureRequest, ground: Ground) -> Iterator[Disk]:
         yield Disk(fill=_limit, free=_unlimit)
         return
     data = ground.dirs.data
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(data)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode != 0:
-        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
-    try:
+    with small_file_system(data, size_bytes=512 << 10):
         filler = data / "filler"
         yield Disk(fill=lambda _, __: _fill(filler), free=lambda _: filler.unlink())
-    finally:
-        subprocess.run(["umount", "--lazy", str(data)], check=True)
 
 
 async def test_a_full_disk_is_told_at_once_and_nothing_is_lost_when_there_is_room_again(

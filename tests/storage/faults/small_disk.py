@@ -1,13 +1,11 @@
 """A real file system of little room, in memory: it can be filled, freed, made read-only and taken away."""
 
-import os
-import shutil
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.support.workspace.mounts import small_file_system
 
 SIZE_BYTES = 1 << 20
 PAGE_BYTES = 4_096
@@ -50,17 +48,8 @@ class SmallDisk:
 def small_disk(folder: Path) -> Generator[SmallDisk, None, None]:
     """Mount one at a folder, which is made; skips where nothing can be mounted."""
     folder.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_BYTES}", "tmpfs", str(folder)]
-    if shutil.which("mount") is None:
-        pytest.skip("there is no mount command here")
-    mounted = subprocess.run(mount, capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
-    try:
+    with small_file_system(folder, size_bytes=SIZE_BYTES):
         yield SmallDisk(folder)
-    finally:
-        if os.path.ismount(folder):
-            _run("umount", "--lazy", str(folder))
 
 
 def _run(*command: str) -> None:

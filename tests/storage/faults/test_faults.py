@@ -1,7 +1,6 @@
 """A disk that fails while a session is written: nothing half done, nothing lost, and it goes on afterwards."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from agent_core.kernel.errors import StorageUnavailable
 from agent_core.storage import Recovery
 from agent_core.storage.adapters.jsonl import JsonlStore
 from tests.support.session.entries import chain, entry, header, user
+from tests.support.workspace.mounts import small_file_system
 
 
 @pytest.fixture
@@ -79,11 +79,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB."""
     folder = tmp_path / "small"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, check=False).returncode != 0:
-        pytest.skip("a small file system can be mounted by root only")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_file_system(folder, size_bytes=64 << 10):
+        yield folder
 
 
 def _free(folder: Path) -> int:

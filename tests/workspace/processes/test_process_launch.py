@@ -19,6 +19,7 @@ from agent_core.workspace.processes.disk_processes import DiskProcesses
 from agent_core.workspace.sandbox import Sandbox
 from agent_core.workspace.sandbox.backends.keeper import MOST_ORDER_BYTES
 from tests.support.workspace.contained import contained
+from tests.support.workspace.mounts import unchanged_mounts
 from tests.support.workspace.processes import waiting_with
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containment is for Linux")
@@ -79,7 +80,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     (root / "AGENTS.md").write_text("before\n")
     env = {"PATH": os.defpath, "HOME": str(home)}
     subprocess.run(["git", "init", "-q"], cwd=root, env=env, check=True)
-    with contained(root, env=env) as sandbox:
+    with unchanged_mounts(), contained(root, env=env) as sandbox:
         yield World(root, home, sandbox)
 
 
