@@ -81,9 +81,10 @@ $(DEV_STAMP): $(RUN_STAMP) .ci/dev-requirements
 
 .PHONY: setup
 setup: $(RUN_STAMP)
+	@echo "Ready. Start a conversation in your project: $(CURDIR)/$(VENV)/bin/tiller"
 
 .PHONY: demo
-demo: setup
+demo: $(RUN_STAMP)
 	@"$(VENV)/bin/tiller" demo
 
 $(REFERENCE_STAMP): $(DEV_STAMP)

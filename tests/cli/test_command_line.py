@@ -1,5 +1,6 @@
 """`tiller --help` and `--version` answer at once: before a command is named, none is imported."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from tests.support.harness.shared import ROOT
 from tiller_server import VERSION
 from tiller_server.cli import subcommands
-from tiller_server.cli.command_line import COMMANDS
+from tiller_server.cli.command_line import COMMANDS, expanded
+from tiller_server.cli.entry import main
 
 PROBE = """
 import sys
@@ -36,31 +38,36 @@ HEAVY = {
 
 HELP = """usage: tiller [-h] [--version] COMMAND ...
 
-Tiller: a coding agent that lives in the editor's own protocol.
+Tiller: a coding agent for your editor (over LSP), your terminal and your scripts.
 
 positional arguments:
   COMMAND
-    lsp       serve an editor over standard input and output
-    run       answer one prompt, without an editor
-    chat      talk, and steer while it works
-    review    look at the changes between two commits
+    chat      start a conversation in the terminal
+    run       answer one prompt and print the answer
+    review    review the changes between two commits
+    sessions  list, search, show and export sessions
+    auth      sign in to model providers, and out
+    models    list models and choose the default
+    config    show settings and where they are stored
+    policy    explain what the permission rules allow
+    trust     list, add and remove trusted folders
+    doctor    check this machine and suggest repairs
+    daemon    start, stop and inspect the background process
+    trace     record or replay an editor connection
     demo      watch the agent repair a small project
-    sessions  look through stored sessions
-    auth      log in to providers and out
-    models    list models, and choose one
-    config    where settings lie and what they are
-    policy    what the permission rules decide about a command
-    trust     which workspaces may configure Tiller and be changed by it
-    doctor    what works on this machine, and what to do about what does not
-    daemon    start, stop or look at the process that serves this user's
-              editors
-    trace     record a connection for a bug report, or replay one
+    completion
+              print a completion script for your shell
+    lsp       serve an editor over standard input and output
 
 options:
   -h, --help  show this help message and exit
   --version   show program's version number and exit
 
-tiller COMMAND --help tells more of each. Editors start: tiller lsp
+tiller                        start a conversation in this folder
+tiller "Fix the tests"        start one with this prompt
+tiller -c                     continue the latest session; -r chooses one
+tiller -p "Fix the tests"     answer one prompt and print it, as tiller run does
+tiller COMMAND --help         show the options of a command
 """
 
 
@@ -83,7 +90,6 @@ def ask(*arguments: str, env: dict[str, str]) -> tuple[str, str, set[str]]:
         (("-h", "lsp"), "0", HELP),
         ((), "2", HELP),
         (("runn",), "2", ""),
-        (("--colour",), "2", ""),
     ],
 )
 def test_without_a_command_next_to_nothing_is_imported(
@@ -99,5 +105,88 @@ def test_without_a_command_next_to_nothing_is_imported(
 
 def test_the_table_of_commands_names_every_module_that_is_one() -> None:
     folder = Path(subcommands.__file__).parent
-    modules = {file.stem for file in folder.glob("*.py")} - {"__init__", "lsp"}
+    modules = {file.stem for file in folder.glob("*.py")} - {"__init__"}
     assert set(COMMANDS) == modules
+
+
+@pytest.mark.parametrize(
+    ("typed", "at_terminal", "elsewhere"),
+    [
+        ([], ["chat"], []),
+        (["-c"], ["chat", "-c"], ["run", "-c"]),
+        (["-m", "sonnet", "fix it"], ["chat", "-m", "sonnet", "fix it"], ["run", "-m", "sonnet", "fix it"]),
+        (["Fix the tests"], ["chat", "Fix the tests"], ["run", "Fix the tests"]),
+        (["explain"], ["chat", "explain"], ["explain"]),
+        (["-p", "Fix the tests"], ["run", "Fix the tests"], ["run", "Fix the tests"]),
+        (["--print", "-c", "x"], ["run", "-c", "x"], ["run", "-c", "x"]),
+        (["runn"], ["runn"], ["runn"]),
+        (["help"], ["--help"], ["--help"]),
+        (["help", "run"], ["run", "--help"], ["run", "--help"]),
+        (["--version"], ["--version"], ["--version"]),
+        (["review", "-p"], ["review", "-p"], ["review", "-p"]),
+    ],
+)  # fmt: skip
+def test_without_a_command_a_prompt_begins_a_conversation(
+    typed: list[str], at_terminal: list[str], elsewhere: list[str]
+) -> None:
+    assert expanded(typed, is_terminal=True) == at_terminal
+    assert expanded(typed, is_terminal=False) == elsewhere
+
+
+@pytest.mark.parametrize(
+    ("typed", "usage", "told"),
+    [
+        (["runn"], "usage: tiller ", "unknown value 'runn'; did you mean run?"),
+        (["run", "--jsn", "x"], "usage: tiller run ", "unknown option --jsn; did you mean --json?"),
+        (["run", "--bugdet-usd=3", "x"], "usage: tiller run ", "did you mean --budget-usd?"),
+        (["trust", "lst"], "usage: tiller trust ", "'lst'; did you mean list?"),
+        (["trust", "list", "--jsno"], "usage: tiller trust list ", "did you mean --json?"),
+        (["run", "--permission", "yol"], "usage: tiller run ", "'yol'; did you mean yolo?"),
+        (["completion", "bash", "more"], "usage: tiller completion ", "unexpected argument 'more'"),
+    ],
+)
+def test_a_mistake_shows_the_usage_of_its_command_and_the_nearest_word(
+    capsys: pytest.CaptureFixture[str], typed: list[str], usage: str, told: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        _ = main(typed)
+    assert ended.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith(usage)
+    assert told in said
+
+
+def test_the_script_completes_commands_and_options_in_bash(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if (bash := shutil.which("bash")) is None:
+        pytest.skip("bash is not installed")
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "tiller.bash"
+    script.write_text(capsys.readouterr().out, "utf-8")
+    asked = f"""
+source {script}
+function=$(complete -p tiller); function=${{function#*-F }}; function=${{function%% *}}
+COMP_WORDS=(tiller ""); COMP_CWORD=1; $function tiller "" tiller; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(tiller run --bud); COMP_CWORD=2; $function tiller --bud run; echo "${{COMPREPLY[@]}}"
+COMP_WORDS=(tiller run --permission y); COMP_CWORD=3; $function tiller y --permission; echo "${{COMPREPLY[@]}}"
+"""
+    ran = subprocess.run(
+        [bash, "-c", asked], capture_output=True, text=True, timeout=20, check=True
+    )
+    commands, option, mode = ran.stdout.splitlines()
+    assert {*COMMANDS} <= {*commands.split()}
+    assert (option, mode) == ("--budget-usd", "yolo")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_script_of_other_shells_is_valid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shell: str
+) -> None:
+    assert main(["completion", shell]) == 0
+    script = tmp_path / "tiller"
+    script.write_text(capsys.readouterr().out, "utf-8")
+    assert "budget-usd" in script.read_text("utf-8")
+    if (program := shutil.which(shell)) is None:
+        pytest.skip(f"{shell} is not installed")
+    _ = subprocess.run([program, "-n", str(script)], timeout=20, check=True)

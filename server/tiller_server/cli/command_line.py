@@ -7,42 +7,121 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tiller_server import VERSION
 
-DESCRIPTION = "Tiller: a coding agent that lives in the editor's own protocol."
-EPILOG = "tiller COMMAND --help tells more of each. Editors start: tiller lsp"
+DESCRIPTION = "Tiller: a coding agent for your editor (over LSP), your terminal and your scripts."
+EPILOG = """\
+tiller                        start a conversation in this folder
+tiller "Fix the tests"        start one with this prompt
+tiller -c                     continue the latest session; -r chooses one
+tiller -p "Fix the tests"     answer one prompt and print it, as tiller run does
+tiller COMMAND --help         show the options of a command
+"""
 USAGE = 2
 COMMANDS: Mapping[str, str] = {
-    "run": "answer one prompt, without an editor",
-    "chat": "talk, and steer while it works",
-    "review": "look at the changes between two commits",
+    "chat": "start a conversation in the terminal",
+    "run": "answer one prompt and print the answer",
+    "review": "review the changes between two commits",
+    "sessions": "list, search, show and export sessions",
+    "auth": "sign in to model providers, and out",
+    "models": "list models and choose the default",
+    "config": "show settings and where they are stored",
+    "policy": "explain what the permission rules allow",
+    "trust": "list, add and remove trusted folders",
+    "doctor": "check this machine and suggest repairs",
+    "daemon": "start, stop and inspect the background process",
+    "trace": "record or replay an editor connection",
     "demo": "watch the agent repair a small project",
-    "sessions": "look through stored sessions",
-    "auth": "log in to providers and out",
-    "models": "list models, and choose one",
-    "config": "where settings lie and what they are",
-    "policy": "what the permission rules decide about a command",
-    "trust": "which workspaces may configure Tiller and be changed by it",
-    "doctor": "what works on this machine, and what to do about what does not",
-    "daemon": "start, stop or look at the process that serves this user's editors",
-    "trace": "record a connection for a bug report, or replay one",
+    "completion": "print a completion script for your shell",
 }
 """Summaries of the commands. Each is the module of `subcommands` that has its name; it is imported when it is named."""
+SERVER = "lsp"
+SERVER_SUMMARY = "serve an editor over standard input and output"
+PRINT = ("-p", "--print")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose errors show the usage of the command that they belong to, and name the nearest option or word."""
+
+    # `override` would import `typing`, which takes as long as all of this.
+    def parse_known_args(  # pyright: ignore[reportImplicitOverride, reportIncompatibleMethodOverride]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the arguments; one that is unknown is an error."""
+        options, unknown = super().parse_known_args(args, namespace or argparse.Namespace())
+        if unknown:
+            first = unknown[0]
+            word = first.partition("=")[0]
+            if not word.startswith("-"):
+                self.error(f"unexpected argument {first!r}")
+            self.error(f"unknown option {word}{did_you_mean(word, self._option_string_actions)}")
+        return options, unknown
+
+    def _check_value(  # pyright: ignore[reportImplicitOverride]
+        self, action: argparse.Action, value: object
+    ) -> None:
+        """Raise an error that names the nearest choice."""
+        choices = action.choices
+        if choices is None or value in choices:
+            return
+        names = [str(one) for one in choices]
+        hint = did_you_mean(str(value), names)
+        raise argparse.ArgumentError(
+            action, f"unknown value {str(value)!r}{hint} (choose from {', '.join(names)})"
+        )
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """Return the end of an error message that names the nearest of the names; empty if none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only mistakes need it
+
+    nearest = get_close_matches(word, [*names], n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def expanded(arguments: Sequence[str], *, is_terminal: bool) -> list[str]:
+    """Return a command line that begins with a command: without one, a prompt or options begin a conversation.
+
+    Args:
+        arguments: The words after `tiller`.
+        is_terminal: A person types and reads; otherwise a prompt is answered as by `tiller run`.
+    """
+    first = arguments[0] if arguments else ""
+    if first in PRINT:
+        return ["run", *arguments[1:]]
+    if first == "help":
+        return [*arguments[1:2], "--help"]
+    if first in COMMANDS or first in {SERVER, "-h", "--help", "--version"}:
+        return [*arguments]
+    if is_terminal:
+        return [*arguments] if _is_mistyped(first) else ["chat", *arguments]
+    is_prompt = first.startswith("-") or len(first.split()) > 1
+    return ["run", *arguments] if is_prompt else [*arguments]
+
+
+def _is_mistyped(word: str) -> bool:
+    """Return whether a word is nearly a command."""
+    return bool(word) and len(word.split()) == 1 and bool(did_you_mean(word, COMMANDS))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code."""
     open_closed_streams()
-    parser = argparse.ArgumentParser(prog="tiller", description=DESCRIPTION, epilog=EPILOG)
+    parser = CommandParser(
+        prog="tiller",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     _ = parser.add_argument("--version", action="version", version=f"tiller {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _ = commands.add_parser("lsp", help="serve an editor over standard input and output")
-    name = next((word for word in arguments if not word.startswith("-")), "")
+    name = arguments[0] if arguments else ""
     if name not in COMMANDS:
         for command, summary in COMMANDS.items():
             _ = commands.add_parser(command, help=summary)
+        _ = commands.add_parser(SERVER, help=SERVER_SUMMARY)
         _ = parser.parse_args(arguments)  # exits on --help, --version and mistakes
         parser.print_help()
         return USAGE

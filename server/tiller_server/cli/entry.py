@@ -19,14 +19,16 @@ def main(argv: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     # An editor waits for its first answer: nothing is imported that this one does not need.
     if arguments[:1] == ["lsp"]:
-        from tiller_server.cli.subcommands import lsp  # noqa: PLC0415 - see above
+        from tiller_server.cli import lsp_command  # noqa: PLC0415 - see above
 
-        return lsp.main(arguments[1:])
-    if arguments[:1] == ["run"]:
-        return _run_prompt(arguments)
-    from tiller_server.cli import command_line  # noqa: PLC0415 - see above
+        return lsp_command.main(arguments[1:])
+    if arguments[:1] != ["run"]:
+        from tiller_server.cli import command_line  # noqa: PLC0415 - see above
 
-    return command_line.main(arguments)
+        arguments = command_line.expanded(arguments, is_terminal=os.isatty(0) and os.isatty(1))
+        if arguments[:1] != ["run"]:
+            return command_line.main(arguments)
+    return _run_prompt(arguments)
 
 
 def _run_prompt(arguments: list[str]) -> int:

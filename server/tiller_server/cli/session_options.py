@@ -16,49 +16,70 @@ MOST_DIGITS: Final = 15
 """Of a count: no more fit into a number of JSON without loss."""
 
 
-def add_session_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says which session, where and how."""
+CHOOSE: Final = "choose"
+"""Value of `--resume` without an id: the user chooses from a list."""
+
+
+def add_session_options(parser: argparse.ArgumentParser, *, can_choose: bool = False) -> None:
+    """Add the options for the session, the workspace, the model and the limits.
+
+    Args:
+        parser: Gets the options.
+        can_choose: `--resume` may stand without an id (`CHOOSE`).
+    """
     add = parser.add_argument
-    add("--workspace", metavar="DIR", default=".", help="the folder to work in [.]")
-    add("--model", metavar="PROVIDER/ID", help="the model to ask")
+    add("-C", "--workspace", metavar="DIR", default=".", help="work in this folder [.]")
+    add("-m", "--model", metavar="PROVIDER/ID", help="use this model; a part of the name will do")
     add("--tools", metavar="SET", help="a preset or names: default, minimal, readonly, +grep …")
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
+        "-r",
+        "--resume",
         "--session",
+        dest="session",
         metavar="ID",
-        help="go on with this session, named as `sessions list` or a run does",
+        nargs="?" if can_choose else None,
+        const=CHOOSE if can_choose else None,
+        help="continue this session; ID as `tiller sessions list` prints it, or the session's file"
+        + ("; without ID, choose from a list" if can_choose else ""),
     )
     which.add_argument(
-        "--continue", dest="latest", action="store_true", help="go on with the latest"
+        "-c",
+        "--continue",
+        dest="latest",
+        action="store_true",
+        help="continue the latest session of this folder",
     )
     which.add_argument("--no-session", action="store_true", help="keep the session in memory only")
-    add(
-        "--fork",
-        action="store_true",
-        help="go on in a copy; the session named by --session or --continue stays as it is",
-    )
+    add("--fork", action="store_true", help="continue in a copy; leave the original unchanged")
     add("--name", metavar="TITLE", help="name the session")
-    add("--permission", choices=MODES, help="what may run without being asked")
-    add("--trust", action="store_true", help="trust the workspace for this run")
+    add(
+        "--permission",
+        choices=MODES,
+        help="plan: read only; ask: ask before risky steps; auto: as ask, with your allow rules; yolo: ask only about protected files",
+    )
+    add("--trust", action="store_true", help="trust this folder for this run")
     add(
         "--extension",
         action="append",
         default=[],
         type=Path,
         metavar="PATH",
-        help="use this extension too: a file or a folder; may be repeated",
+        help="load this extension, a file or a folder; can be repeated",
     )
     add_budgets(parser)
     add("--debug", action="store_true", help="show tracebacks")
 
 
 def add_budgets(parser: argparse.ArgumentParser) -> None:
-    """Add what a run may use up; read it again with `budgets_of`."""
+    """Add the budgets of a run; `budgets_of` reads them."""
     add = parser.add_argument
-    add("--budget-usd", type=_amount, metavar="N", help="end the run when it has cost so much")
-    add("--max-tokens", type=_count, metavar="N", help="end it after so many tokens of all kinds")
-    add("--max-turns", type=_count, metavar="N", help="end it after so many answers of the model")
-    add("--max-minutes", type=_amount, metavar="N", help="end it after so many minutes")
+    add(
+        "--budget-usd", type=_amount, metavar="N", help="stop the run when it has cost N US dollars"
+    )
+    add("--max-tokens", type=_count, metavar="N", help="stop the run after N tokens of all kinds")
+    add("--max-turns", type=_count, metavar="N", help="stop the run after N answers of the model")
+    add("--max-minutes", type=_amount, metavar="N", help="stop the run after N minutes")
 
 
 def budgets_of(options: argparse.Namespace) -> dict[str, JsonValue]:
@@ -79,7 +100,7 @@ def request_of(options: argparse.Namespace, environment: Environment) -> Session
         UsageError: The options contradict one another.
     """
     if options.fork and not (options.session or options.latest):
-        message = "--fork needs a session to copy; name it with --session ID, or add --continue"
+        message = "--fork needs a session to copy: add --resume ID or --continue"
         raise UsageError(message)
     permission: dict[str, JsonValue] = {}
     if options.permission:
@@ -113,13 +134,13 @@ def _amount(text: str) -> float:
     except ValueError:
         amount = -1.0
     if not isfinite(amount) or amount < 0:
-        message = f"{text!r} is no amount; give a number from 0 on, as 0.5"
+        message = f"invalid amount {text!r}: use a number from 0, for example 0.5"
         raise argparse.ArgumentTypeError(message)
     return amount
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
-        message = f"{text!r} is no count; give a whole number from 0 on, as 20"
+        message = f"invalid count {text!r}: use a whole number from 0, for example 20"
         raise argparse.ArgumentTypeError(message)
     return int(text)

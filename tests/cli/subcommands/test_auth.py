@@ -11,6 +11,7 @@ import pytest
 from agent_core.providers.auth.oauth import DeviceFacts, StoredTokens
 from tests.providers.auth.auth_server import auth_server
 from tiller_server.cli.environment import Environment
+from tiller_server.cli.sign_in import log_in
 from tiller_server.cli.subcommands import auth
 
 Capture = pytest.CaptureFixture[str]
@@ -44,7 +45,7 @@ def stored(tmp_path: Path) -> Any:
 def test_a_key_from_a_pipe_is_stored_and_not_shown(tmp_path: Path, capsys: Capture) -> None:
     assert run(tmp_path, "login", provider="openai", key=True, stdin=" sk-secret\n") == 0
     said = capsys.readouterr()
-    assert said.out == f"the key of OpenAI is in {tmp_path}/c/auth.json\n"
+    assert said.out == f"Stored the key of OpenAI in {tmp_path}/c/auth.json\n"
     assert "sk-secret" not in said.out + said.err
     assert stored(tmp_path) == {"openai": {"type": "api_key", "key": "sk-secret"}}
 
@@ -60,13 +61,13 @@ def test_a_key_stands_for_itself_whatever_signs_it_has(tmp_path: Path, key: str,
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"stdin": "k"}, "say which provider: anthropic, openai, "),
-        ({"provider": "opnai", "stdin": "k"}, "no provider is called 'opnai'; did you mean openai"),
+        ({"stdin": "k"}, "name the provider: anthropic, openai, "),
+        ({"provider": "opnai", "stdin": "k"}, "unknown provider 'opnai'; did you mean openai"),
         ({"provider": "zzzz", "stdin": "k"}, "add it to models.json"),
         ({"provider": "openai", "stdin": " \n"}, "there is no key on standard input"),
-        ({"provider": "openai", "stdin": "sk-two words"}, "is no key"),
-        ({"provider": "openai", "stdin": "sk-schlüssel"}, "is no key"),
-        ({"provider": "openai", "stdin": "sk-" + "x" * 20_000}, "is no key"),
+        ({"provider": "openai", "stdin": "sk-two words"}, "invalid key"),
+        ({"provider": "openai", "stdin": "sk-schlüssel"}, "invalid key"),
+        ({"provider": "openai", "stdin": "sk-" + "x" * 20_000}, "invalid key"),
     ],
     ids=["none", "misspelt", "unknown", "blank", "words", "signs", "flood"],
 )
@@ -87,11 +88,11 @@ def test_logging_out_forgets_and_says_what_still_opens(tmp_path: Path, capsys: C
     run(tmp_path, "login", provider="groq", key=True, stdin="sk-b")
     capsys.readouterr()
     assert run(tmp_path, "logout", provider="openai") == 0
-    assert capsys.readouterr().out == "logged out of openai\n"
+    assert capsys.readouterr().out == "Signed out of openai\n"
     assert list(stored(tmp_path)) == ["groq"]
     assert run(tmp_path, "logout", provider="openai", OPENAI_API_KEY="sk-env") == 0
     assert capsys.readouterr().out == (
-        "nothing was stored for openai; it is opened by: environment (OPENAI_API_KEY)\n"
+        "Nothing is stored for openai. Its key comes from: environment (OPENAI_API_KEY)\n"
     )
     assert run(tmp_path, "logout", provider="nobody") == 2
 
@@ -174,10 +175,10 @@ async def test_a_login_with_a_code_shows_where_to_go_and_what_to_type(capsys: Ca
         facts = DeviceFacts(
             device_url=f"{server.url}/device", token_url=f"{server.url}/token", client_id="t"
         )
-        entry = await auth._log_in(facts)
+        entry = await log_in(facts, show_url=auth._show_url, show_code=auth._show_code)
     assert entry == StoredTokens(access="sk-token")
     said = capsys.readouterr().err
-    assert said == "Open https://x/device and type in the code AB-CD\n"
+    assert said == "Open https://x/device and enter the code AB-CD\n"
 
 
 def test_a_login_with_a_browser_shows_the_address(capsys: Capture) -> None:

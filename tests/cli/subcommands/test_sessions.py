@@ -149,12 +149,12 @@ def test_a_conversation_is_shown_with_a_line_for_each_tool(tmp_path: Path, capsy
         "▸ bash ls -l",
         "✗ read: no",
         "",
-        "— a branch that was left, summed up —",
+        "— summary of another branch —",
         "was left",
         "",
         "> right",
         "",
-        "— the past, summed up —",
+        "— summary of the earlier conversation —",
         "all of it",
     ]
 

@@ -57,7 +57,7 @@ class Ear:
 def test_what_an_editor_waits_for_imports_next_to_nothing(child_env: dict[str, str]) -> None:
     source = (
         "import sys; before = set(sys.modules)\n"
-        "import tiller_server.cli.entry, tiller_server.cli.subcommands.lsp, tiller_server.daemon.shim.shim\n"
+        "import tiller_server.cli.entry, tiller_server.cli.lsp_command, tiller_server.daemon.shim.shim\n"
         "print(*(set(sys.modules) - before))"
     )
     # Without `site`, whose .pth files import what they like.

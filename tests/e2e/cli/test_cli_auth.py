@@ -54,7 +54,7 @@ def test_a_stored_key_goes_to_its_provider_and_is_seen_nowhere_else(ground: Grou
     assert SECRET not in shown + everything_written(ground)
     assert SECRET not in json.dumps([one["body"] for one in asked])
     assert "auth.json" in next(line for line in status.out.splitlines() if line.startswith("lab "))
-    assert tiller(ground, "auth", "logout", "lab").out == "logged out of lab\n"
+    assert tiller(ground, "auth", "logout", "lab").out == "Signed out of lab\n"
     assert json.loads(path.read_text("utf-8")) == {}
 
 

@@ -62,7 +62,7 @@ def test_words_are_answered_and_what_is_typed_meanwhile_steers(ground: Ground) -
         "> Hello there",
         "> wait, also this",
     ]
-    assert "tiller chat --continue" in "".join(lines)
+    assert "tiller -r " in "".join(lines)
     assert said(checked_entries(*ground.sessions())) == ["Hello there", "wait, also this"]
 
 
@@ -108,7 +108,7 @@ def test_a_half_typed_line_is_no_answer_and_comes_back_after_the_question(ground
         window.type("yes")
         _ = window.until("[n] Reject")
         window.line("")
-        _ = window.until("what you typed comes back: yes")
+        _ = window.until("Your text comes back after this: yes")
         window.line("use pnpm instead")
         _ = window.until("Both heard.")
         _ = window.until("> use pnpm instead\n⊘ bash: You rejected this: use pnpm instead\n")
@@ -196,21 +196,21 @@ def test_commands_of_the_conversation_say_and_change_what_holds(ground: Ground) 
     with chat(ground) as window:
         for typed, seen in (
             ("/help", "Ctrl-D"),
-            ("/think high", "thinking is high"),
-            ("/think loud", "'loud' is no level"),
-            ("/permission plan", "permission is plan"),
-            ("/tools readonly", "tools: read, grep, find, ls"),
-            ("/name  My  work ", "called My work"),
+            ("/think high", "Thinking: high"),
+            ("/think loud", "unknown level 'loud'"),
+            ("/permission plan", "Permission mode plan: read only."),
+            ("/tools readonly", "Tools: read, grep, find, ls"),
+            ("/name  My  work ", "Title: My work"),
             ("/session", "tool calls"),
-            ("/modle", "did you mean /model?"),
-            ("/next", "/next needs words"),
-            ("/stop", "nothing goes on"),
-            ("/undo", "no run of this session changed a file"),
-            ("/changes", "nothing was changed"),
-            ("/tree", "nothing was said yet"),
-            ("/export", "there is nothing to export"),
-            ("/reload", "read"),
-            ("/model embedded/repair", "embedded/repair answers from now on"),
+            ("/modle", "Did you mean /model?"),
+            ("/next", "/next needs a text"),
+            ("/stop", "Nothing is running."),
+            ("/undo", "Nothing to undo: no run of this session changed a file."),
+            ("/diff", "No changes in this session."),
+            ("/tree", "No entries yet."),
+            ("/export", "nothing to export"),
+            ("/reload", "Reloaded "),
+            ("/model embedded/repair", "Using embedded/repair"),
         ):
             window.line(typed)
             _ = window.until(seen)
@@ -229,7 +229,7 @@ def test_what_a_run_changed_is_shown_and_taken_back(ground: Ground) -> None:
         window.line("/changes")
         _ = window.until(lambda picture: picture.count("+area = w * h\n") == 2)
         window.line("/undo")
-        _ = window.until("taken back: shape.py")
+        _ = window.until("Restored: shape.py")
         assert leave(window) == 0
     assert path.read_text("utf-8") == "area = w * hight\n"
 
@@ -257,12 +257,12 @@ def test_undo_goes_back_over_several_runs_and_names_what_it_cannot_bring_back(
         window.line("/changes")
         _ = window.until(lambda picture: flowing(picture).count(flowing(lost)) == 2)
         window.line("/undo")
-        picture = window.until("left: out cannot be taken back")
-        assert "taken back: second" in picture
+        picture = window.until("Not restored: out cannot be taken back")
+        assert "Restored: second" in picture
         window.line("/undo")
-        _ = window.until("taken back: first")
+        _ = window.until("Restored: first")
         window.line("/undo")
-        _ = window.until("no run is left to take back")
+        _ = window.until("Nothing left to undo.")
         assert leave(window) == 0
     assert "somebody else" not in window.whole
     assert sorted(path.name for path in ground.root.iterdir()) == [".gitignore"]
@@ -290,25 +290,25 @@ def test_without_a_model_it_says_what_to_do_and_the_first_choice_is_kept(ground:
     (ground.dirs.config / "models.json").write_text(f'{{"providers": {lab}}}')
     ground.provider.script([says("Hello.")])
     with chat(ground) as window:
-        _ = window.until("/model             choose one")
+        _ = window.until("/model  choose a model")
         window.line("/model ollama/m")
-        _ = window.until("ollama/m answers from now on, also in new sessions")
+        _ = window.until("Using ollama/m for this and new sessions")
         window.line("hello")
         _ = window.until("Hello.")
         assert leave(window) == 0
     with chat(ground) as window:
-        assert "No model is chosen" not in window.until("ollama/m in ")
+        assert "No model selected" not in window.until("ollama/m in ")
         assert leave(window) == 0
 
 
 def test_a_model_is_picked_from_a_list(ground: Ground) -> None:
     with chat(ground) as window:
         window.line("/model")
-        picture = window.until("a number, or a part of a name")
+        picture = window.until("Use which model?")
         number = re.search(r"(\d+)  embedded/repair", picture)
         assert number is not None
         window.line(number[1])
-        _ = window.until("embedded/repair answers from now on")
+        _ = window.until("Using embedded/repair")
         assert leave(window) == 0
 
 
@@ -342,9 +342,9 @@ def test_sessions_are_left_begun_found_and_forked(ground: Ground) -> None:
         _ = window.until("answer 1")
         _ = window.until(lambda _: window.whole.count("done ·") == 2)
         window.line("/resume")
-        _ = window.until("1  First")
+        _ = window.until("2 messages  First")
         window.line("1")
-        _ = window.until(lambda picture: picture.count("/help says") == 3)
+        _ = window.until(lambda picture: picture.count("/help shows") == 3)
         window.line("second words of the first")
         _ = window.until("answer 2")
         _ = window.until(lambda _: window.whole.count("done ·") == 3)
@@ -374,15 +374,15 @@ def test_a_place_of_the_tree_is_gone_on_from_and_the_own_words_come_back(ground:
         window.line("/tree")
         _ = window.until("  4  > second words\n  5  answer 1 ← here\n")
         window.line("4")
-        _ = window.until("goes on before: second words")
+        _ = window.until("Continuing before: second words")
         _ = window.until("> second words\n\n")
         window.line(", said otherwise")
         _ = window.until("answer 2")
         _ = window.until(lambda _: window.whole.count("done ·") == 3)
         window.line("/tree I LOOK")
-        _ = window.until("  1  I look. ▸ bash echo seen\ngo on")
+        _ = window.until("  1  I look. ▸ bash echo seen\nContinue from")
         window.line("1")
-        _ = window.until("goes on behind: I look.")
+        _ = window.until("Continuing after: I look.")
         window.line("third words")
         _ = window.until("answer 3")
         _ = window.until(lambda _: window.whole.count("done ·") == 4)
@@ -391,9 +391,9 @@ def test_a_place_of_the_tree_is_gone_on_from_and_the_own_words_come_back(ground:
         picture = window.until("  8  └─ > third words\n  9     answer 3 ← here\n")
         assert "  4  │ ├─ > second words\n" in picture
         window.line("nothing like it")
-        _ = window.until("'nothing like it' is none of these")
+        _ = window.until("unknown entry 'nothing like it'")
         window.line("/tree no such words")
-        _ = window.until("nothing holds 'no such words'")
+        _ = window.until("No entry contains 'no such words'.")
         assert leave(window) == 0
     heard = ground.provider.requests[-1]["body"]["messages"]
     assert [one["role"] for one in heard][-4:] == ["user", "assistant", "tool", "user"]
@@ -406,7 +406,7 @@ def test_while_the_model_works_the_tree_waits(ground: Ground) -> None:
         window.line("talk")
         _ = window.until("half")
         window.line("/tree")
-        _ = window.until("/tree leaves what goes on; press Esc first")
+        _ = window.until("A run is active. Press Esc to stop it")
         window.type(ESCAPE)
         _ = window.until("cancelled")
         assert leave(window) == 0
@@ -435,7 +435,7 @@ def test_a_session_is_exported_and_no_file_is_overwritten(ground: Ground) -> Non
         window.line("hello there")
         _ = window.until("done ·")
         window.line("/export")
-        _ = window.until("the session is in")
+        _ = window.until("Exported to")
         window.line("/export")
         _ = window.until("-2.md")
         window.type(f"/export no{TAB}")
@@ -445,7 +445,7 @@ def test_a_session_is_exported_and_no_file_is_overwritten(ground: Ground) -> Non
         window.line("/export notes/talk.html")
         _ = window.until(lambda picture: "istherealready" in flowing(picture))
         for name, why in (
-            ("talk.pdf", "'talk.pdf' does not say in which format"),
+            ("talk.pdf", "unknown format 'talk.pdf'"),
             ("none/talk.md", "could not be written"),
         ):
             window.line(f"/export {name}")
@@ -489,7 +489,7 @@ def test_a_key_between_two_lines_is_not_lost(ground: Ground) -> None:
             window.type(CTRL_C)
             window.look(0.003)
         assert leave(window) == 0
-    assert window.whole.count("nothing goes on") == KEYS
+    assert window.whole.count("Nothing is running.") == KEYS
 
 
 def test_a_provider_that_refuses_leaves_the_conversation_open(ground: Ground) -> None:
@@ -506,7 +506,7 @@ def test_a_provider_that_refuses_leaves_the_conversation_open(ground: Ground) ->
 def test_without_a_terminal_it_says_what_to_do_instead(ground: Ground) -> None:
     ran = tiller(ground, "chat")
     assert ran.code == 2
-    assert "needs a terminal; to say one thing from a script: tiller run PROMPT" in ran.complaint
+    assert "needs a terminal. For one prompt in a script: tiller run PROMPT" in ran.complaint
 
 
 WATCHES = """

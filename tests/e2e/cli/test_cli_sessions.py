@@ -69,7 +69,7 @@ def test_a_closed_pipe_and_wrong_words_end_quietly(ground: Ground) -> None:
     assert "Traceback" not in ended.err
     wrong = tiller(ground, "sessions", "shew")
     assert wrong.code == 2
-    assert "invalid choice: 'shew'" in wrong.err
+    assert "unknown value 'shew'; did you mean show?" in wrong.err
     unknown = tiller(ground, "sessions", "show", "zz")
     assert unknown.code == 2
     assert unknown.complaint.startswith("tiller sessions: no session's id begins or ends with 'zz'")

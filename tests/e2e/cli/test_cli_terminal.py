@@ -71,7 +71,9 @@ def test_markdown_tools_changes_and_cost_are_shown(ground: Ground) -> None:
         " shape.py  12",
         "  -area = w * hight",
         "  +area = w * h",
-        "✗ $ echo bad; exit 3: Command exited with code 3",
+        "✗ $ echo bad; exit 3",
+        "  bad",
+        "  Command exited with code 3",
         "Done, wörd 木 🦜.",
     ):
         assert line in lines, window.whole

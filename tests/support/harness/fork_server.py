@@ -34,7 +34,7 @@ PRELOADED = (
     "coverage",
     "tiller_server.cli.command_execution",
     "tiller_server.cli.command_line",
-    "tiller_server.cli.subcommands.lsp",
+    "tiller_server.cli.lsp_command",
     "tests.support.provider.server",
 )
 _PR_SET_CHILD_SUBREAPER = 36

@@ -127,12 +127,13 @@ def terminal(
     columns: int = 80,
     lines: int = 24,
     env: Mapping[str, str] | None = None,
+    program: Sequence[str] = TILLER,
 ) -> Generator[Terminal, None, None]:
     """Start a command as the leader of a terminal; it is killed if it outlives the block."""
     ours, theirs = pty.openpty()
     _set_size(theirs, columns, lines)
     process = subprocess.Popen(
-        [*TILLER, *arguments],
+        [*program, *arguments],
         cwd=ground.root,
         env={**quiet(ground), "TERM": "xterm-256color", "LANG": "C.UTF-8", **(env or {})},
         stdin=theirs,

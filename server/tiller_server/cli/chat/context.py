@@ -57,6 +57,14 @@ class ChatContext(Protocol):
         """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither."""
         ...
 
+    async def ask_secret(self, title: str) -> str | None:
+        """Ask for a text that is not shown and not kept in the history; None: the user cancelled."""
+        ...
+
+    def to_clipboard(self, text: str) -> None:
+        """Copy a text to the clipboard of the terminal's machine, if the terminal can do that."""
+        ...
+
 
 class ChatCommand(Value, frozen=True, kw_only=True):
     """One of them."""

@@ -1,37 +1,81 @@
 """The line at the bottom of a conversation: typed while other things are written above it."""
 
 import os
+import re
+import signal
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from typing_extensions import override
 
+from agent_core.kernel.values import Value
 from tiller_server.cli.terminal.status_area import terminal_size
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+    from prompt_toolkit.buffer import Buffer
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import ANSI
     from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 REFRESH_S: Final = 0.1
 WRITE_S: Final = 0.02
 """How long what is written above the line is gathered."""
 MOST_FILES: Final = 200
+MENU_LINES: Final = 8
+FOLDED_LINES: Final = 10
+FOLDED_CHARS: Final = 1_000
+"""A paste that is longer than one of these stands in the line as a mark, and is sent whole."""
 PRIVATE: Final = 0o600
 PROMPT: Final = "> "
 # xterm's title stack, which other terminals took over; one that does not know it ignores both.
 SAVE_TITLE: Final = "\x1b[22;0t"
 RESTORE_TITLE: Final = "\x1b[23;0t"
 MOST_TITLE: Final = 200
+_MENU: Final = re.compile(r"/\S*|/(model|think|permission) .*|(.*\s)?@\S*", re.DOTALL)
 
-LineCompleter = Callable[[str], Iterable[str]]
-"""Returns the completions of a line, as whole lines."""
+LineKind = Literal["prompt", "answer", "secret"]
+"""Kind of a line: an answer is not kept in the history, and a secret is not shown either."""
+
+
+class LineSuggestion(Protocol):
+    """A line that could follow from the one that is typed."""
+
+    @property
+    def line(self) -> str:
+        """The whole line."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """How the menu names it."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """A description for the menu; can be empty."""
+        ...
+
+
+LineCompleter = Callable[[str], Iterable[LineSuggestion]]
+"""Returns the completions of a line. Blocking; called in a thread."""
+
+
+class ChatKeys(Value, frozen=True, kw_only=True):
+    """Actions of the keys of a conversation that do not edit the line."""
+
+    stop: Callable[[], None]
+    """Esc."""
+    next_mode: Callable[[], None]
+    """Shift-Tab."""
+    show_output: Callable[[], None]
+    """Ctrl-O; the terminal is free to be used."""
 
 
 class PromptSurface:
@@ -71,6 +115,11 @@ class PromptSurface:
         _ = sys.stdout.write(order)
         sys.stdout.flush()
 
+    def copy(self, text: str) -> None:
+        """Copy a text to the clipboard by the escape sequence OSC 52, which terminals that forbid it ignore."""
+        _ = sys.stdout.write(f"\x1b]52;c;{b64encode(text.encode()).decode()}\x07")
+        sys.stdout.flush()
+
     def draw(self, lines: Sequence[str]) -> None:
         """Show these lines from the next moment on."""
         self._drawn = tuple(lines)[-self.lines :]
@@ -90,7 +139,8 @@ class ChatInput:
         history: Path,
         complete: LineCompleter,
         below: Callable[[], str],
-        on_escape: Callable[[], None],
+        keys: ChatKeys,
+        is_asked: Callable[[], bool],
     ) -> None:
         """Create the prompt session.
 
@@ -99,25 +149,37 @@ class ChatInput:
             history: File with the lines typed before; created when it is missing.
             complete: Returns the completions of a line.
             below: Returns the line below the input line.
-            on_escape: Called on the key Escape.
+            keys: Actions of keys.
+            is_asked: Returns whether the line answers a question, which is not kept in the history.
         """
         self._surface = surface
+        self._kind: LineKind = "prompt"
+        self._pastes: list[str] = []
         self._session = _session(
             message=self._message,
-            history=_history(history),
+            history=_history(
+                history, keeps=lambda: self._kind == "prompt" and not is_asked(), whole=self._whole
+            ),
             completer=_completer(complete),
             below=below,
-            keys=_keys(on_escape),
+            keys=_keys(keys, fold=self._folded),
         )
 
-    async def read(self, text: str = "") -> str:
+    async def read(self, text: str = "", *, kind: LineKind = "prompt") -> str:
         """Wait for a line, which begins with a text.
 
         Raises:
             EOFError: Ctrl-D on an empty line.
             KeyboardInterrupt: Ctrl-C.
         """
-        return await self._session.prompt_async(default=text, handle_sigint=False)
+        self._kind = kind
+        try:
+            line = await self._session.prompt_async(
+                default=text, handle_sigint=False, is_password=kind == "secret"
+            )
+        finally:
+            self._kind = "prompt"
+        return self._whole(line)
 
     def take_input(self) -> str:
         """Empty the line that is being typed; returns what it held."""
@@ -140,6 +202,27 @@ class ChatInput:
 
         return ANSI("".join(f"{line}\n" for line in self._surface.drawn) + PROMPT)
 
+    def _folded(self, pasted: str) -> str:
+        """Return what a paste adds to the line: a long one is kept, and a mark stands for it."""
+        text = pasted.replace("\r\n", "\n").replace("\r", "\n")
+        lines = text.count("\n") + 1
+        if lines <= FOLDED_LINES and len(text) <= FOLDED_CHARS:
+            return text
+        self._pastes.append(text)
+        return _mark(len(self._pastes), text)
+
+    def _whole(self, line: str) -> str:
+        """Return a line with the pastes in place of their marks."""
+        for number, text in enumerate(self._pastes, 1):
+            line = line.replace(_mark(number, text), text)
+        return line
+
+
+def _mark(number: int, text: str) -> str:
+    lines = text.count("\n") + 1
+    size = f"{lines} lines" if lines > 1 else f"{len(text):,} characters"
+    return f"[Pasted {size} #{number}]"
+
 
 def _session(
     *,
@@ -149,24 +232,38 @@ def _session(
     below: Callable[[], str],
     keys: "KeyBindings",
 ) -> "PromptSession[str]":
-    from prompt_toolkit import PromptSession  # noqa: PLC0415 - an extra; 140 ms
+    from prompt_toolkit import PromptSession  # noqa: PLC0415 - 140 ms
+    from prompt_toolkit.filters import Condition  # noqa: PLC0415 - see above
     from prompt_toolkit.input import Input  # noqa: PLC0415 - see above
     from prompt_toolkit.shortcuts import CompleteStyle  # noqa: PLC0415 - see above
     from prompt_toolkit.styles import Style  # noqa: PLC0415 - see above
+
+    def offers_menu() -> bool:
+        # Room for the menu is made only where it can appear.
+        return _MENU.fullmatch(prompt.default_buffer.document.text_before_cursor) is not None
 
     prompt: PromptSession[str] = PromptSession(
         message,
         history=history,
         completer=completer,
-        complete_while_typing=False,
+        complete_while_typing=Condition(offers_menu),
         complete_in_thread=True,
-        complete_style=CompleteStyle.READLINE_LIKE,
+        complete_style=CompleteStyle.COLUMN,
         bottom_toolbar=below,
         key_bindings=keys,
         refresh_interval=REFRESH_S,
-        reserve_space_for_menu=0,
+        reserve_space_for_menu=MENU_LINES,
         erase_when_done=True,
-        style=Style.from_dict({"bottom-toolbar": "noreverse", "bottom-toolbar.text": "ansigray"}),
+        style=Style.from_dict(
+            {
+                "bottom-toolbar": "noreverse",
+                "bottom-toolbar.text": "ansigray",
+                "completion-menu": "bg:default fg:default",
+                "completion-menu.completion.current": "reverse",
+                "completion-menu.meta.completion": "bg:default fg:ansigray",
+                "completion-menu.meta.completion.current": "reverse",
+            }
+        ),
     )
     # While something is written above the line the library gives the terminal back its own ways: what is typed in that
     # moment would stand there twice, and Ctrl-D and Ctrl-C would go lost.
@@ -175,10 +272,15 @@ def _session(
     return prompt
 
 
-def _history(path: Path) -> "History":
+def _history(path: Path, *, keeps: Callable[[], bool], whole: Callable[[str], str]) -> "History":
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - see above
 
     class Kept(FileHistory):
+        @override
+        def append_string(self, string: str) -> None:
+            if keeps():
+                super().append_string(whole(string))
+
         @override
         def store_string(self, string: str) -> None:
             if not string.startswith(" "):  # as shells do: what nobody is to find again
@@ -199,27 +301,105 @@ def _completer(complete: LineCompleter) -> "Completer":
         ) -> "Iterable[Completion]":
             _ = complete_event
             typed = document.text_before_cursor
-            for line in complete(typed):
-                yield Completion(line, start_position=-len(typed), display=line.split(" ")[-1])
+            for one in complete(typed):
+                yield Completion(
+                    one.line,
+                    start_position=-len(typed),
+                    display=one.label,
+                    display_meta=one.about,
+                )
 
     return Lines()
 
 
-def _keys(on_escape: Callable[[], None]) -> "KeyBindings":
+def _keys(does: ChatKeys, *, fold: Callable[[str], str]) -> "KeyBindings":
+    from prompt_toolkit.filters import completion_is_selected, has_completions  # noqa: PLC0415 - see above
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent  # noqa: PLC0415 - see above
+    from prompt_toolkit.keys import Keys  # noqa: PLC0415 - see above
 
     keys = KeyBindings()
+
+    def take(event: KeyPressEvent) -> None:
+        event.current_buffer.complete_state = None
+
+    def close_menu(event: KeyPressEvent) -> None:
+        event.current_buffer.cancel_completion()
 
     def newline(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
-    def escape(event: KeyPressEvent) -> None:
-        _ = event
-        on_escape()
+    def paste(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text(fold(event.data))
 
+    def complete(event: KeyPressEvent) -> None:
+        _complete(event.current_buffer)
+
+    def edit(event: KeyPressEvent) -> None:
+        _ = event.current_buffer.open_in_editor()  # of $VISUAL or $EDITOR
+
+    _ = keys.add("enter", filter=completion_is_selected)(take)
+    _ = keys.add("escape", filter=has_completions, eager=True)(close_menu)
     _ = keys.add("escape", "enter")(newline)
-    _ = keys.add("escape")(escape)
+    _ = keys.add(Keys.BracketedPaste)(paste)
+    _ = keys.add("tab")(complete)
+    _ = keys.add("c-g")(edit)
+    for name, act in _actions(does).items():
+        _ = keys.add(name, filter=~has_completions)(act)
     return keys
+
+
+def _actions(does: ChatKeys) -> Mapping[str, "Callable[[KeyPressEvent], None]"]:
+    """Return what keys do that do not edit the line."""
+    from prompt_toolkit.application import run_in_terminal  # noqa: PLC0415 - see above
+
+    def stop(event: "KeyPressEvent") -> None:
+        _ = event
+        does.stop()
+
+    def next_mode(event: "KeyPressEvent") -> None:
+        _ = event
+        does.next_mode()
+
+    def suspend(event: "KeyPressEvent") -> None:
+        _ = event, run_in_terminal(_suspended)
+
+    def output(event: "KeyPressEvent") -> None:
+        _ = event, run_in_terminal(does.show_output)
+
+    return {"escape": stop, "s-tab": next_mode, "c-z": suspend, "c-o": output}
+
+
+def _complete(buffer: "Buffer") -> None:
+    """Select the next row of the menu; without one, insert what all completions begin with."""
+    from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix  # noqa: PLC0415 - see above
+
+    if buffer.complete_state is not None and len(buffer.complete_state.completions) > 1:
+        buffer.complete_next()
+        return
+    # At once: a completion in the background would be dropped while the one for the last key is under way.
+    asked = CompleteEvent(completion_requested=True)
+    found = list(buffer.completer.get_completions(buffer.document, asked))
+    if len(found) == 1:
+        buffer.apply_completion(found[0])
+    elif common := get_common_complete_suffix(buffer.document, found):
+        buffer.insert_text(common)
+    else:
+        buffer.start_completion(select_first=True)
+
+
+def _suspended() -> None:
+    """Stop the processes of this terminal job until the shell continues it."""
+    if hasattr(signal, "SIGTSTP"):
+        import termios  # noqa: PLC0415 - not on Windows
+
+        number = sys.stdin.fileno()
+        now = termios.tcgetattr(number)
+        plain = [*now]
+        plain[0] = now[0] | termios.ICRNL
+        plain[3] = now[3] | termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN
+        termios.tcsetattr(number, termios.TCSANOW, plain)
+        os.killpg(0, signal.SIGTSTP)
+        termios.tcsetattr(number, termios.TCSANOW, now)
 
 
 @contextmanager
@@ -253,14 +433,6 @@ def _keys_kept() -> Generator[None]:
         yield
     finally:
         termios.tcsetattr(number, termios.TCSANOW, before)
-
-
-def paths_completed(line: str, *, root: Path) -> list[str]:
-    """Return the ways in which a line goes on that ends in `@` and the beginning of a path of the workspace. Blocking."""
-    head, mark, typed = line.rpartition("@")
-    if not mark or any(one.isspace() for one in typed) or (head and not head[-1].isspace()):
-        return []
-    return paths_after(f"{head}@", typed, root=root)
 
 
 def paths_after(head: str, typed: str, *, root: Path) -> list[str]:

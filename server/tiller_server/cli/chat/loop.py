@@ -11,15 +11,17 @@ import anyio
 from anyio.abc import TaskGroup
 
 from agent_core.assembly import SessionRequest
-from agent_core.events import UiTitle
+from agent_core.events import PermissionMode, UiTitle
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 from agent_core.resources.offers import SlashInvocation, slashed
 from agent_core.session import AgentSession
 from tiller_server.cli.chat.context import ChatLineOutcome, Refill, Switch
+from tiller_server.cli.chat.line_input import LineKind
 from tiller_server.cli.chat.session_switch import may_leave
-from tiller_server.cli.chat.slash_commands import COMMANDS
+from tiller_server.cli.chat.slash_commands import COMMANDS, OTHER_NAMES
+from tiller_server.cli.chat.status import mode_line
 from tiller_server.cli.exit_codes import INTERRUPTED, TERMINATED
 from tiller_server.cli.terminal.live_view import LiveView
 from tiller_server.cli.terminal.permission_prompt import ask_on_terminal
@@ -27,6 +29,8 @@ from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
 from tiller_server.cli.terminal.text import BOLD, one_line
 
 TICK_S: Final = 0.1
+MODES: Final[tuple[PermissionMode, ...]] = ("plan", "ask", "auto", "yolo")
+"""From the strictest to the loosest."""
 ENDINGS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -101,7 +105,7 @@ def _shell(text: str) -> ChatLine | None:
 class LineSource(Protocol):
     """Where lines come from."""
 
-    async def read(self, text: str = "") -> str:
+    async def read(self, text: str = "", *, kind: LineKind = "prompt") -> str:
         """Wait for a line, which begins with a text; EOFError and KeyboardInterrupt as at any terminal."""
         ...
 
@@ -124,6 +128,7 @@ class ChatLoop:
         view: LiveView,
         *,
         set_title: Callable[[str], None],
+        copy: Callable[[str], None],
     ) -> None:
         """Prepare it.
 
@@ -132,11 +137,13 @@ class ChatLoop:
             request: How it was opened.
             view: Where events are shown.
             set_title: Sets the title of the terminal; an empty one restores its own.
+            copy: Copies a text to the clipboard of the terminal.
         """
         self.session = session
         self.request = request
         self._view = view
         self._set_title = set_title
+        self._copy = copy
         self._answers, self._asked = anyio.create_memory_object_stream[str](inf)
         self._questions = 0
         self._stopping = False
@@ -144,8 +151,14 @@ class ChatLoop:
         self._group: TaskGroup | None = None
         self._lines: LineSource | None = None
 
-    async def run(self, lines: LineSource, *, text: str) -> Switch:
-        """Talk until the user wants another session, or none."""
+    async def run(self, lines: LineSource, *, text: str, prompt: str = "") -> Switch:
+        """Process lines until the user wants another session, or none.
+
+        Args:
+            lines: Where lines come from.
+            text: Beginning of the first line.
+            prompt: A line that is sent first.
+        """
         self._lines = lines
         with self._answers, self._asked:
             async with anyio.create_task_group() as group:
@@ -154,7 +167,10 @@ class ChatLoop:
                 group.start_soon(self._turn)
                 group.start_soon(self._ask)
                 group.start_soon(self._watch)
-                self._switch = await self._listen(lines, text)
+                outcome = await self._fenced(prompt)
+                self._switch = (
+                    outcome if isinstance(outcome, Switch) else await self._listen(lines, text)
+                )
                 group.cancel_scope.cancel()
         self._view.close()
         return self._switch
@@ -177,15 +193,41 @@ class ChatLoop:
     async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
         """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither."""
         rows = [f"{number:>3}  {one}" for number, one in enumerate(choices, 1)]
-        self.tell("\n".join((*rows, f"{title}; Enter alone leaves it as it is")))
-        if self._lines is None:
-            return None
-        with suppress(EOFError, KeyboardInterrupt):
-            typed = (await self._lines.read()).strip()
-            if typed.isdecimal() and 0 < int(typed) <= len(choices):
-                return int(typed) - 1
-            return typed or None
-        return None
+        self.tell("\n".join((*rows, f"{title} (number, or text; Enter = cancel)")))
+        typed = await self._read("answer")
+        if typed.isdecimal() and 0 < int(typed) <= len(choices):
+            return int(typed) - 1
+        return typed or None
+
+    async def ask_secret(self, title: str) -> str | None:
+        """Ask for a text that is not shown and not kept in the history; None: the user cancelled."""
+        self.tell(title)
+        return await self._read("secret") or None
+
+    async def _read(self, kind: LineKind) -> str:
+        """Read an answer to a command; empty: the user cancelled."""
+        if self._lines is not None:
+            with suppress(EOFError, KeyboardInterrupt):
+                return (await self._lines.read(kind=kind)).strip()
+        return ""
+
+    def to_clipboard(self, text: str) -> None:
+        """Copy a text to the clipboard of the terminal's machine, if the terminal can do that."""
+        self._copy(text)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the line that is typed answers a question."""
+        return self._questions > 0
+
+    def next_mode(self) -> None:
+        """Set the next permission mode that the user's settings allow, and tell it."""
+        info = self.session.info
+        allowed = MODES[: MODES.index(info.allowed_mode) + 1]
+        place = allowed.index(info.config.mode) if info.config.mode in allowed else -1
+        mode = allowed[(place + 1) % len(allowed)]
+        _ = info.configure(mode=mode)
+        self.tell(mode_line(mode))
 
     @property
     def _is_busy(self) -> bool:
@@ -209,7 +251,7 @@ class ChatLoop:
                 if self._stopping:
                     return Switch(request=None, code=INTERRUPTED)
                 if not self._is_busy:
-                    self.tell("nothing goes on; Ctrl-D leaves")
+                    self.tell("Nothing is running. Press Ctrl-D to quit.")
                 self.stop()
                 continue
             finally:
@@ -227,7 +269,7 @@ class ChatLoop:
 
     async def _fenced(self, line: str) -> ChatLineOutcome:
         """Run a line. An error is shown to the user; the key Up brings the line back."""
-        ours = COMMANDS
+        ours = (*COMMANDS, *OTHER_NAMES)
         theirs = (one.name for one in self.session.resources.commands())
         meant = meaning(line, ours=ours, theirs=theirs)
         if meant is None:
@@ -249,15 +291,18 @@ class ChatLoop:
                 if self._group is not None:
                     self._group.start_soon(self._shell, meant)
             case UnknownChatCommand(name=name, nearest=nearest):
-                hint = f"did you mean /{nearest}?" if nearest else "/help says what there is"
+                hint = f"Did you mean /{nearest}?" if nearest else "See /help."
                 self.tell(
-                    f"/{name} is no command; {hint} To send it to the model as text, put a blank before it",
+                    f"Unknown command /{name}. {hint} To send it as text, start with a space.",
                     YELLOW,
                 )
             case _:
-                command = COMMANDS[meant.name]
+                command = COMMANDS[OTHER_NAMES.get(meant.name, meant.name)]
                 if command.at_rest and self._is_busy:
-                    self.tell(f"/{meant.name} leaves what goes on; press Esc first", YELLOW)
+                    self.tell(
+                        f"A run is active. Press Esc to stop it, then type /{meant.name} again.",
+                        YELLOW,
+                    )
                     return None
                 self.tell(f"> /{meant.name} {meant.arguments}".rstrip())
                 after = await command.run(self, meant.arguments)
@@ -326,7 +371,9 @@ class ChatLoop:
             line = await self._asked.receive()
             if unfinished_input and not line.strip():
                 # This Enter was on its way for the line that is gone.
-                self._view.interject(f"what you typed comes back: {one_line(unfinished_input)}\n? ")
+                self._view.interject(
+                    f"Your text comes back after this: {one_line(unfinished_input)}\n? "
+                )
                 line = await self._asked.receive()
             # The line that was typed is taken away; what was decided stays to be read.
             self.tell(f"> {one_line(line)}".rstrip(), BOLD)

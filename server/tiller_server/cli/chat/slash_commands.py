@@ -12,15 +12,16 @@ from agent_core.assembly.models import keep_first_model
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, UsageError
 from agent_core.resources.paths import app_paths
-from agent_core.session import AgentSession
 from agent_core.session.changes.views import RestoreResult
+from agent_core.storage.port import SessionSummary
+from tiller_server.cli.chat.account_commands import login, logout
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, Switch, is_kept
-from tiller_server.cli.chat.line_input import paths_after
-from tiller_server.cli.chat.status import session_statistics
+from tiller_server.cli.chat.project_commands import copy, diff, init, review
+from tiller_server.cli.chat.status import mode_line, session_cost, session_status
 from tiller_server.cli.chat.tree import go_to
 from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, format_of
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
-from tiller_server.cli.terminal.text import SHORT_ID, one_line
+from tiller_server.cli.terminal.text import BOLD, SHORT_ID, moment, one_line
 
 T = TypeVar("T")
 MOST_CHOICES: Final = 40
@@ -28,6 +29,7 @@ LEVELS: Final[tuple[str, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[str, ...]] = get_args(PermissionMode)
 
 MOST_TRIED: Final = 1_000
+HELP_CELLS: Final = 22
 
 
 async def export(chat: ChatContext, named: str) -> None:
@@ -39,21 +41,19 @@ async def export(chat: ChatContext, named: str) -> None:
     """
     session = chat.session
     if not await is_kept(session):
-        message = (
-            "there is nothing to export: the session has no messages yet, or it is in memory only"
-        )
+        message = "nothing to export: the session has no messages yet, or it is in memory only"
         raise UsageError(message)
     root = Path(session.info.root)
     path = await anyio.Path(root / named).expanduser() if named else await _unused(root, session.id)
     how = format_of(Path(path))
     if how is None:
-        message = f"{named!r} does not say in which format; end it with one of {', '.join(ENDINGS)}"
+        message = f"unknown format {named!r}: use a name that ends in {', '.join(ENDINGS)}"
         raise UsageError(message)
     paths = chat.request.paths or app_paths(chat.request.env)
     async with open_library(paths, clock=chat.request.clock) as library:
         await export_to(library, session.id, how, Path(path))
     shown = path.relative_to(root) if path.is_relative_to(root) else path
-    chat.tell(f"the session is in {shown}", GREEN)
+    chat.tell(f"Exported to {shown}", GREEN)
 
 
 async def _unused(root: Path, session: str) -> anyio.Path:
@@ -68,19 +68,22 @@ async def _unused(root: Path, session: str) -> anyio.Path:
 
 
 async def _help(chat: ChatContext, _: str) -> None:
-    rows = [(f"/{name} {one.hint}".rstrip(), one.about) for name, one in COMMANDS.items()]
-    rows += [(f"/{one.name}", one.description) for one in await chat.session.resources.refresh()]
-    rows += [
-        ("!COMMAND", "run a command; the model is told of it"),
-        ("!!COMMAND", "run a command that the model is not told of"),
-        ("@FILE", "say a file or picture beside your words; Tab completes"),
-        ("Enter", "say it; while the model works it is told at its next step"),
-        ("Alt-Enter", "begin a new line"),
-        ("Esc or Ctrl-C", "stop what goes on"),
-        ("Ctrl-D", "leave"),
+    offered = await chat.session.resources.refresh()
+    groups = [
+        (
+            title,
+            [(f"/{name} {COMMANDS[name].hint}".rstrip(), COMMANDS[name].about) for name in names],
+        )
+        for title, names in GROUPS.items()
     ]
-    width = max(len(left) for left, _ in rows)
-    chat.tell("\n".join(f"{left:<{width}}  {one_line(right)}" for left, right in rows))
+    groups.append(("Of this project", [(f"/{one.name}", one.description) for one in offered]))
+    groups.append(("Keys and other input", [*KEYS]))
+    width = min(max(len(left) for _, rows in groups for left, _ in rows), HELP_CELLS)
+    for title, rows in groups:
+        if rows:
+            chat.tell(title, BOLD)
+            lines = (f"  {left:<{width}}  {one_line(right)}" for left, right in rows)
+            chat.tell("\n".join(lines))
 
 
 async def _model(chat: ChatContext, wanted: str) -> None:
@@ -91,7 +94,7 @@ async def _model(chat: ChatContext, wanted: str) -> None:
         refs = [one.ref for one in models.available()]
         current = models.current
         chosen = await chat.choose(
-            f"the model now is {current.ref if current else 'none'}; a number, or a part of a name",
+            f"Use which model? Now: {current.ref if current else 'none'}",
             refs[:MOST_CHOICES],
         )
         if chosen is None:
@@ -100,8 +103,8 @@ async def _model(chat: ChatContext, wanted: str) -> None:
     facts = await models.choose(wanted)
     paths = chat.request.paths or app_paths(chat.request.env)
     kept = await keep_first_model(facts, before=before, paths=paths)
-    scope = ", also in new sessions" if kept else ""
-    chat.tell(f"{facts.ref} answers from now on{scope}, thinking {models.thinking}", GREEN)
+    scope = " for this and new sessions" if kept else ""
+    chat.tell(f"Using {facts.ref}{scope}, thinking {models.thinking}", GREEN)
 
 
 async def _think(chat: ChatContext, level: str) -> None:
@@ -110,14 +113,14 @@ async def _think(chat: ChatContext, level: str) -> None:
         _ = await models.cycle_thinking()
     else:
         await models.think(_one_of(level, get_args(ThinkingLevel), what="level"))
-    chat.tell(f"thinking is {models.thinking}")
+    chat.tell(f"Thinking: {models.thinking}")
 
 
 async def _mode(chat: ChatContext, mode: str) -> None:
     info = chat.session.info
     if mode:
         _ = info.configure(mode=_one_of(mode, get_args(PermissionMode), what="mode"))
-    chat.tell(f"permission is {info.config.mode}; containment is {info.snapshot().sandbox}")
+    chat.tell(f"{mode_line(info.config.mode)} Containment: {info.snapshot().sandbox}.")
 
 
 async def _tools(chat: ChatContext, names: str) -> None:
@@ -125,29 +128,33 @@ async def _tools(chat: ChatContext, names: str) -> None:
     if names:
         await tools.activate(names)
     rest = [one for one in tools.all if one not in tools.active]
-    more = f"; not active: {', '.join(rest)}" if rest else ""
-    chat.tell(f"tools: {', '.join(tools.active)}{more}")
+    more = f". Not active: {', '.join(rest)}" if rest else ""
+    chat.tell(f"Tools: {', '.join(tools.active)}{more}")
 
 
 async def _compact(chat: ChatContext, instructions: str) -> None:
     receipt = await chat.session.compact(instructions or None)
     if receipt.compaction is None:
-        chat.tell(receipt.why or "there is nothing to compact", YELLOW)
+        chat.tell(receipt.why or "Nothing to compact.", YELLOW)
 
 
 async def _name(chat: ChatContext, title: str) -> None:
     if title:
         await chat.session.tree.rename(title)
-    chat.tell(f"the session is called {one_line(chat.session.tree.title or '') or 'nothing yet'}")
+    chat.tell(f"Title: {one_line(chat.session.tree.title or '') or 'none'}")
 
 
-async def _session(chat: ChatContext, _: str) -> None:
-    chat.tell(session_statistics(chat.session))
+async def _status(chat: ChatContext, _: str) -> None:
+    chat.tell(session_status(chat.session))
+
+
+async def _cost(chat: ChatContext, _: str) -> None:
+    chat.tell(session_cost(chat.session))
 
 
 async def _next(chat: ChatContext, user_input: str) -> None:
     if not user_input:
-        message = "/next needs words: they are said when the run going on has nothing left to do"
+        message = "/next needs a text; it is sent when this run has ended"
         raise UsageError(message)
     _ = await chat.session.follow_up(user_input)
 
@@ -155,24 +162,19 @@ async def _next(chat: ChatContext, user_input: str) -> None:
 async def _stop(chat: ChatContext, _: str) -> None:
     stopped = await chat.session.abort(queue="keep")
     if stopped.status == "alreadyEnded":
-        chat.tell("nothing goes on")
-
-
-async def _changes(chat: ChatContext, _: str) -> None:
-    changes = chat.session.changes
-    patch, lost = (await changes.patch()).rstrip("\n"), changes.lost()
-    if patch or lost is None:
-        chat.tell(patch or "nothing was changed")
-    if lost is not None:
-        chat.tell(lost, YELLOW)
+        chat.tell("Nothing is running.")
 
 
 async def _undo(chat: ChatContext, _: str) -> None:
     checkpoints = chat.session.checkpoints
     latest = checkpoints.latest_run
     if latest is None:
-        none_left = "no run is left to take back"
-        chat.tell(none_left if checkpoints.all else "no run of this session changed a file")
+        none_left = "Nothing left to undo."
+        chat.tell(
+            none_left
+            if checkpoints.all
+            else "Nothing to undo: no run of this session changed a file."
+        )
         return
     while latest is not None:
         try:
@@ -184,7 +186,7 @@ async def _undo(chat: ChatContext, _: str) -> None:
             chat.tell(_undone(restored, Path(chat.session.info.root)), GREEN)
             return
         latest = checkpoints.latest_run
-    chat.tell("the files are as they were: there was nothing left to take back")
+    chat.tell("Nothing left to undo: the files are as they were.")
 
 
 def _undone(restored: RestoreResult, root: Path) -> str:
@@ -195,12 +197,14 @@ def _undone(restored: RestoreResult, root: Path) -> str:
     more = len(names) - MOST_CHOICES
     shown = ", ".join(names[:MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")
     whys = dict.fromkeys(one.why for one in restored.skipped)
-    return "\n".join([f"taken back: {shown or 'nothing'}", *(f"left: {why}" for why in whys)])
+    return "\n".join([f"Restored: {shown or 'nothing'}", *(f"Not restored: {why}" for why in whys)])
 
 
 async def _reload(chat: ChatContext, _: str) -> None:
     loaded = await chat.session.resources.reload()
-    lines = [f"{len(loaded.resources)} read", *(str(one) for one in loaded.problems)]
+    names = ", ".join(sorted({Path(one.path).name for one in loaded.resources if one.path}))
+    count = len(loaded.resources)
+    lines = [f"Reloaded {count} files{': ' if names else ''}{names}", *map(str, loaded.problems)]
     chat.tell("\n".join(lines))
 
 
@@ -219,14 +223,17 @@ async def _resume(chat: ChatContext, wanted: str) -> Switch | None:
             )
         page = await library.list(chat.session.info.root, limit=MOST_CHOICES)
         others = [one for one in page.sessions if one.session != chat.session.id]
-        rows = [one_line(one.title or one.preview) for one in others]
-        chosen = await chat.choose(
-            "which session? a number, or the beginning or end of an id", rows
-        )
+        rows = [_session_row(one) for one in others]
+        chosen = await chat.choose("Continue which session?", rows)
         if chosen is None:
             return None
         found = others[chosen] if isinstance(chosen, int) else await library.find(chosen)
     return Switch(request=replace(chat.request, session=found.session))
+
+
+def _session_row(one: SessionSummary) -> str:
+    count = f"{one.messages} messages"
+    return f"{moment(one.modified_ms)}  {count:>13}  {one_line(one.title or one.preview)}"
 
 
 async def _fork(chat: ChatContext, _: str) -> Switch | None:
@@ -234,7 +241,7 @@ async def _fork(chat: ChatContext, _: str) -> Switch | None:
         one for one in chat.session.tree.nodes() if one.kind == "message" and one.role == "user"
     ][-MOST_CHOICES:]
     rows = [one_line(one.preview) for one in said]
-    chosen = await chat.choose("go on from before which of your words? a number", rows)
+    chosen = await chat.choose("Fork before which message?", rows)
     if not isinstance(chosen, int):
         return None
     copy = await chat.session.tree.fork(said[chosen].entry)
@@ -247,7 +254,7 @@ async def _key(chat: ChatContext, key: str) -> None:
         chat.session.resources.press(key)
         return
     rows = [f"{one.key}  {one_line(one.description)} ({one.extension})" for one in keys]
-    chat.tell("\n".join(rows) or "no extension offers a key")
+    chat.tell("\n".join(rows) or "No extension offers a key.")
 
 
 async def _quit(chat: ChatContext, arguments: str) -> Switch:
@@ -256,67 +263,72 @@ async def _quit(chat: ChatContext, arguments: str) -> Switch:
 
 
 COMMANDS: Final[Mapping[str, ChatCommand]] = {
-    "help": ChatCommand(hint="", about="say what can be typed", run=_help),
-    "model": ChatCommand(hint="[MODEL]", about="choose who answers", run=_model),
-    "think": ChatCommand(
-        hint="[LEVEL]", about="choose how hard the model thinks", run=_think, values=LEVELS
-    ),
+    "help": ChatCommand(hint="", about="show this help", run=_help),
+    "status": ChatCommand(hint="", about="show session, model, mode, folder", run=_status),
+    "cost": ChatCommand(hint="", about="show tokens and cost of this session", run=_cost),
+    "login": ChatCommand(hint="[PROVIDER]", about="sign in to a model provider", run=login),
+    "logout": ChatCommand(hint="[PROVIDER]", about="remove a stored key or login", run=logout),
+    "model": ChatCommand(hint="[MODEL]", about="choose the model", run=_model),
+    "think": ChatCommand(hint="[LEVEL]", about="set the thinking level", run=_think, values=LEVELS),
     "permission": ChatCommand(
-        hint="[MODE]", about="choose what runs without being asked", run=_mode, values=MODES
+        hint="[MODE]",
+        about="set what runs without asking (Shift-Tab: next)",
+        run=_mode,
+        values=MODES,
     ),
-    "tools": ChatCommand(
-        hint="[SET]", about="choose the tools: a preset, +name, -name", run=_tools
-    ),
-    "next": ChatCommand(hint="WORDS", about="say it when the run is over", run=_next),
-    "stop": ChatCommand(hint="", about="stop what goes on", run=_stop),
-    "compact": ChatCommand(hint="[WHAT]", about="sum up the older part", run=_compact),
-    "changes": ChatCommand(hint="", about="show what was changed", run=_changes),
+    "tools": ChatCommand(hint="[SET]", about="set the tools: a preset, +name, -name", run=_tools),
+    "next": ChatCommand(hint="TEXT", about="send a prompt after this run", run=_next),
+    "stop": ChatCommand(hint="", about="stop the run", run=_stop),
+    "compact": ChatCommand(hint="[WHAT]", about="summarize the older part", run=_compact),
+    "diff": ChatCommand(hint="", about="show the changes of this session", run=diff),
     "undo": ChatCommand(
-        hint="", about="take back what the last run changed; again: the run before", run=_undo
+        hint="", about="revert the last run's changes; again: the run before", run=_undo
     ),
-    "name": ChatCommand(hint="[TITLE]", about="name the session", run=_name),
-    "session": ChatCommand(hint="", about="say what the session holds and cost", run=_session),
-    "export": ChatCommand(
-        hint="[FILE]", about="write it as .md, .html or .jsonl", run=export, takes_file=True
-    ),
-    "new": ChatCommand(hint="", about="begin a new session", run=_new, at_rest=True),
-    "resume": ChatCommand(
-        hint="[ID]", about="go on with another session", run=_resume, at_rest=True
-    ),
+    "copy": ChatCommand(hint="", about="copy the last answer", run=copy),
+    "init": ChatCommand(hint="[TEXT]", about="write or update AGENTS.md", run=init),
+    "review": ChatCommand(hint="[TEXT]", about="review uncommitted changes", run=review),
+    "new": ChatCommand(hint="", about="start a new session (also /clear)", run=_new, at_rest=True),
+    "resume": ChatCommand(hint="[ID]", about="continue another session", run=_resume, at_rest=True),
+    "name": ChatCommand(hint="[TITLE]", about="name this session", run=_name),
     "tree": ChatCommand(
-        hint="[WORDS]", about="go on from another place, here", run=go_to, at_rest=True
+        hint="[TEXT]", about="continue from an earlier entry", run=go_to, at_rest=True
     ),
-    "fork": ChatCommand(hint="", about="go on from earlier, in a copy", run=_fork, at_rest=True),
-    "reload": ChatCommand(hint="", about="read instructions and settings anew", run=_reload),
-    "key": ChatCommand(
-        hint="[KEY]", about="do what a key of an extension does: a terminal binds none", run=_key
+    "fork": ChatCommand(hint="", about="continue from earlier in a copy", run=_fork, at_rest=True),
+    "export": ChatCommand(
+        hint="[FILE]", about="save as .md, .html or .jsonl", run=export, takes_file=True
     ),
-    "quit": ChatCommand(hint="", about="leave", run=_quit),
+    "reload": ChatCommand(hint="", about="reload instructions and settings", run=_reload),
+    "key": ChatCommand(hint="[KEY]", about="run the action of an extension's key", run=_key),
+    "quit": ChatCommand(hint="", about="quit (also Ctrl-D)", run=_quit),
 }
-
-
-def completed(line: str, *, session: AgentSession) -> list[str]:
-    """Return the ways in which a line goes on that begins with a slash."""
-    if not line.startswith("/") or "\n" in line:
-        return []
-    name, blank, typed = line[1:].partition(" ")
-    if not blank:
-        names = [*COMMANDS, *(one.name for one in session.resources.commands())]
-        return [f"/{one} " for one in names if one.startswith(name)]
-    if name == "model":
-        refs = (one.ref for one in session.models.available())
-        return [f"/model {ref}" for ref in refs if typed.lower() in ref.lower()][:MOST_CHOICES]
-    command = COMMANDS.get(name)
-    if command is None:
-        return []
-    if command.takes_file:
-        return paths_after(f"/{name} ", typed, root=Path(session.info.root))
-    return [f"/{name} {one}" for one in command.values if one.startswith(typed)]
+OTHER_NAMES: Final[Mapping[str, str]] = {
+    "changes": "diff", "clear": "new", "exit": "quit", "session": "status"
+}  # fmt: skip
+"""Further names of commands, as other agents have them."""
+GROUPS: Final[Mapping[str, Sequence[str]]] = {
+    "Work": ("init", "review", "diff", "undo", "copy", "next", "stop", "compact"),
+    "Model and rights": ("login", "logout", "model", "think", "permission", "tools"),
+    "Sessions": ("new", "resume", "name", "tree", "fork", "export"),
+    "This conversation": ("help", "status", "cost", "reload", "key", "quit"),
+}
+KEYS: Final = (
+    ("Enter", "send; during a run, the model gets it at its next step"),
+    ("Alt-Enter", "new line"),
+    ("Esc, Ctrl-C", "stop the run"),
+    ("Ctrl-O", "show the output of the last tool calls"),
+    ("Shift-Tab", "next permission mode"),
+    ("Ctrl-G", "edit the text in $EDITOR"),
+    ("Ctrl-Z", "suspend; fg continues"),
+    ("Ctrl-D", "quit"),
+    ("@FILE", "attach a file or picture"),
+    ("!COMMAND", "run a command; the model sees the output"),
+    ("!!COMMAND", "run a command the model does not see"),
+)
 
 
 def _one_of(word: str, choices: Sequence[T], *, what: str) -> T:
     for one in choices:
         if one == word:
             return one
-    message = f"{word!r} is no {what}; it is one of {', '.join(map(str, choices))}"
+    message = f"unknown {what} {word!r}: use one of {', '.join(map(str, choices))}"
     raise UsageError(message)

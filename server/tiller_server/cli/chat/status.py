@@ -1,43 +1,99 @@
-"""Descriptions of a session for its user: the line below the input, and its numbers."""
+"""Descriptions of a session for its user: the line below the input, its status and its cost."""
 
+from collections.abc import Mapping
+from typing import Final
+
+from agent_core.events import PermissionMode
+from agent_core.kernel.text import cell_count
 from agent_core.session import AgentSession
 from agent_core.session.snapshot import SessionSnapshot
 from tiller_server.cli.terminal.text import one_line
 
+MODE_MEANINGS: Final[Mapping[PermissionMode, str]] = {
+    "plan": "read only",
+    "ask": "asks before risky steps",
+    "auto": "as ask, with your allow rules",
+    "yolo": "asks only about protected files",
+}
 
-def below(snapshot: SessionSnapshot) -> str:
-    """Return the line below the input: model, permission mode, context use, cost, unreviewed changes, queue, title."""
-    config = snapshot.config
-    parts = [config.model or "no model", f"thinking {config.thinking}", f"permission {config.mode}"]
-    usage = snapshot.usage
+
+def mode_line(mode: PermissionMode) -> str:
+    """Return a sentence about a permission mode."""
+    return f"Permission mode {mode}: {MODE_MEANINGS[mode]}."
+
+
+def below(snapshot: SessionSnapshot, columns: int) -> str:
+    """Return the line below the input: model, mode, context use, cost, unreviewed changes, queue, title.
+
+    Args:
+        snapshot: The session.
+        columns: How wide the line may be; the least important parts are left out first.
+    """
+    config, usage = snapshot.config, snapshot.usage
+    # With each part, how early it is left out.
+    parts = [(config.model or "no model", 1), (f"permission {config.mode}", 2)]
+    if config.thinking != "off":
+        parts.append((f"thinking {config.thinking}", 5))
     if usage.context_used and usage.context_size:
-        parts.append(f"context {usage.context_used * 100 / usage.context_size:.0f} %")
+        parts.append((f"context {usage.context_used * 100 / usage.context_size:.0f} %", 3))
     if usage.tokens.cost is not None and usage.tokens.total:
-        parts.append(f"${usage.tokens.cost.total:.4f}")
+        parts.append((f"${usage.tokens.cost.total:.4f}", 4))
     if snapshot.changes.unreviewed:
-        parts.append(f"+{snapshot.changes.additions} -{snapshot.changes.deletions}")
+        parts.append((f"+{snapshot.changes.additions} -{snapshot.changes.deletions}", 6))
     if snapshot.queue:
-        parts.append(f"{len(snapshot.queue)} waiting")
+        parts.append((f"{len(snapshot.queue)} queued", 2))
     if snapshot.title:
-        parts.append(one_line(snapshot.title))
-    return " · ".join(parts)
+        parts.append((one_line(snapshot.title), 7))
+    while len(parts) > 1 and cell_count(_joined(parts)) > columns:
+        parts.remove(max(parts, key=lambda part: part[1]))
+    return _joined(parts)
 
 
-def session_statistics(session: AgentSession) -> str:
-    """Return the session in numbers, some lines."""
-    stats = session.info.stats()
+def _joined(parts: list[tuple[str, int]]) -> str:
+    return " · ".join(text for text, _ in parts)
+
+
+def session_status(session: AgentSession) -> str:
+    """Return the state of a session, a line for each fact."""
+    info = session.info
+    stats, snapshot = info.stats(), info.snapshot()
+    config = snapshot.config
     calls = ", ".join(f"{name} {count}" for name, count in stats.tool_calls.items()) or "none"
-    cost = "unknown" if stats.cost is None else f"${stats.cost:.4f}"
-    tokens = stats.tokens
-    rows = {
-        "session": session.id,
-        "title": one_line(session.tree.title or "") or "none",
-        "folder": session.info.root,
-        "file": stats.file or "none: it is in memory, or nothing was said yet",
-        "messages": f"{stats.user_messages} of yours, {stats.assistant_messages} answers",
-        "tool calls": calls,
-        "tokens": f"{tokens.input:,} in, {tokens.output:,} out, {tokens.cache_read:,} from the cache",
-        "cost": cost,
-    }
+    return _table(
+        {
+            "session": session.id,
+            "title": one_line(session.tree.title or "") or "none",
+            "folder": info.root,
+            "file": stats.file or "none: in memory, or no message yet",
+            "model": f"{config.model or 'none'}, thinking {config.thinking}",
+            "permission": f"{config.mode} ({MODE_MEANINGS[config.mode]})",
+            "containment": snapshot.sandbox,
+            "messages": f"{stats.user_messages} of yours, {stats.assistant_messages} answers",
+            "tool calls": calls,
+            "cost": _money(session),
+        }
+    )
+
+
+def session_cost(session: AgentSession) -> str:
+    """Return the tokens and the cost of a session, a line for each kind."""
+    tokens = session.info.stats().tokens
+    return _table(
+        {
+            "input": f"{tokens.input:,} tokens",
+            "from the cache": f"{tokens.cache_read:,} tokens",
+            "to the cache": f"{tokens.cache_write:,} tokens",
+            "output": f"{tokens.output:,} tokens",
+            "cost": _money(session),
+        }
+    )
+
+
+def _money(session: AgentSession) -> str:
+    cost = session.info.stats().cost
+    return "unknown: the model has no known price" if cost is None else f"${cost:.4f}"
+
+
+def _table(rows: Mapping[str, str]) -> str:
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())

@@ -35,23 +35,23 @@ async def go_to(chat: ChatContext, query: str) -> Refill | None:
     every = tuple(rows(drawing, room=max(chat.columns - NUMBER_CELLS, 1)))
     found = [row for row in every if query.casefold() in f"{row.node.text}{row.label}".casefold()]
     if not found:
-        chat.tell(f"nothing holds {query!r}" if every else "nothing was said yet", YELLOW)
+        chat.tell(f"No entry contains {query!r}." if every else "No entries yet.", YELLOW)
         return None
     shown = _around(found, drawing.here)
     if len(shown) < len(found):
-        chat.tell(f"{len(shown)} of {len(found)} places; /tree WORDS shows those that hold them")
+        chat.tell(f"{len(shown)} of {len(found)} entries. /tree TEXT shows those that contain it.")
     lines = [f"{row.lead}{' ' if row.lead else ''}{row.text}{row.label}{row.mark}" for row in shown]
-    chosen = await chat.choose("go on from where? a number", lines)
+    chosen = await chat.choose("Continue from which entry?", lines)
     if chosen is None:
         return None
     if isinstance(chosen, str):
         message = (
-            f"{chosen!r} is none of these; enter /tree again and a number from 1 to {len(shown)}"
+            f"unknown entry {chosen!r}: type /tree again, then a number from 1 to {len(shown)}"
         )
         raise UsageError(message)
     node = shown[chosen].node
     if node.entry == drawing.here:
-        chat.tell("the session goes on from there already")
+        chat.tell("The session continues from there already.")
         return None
     return await _move(chat, node)
 
@@ -66,13 +66,13 @@ def _around(found: Sequence[TreeRow], here: str | None) -> Sequence[TreeRow]:
 async def _move(chat: ChatContext, node: Node) -> Refill | None:
     moved = await chat.session.tree.navigate(node.last)
     if moved.cancelled:
-        chat.tell("the session stays where it is: an extension refused the move", YELLOW)
+        chat.tell("Not moved: an extension refused it.", YELLOW)
         return None
     what = clipped(node.text.removeprefix("> "), ENTRY_CELLS)
     if moved.editor_text is None:
-        chat.tell(f"goes on behind: {what}", GREEN)
+        chat.tell(f"Continuing after: {what}", GREEN)
         return None
-    chat.tell(f"goes on before: {what}", GREEN)
+    chat.tell(f"Continuing before: {what}", GREEN)
     return Refill(moved.editor_text) if node.is_yours else None
 
 

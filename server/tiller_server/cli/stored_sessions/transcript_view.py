@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from agent_core.assembly.library import SessionLibrary
@@ -58,7 +58,7 @@ async def show(library: SessionLibrary, options: argparse.Namespace, *, colour: 
     _ = sys.stdout.write(styled(one_line(title), BOLD, colour=colour) + "\n")
     facts = (found.session, found.model or "no model", found.cwd, moment(found.created_ms))
     _ = sys.stdout.write(styled(one_line(" · ".join(facts)), DIM, colour=colour) + "\n")
-    for block in _conversation(transcript.path(), colour=colour):
+    for block in conversation_blocks(transcript.path(), colour=colour):
         _ = sys.stdout.write(f"{block}\n")
     tell_recovery(stored)
     return 0
@@ -68,7 +68,7 @@ def tell_recovery(stored: StoredSession) -> None:
     """Report what of a file could not be read."""
     if stored.recovery.skipped_lines:
         lines = ", ".join(map(str, stored.recovery.skipped_lines))
-        _ = sys.stderr.write(f"these lines of the file are damaged and are not shown: {lines}\n")
+        _ = sys.stderr.write(f"Damaged lines of the file, not shown: {lines}\n")
 
 
 def call_line(call: ToolCall) -> str:
@@ -92,14 +92,28 @@ def _show_json(stored: StoredSession, path: Iterable[AnyEntry]) -> int:
     return 0
 
 
-def _conversation(path: Iterable[AnyEntry], *, colour: bool) -> Iterator[str]:
-    """Return the blocks of a conversation; an empty line stands before each but the lines of tools."""
+def conversation_blocks(
+    path: Iterable[AnyEntry],
+    *,
+    colour: bool,
+    rendered: Callable[[str], str] = str,
+    prompt: Callable[[Sequence[UserContent]], str] | None = None,
+) -> Iterator[str]:
+    """Yield the blocks of a conversation; each begins with an empty line, except those of tool calls.
+
+    Args:
+        path: Entries of a branch, or of its end.
+        colour: Use colours.
+        rendered: Returns an answer of the model as it is to be shown.
+        prompt: The same for a prompt of the user; None: all of it, quoted.
+    """
     for entry in path:
         match entry:
             case MessageEntry(message=UserMessage(content=content)):
-                yield "\n" + styled(_quoted(content_text(content)), CYAN, colour=colour)
+                text = prompt(content) if prompt else _quoted(content_text(content))
+                yield "\n" + styled(text, CYAN, colour=colour)
             case MessageEntry(message=AssistantMessage() as said):
-                yield from _answer(said, colour=colour)
+                yield from _answer(said, colour=colour, rendered=rendered)
             case MessageEntry(message=ToolResultMessage() as result):
                 yield from _failure(result, colour=colour)
             case MessageEntry(message=BashMessage() as ran):
@@ -108,10 +122,12 @@ def _conversation(path: Iterable[AnyEntry], *, colour: bool) -> Iterator[str]:
                 yield from _other_entry(entry, colour=colour)
 
 
-def _answer(said: AssistantMessage, *, colour: bool) -> Iterator[str]:
+def _answer(
+    said: AssistantMessage, *, colour: bool, rendered: Callable[[str], str]
+) -> Iterator[str]:
     text = safe(said.text).strip("\n")
     if text:
-        yield f"\n{text}"
+        yield f"\n{rendered(text)}"
     for call in said.tool_calls:
         yield styled(f"▸ {call_line(call)}", DIM, colour=colour)
     if said.error:
@@ -132,9 +148,9 @@ def _other_entry(entry: AnyEntry, *, colour: bool) -> Iterator[str]:
             name = styled(f"[{one_line(entry.custom_type)}]", DIM, colour=colour)
             yield f"\n{name} {content_text(entry.content)}"
         case CompactionEntry():
-            yield _summary("the past, summed up", entry.summary, colour=colour)
+            yield _summary("summary of the earlier conversation", entry.summary, colour=colour)
         case BranchSummaryEntry() if entry.summary.strip():
-            yield _summary("a branch that was left, summed up", entry.summary, colour=colour)
+            yield _summary("summary of another branch", entry.summary, colour=colour)
         case _:
             pass
 

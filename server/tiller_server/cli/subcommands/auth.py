@@ -1,4 +1,4 @@
-"""`tiller auth`: log in to providers, log out, and see what opens which."""
+"""`tiller auth`: signs in to providers and out, and shows the state of each."""
 
 import argparse
 import getpass
@@ -14,16 +14,12 @@ from agent_core.kernel import JsonValue, SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
 from agent_core.providers.auth.oauth import (
-    AuthEntry,
     InKeyring,
     LoginFailed,
-    OAuthFacts,
-    PkceFacts,
     StoredKey,
     way_of,
 )
-from agent_core.providers.auth.oauth_browser import log_in_with_browser
-from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
+from agent_core.providers.auth.oauth_device import DeviceCode
 from agent_core.providers.auth.store import AuthStore, KeyringMissing, keep_in_keyring
 from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.registry import ModelRegistry
@@ -31,13 +27,13 @@ from agent_core.resources.paths import AppPaths, app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import FAILED, code_of_error, complain
 from tiller_server.cli.model_registry import open_registry
+from tiller_server.cli.sign_in import KEY_LENGTH, checked_key, literal_key, log_in
 
 EXAMPLE: Final = (
     "example: tiller auth login openrouter     or: tiller auth login openai --key < key.txt"
 )
 NAME_WIDTH: Final = 20
 STATE_WIDTH: Final = 10
-KEY_LENGTH: Final = 16_384
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,17 +41,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     parser.epilog = EXAMPLE
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="login|logout|status")
-    login = verbs.add_parser("login", help="store a key, or log in with a browser", epilog=EXAMPLE)
-    _ = login.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is")
+    login = verbs.add_parser("login", help="store a key, or sign in with a browser", epilog=EXAMPLE)
     _ = login.add_argument(
-        "--key", action="store_true", help="take a key from standard input; asked for on a terminal"
+        "provider", nargs="?", metavar="PROVIDER", help="the provider; see tiller auth status"
     )
     _ = login.add_argument(
-        "--keyring", action="store_true", help="keep the key in the system's keyring"
+        "--key",
+        action="store_true",
+        help="use a key: from standard input, or typed at the terminal",
     )
-    logout = verbs.add_parser("logout", help="forget what is stored", epilog=EXAMPLE)
+    _ = login.add_argument(
+        "--keyring", action="store_true", help="store the key in the system's keyring"
+    )
+    logout = verbs.add_parser(
+        "logout",
+        help="remove the stored key or login",
+        epilog="example: tiller auth logout openrouter",
+    )
     _ = logout.add_argument("provider", metavar="PROVIDER")
-    status = verbs.add_parser("status", help="every provider, and what opens it", epilog=EXAMPLE)
+    status = verbs.add_parser(
+        "status",
+        help="show which providers you are signed in to",
+        epilog="example: tiller auth status --json",
+    )
     _ = status.add_argument("--json", action="store_true", help="as JSON")
 
 
@@ -88,23 +96,16 @@ async def _login(options: argparse.Namespace, registry: ModelRegistry, store: Au
     provider = _chosen(options.provider, registry)
     oauth = provider.oauth
     if oauth is not None and not options.key and not options.keyring:
-        entry = await _log_in(oauth)
+        entry = await log_in(oauth, show_url=_show_url, show_code=_show_code)
         await store.put(provider.id, entry)
-        return _write_line(f"logged in to {provider.name}; what opens it is in {store.path}")
+        return _write_line(f"Signed in to {provider.name}. Stored in {store.path}")
     key = await anyio.to_thread.run_sync(_read_key, provider)
     if options.keyring:
         await keep_in_keyring(provider.id, key)
         await store.put(provider.id, InKeyring())
-        return _write_line(f"the key of {provider.name} is in the system's keyring")
-    await store.put(provider.id, StoredKey(key=_literal(key)))
-    return _write_line(f"the key of {provider.name} is in {store.path}")
-
-
-async def _log_in(oauth: OAuthFacts) -> AuthEntry:
-    clock = SystemClock()
-    if isinstance(oauth, PkceFacts):
-        return await log_in_with_browser(oauth, show=_show_url, clock=clock)
-    return await log_in_with_code(oauth, show=_show_code, clock=clock)
+        return _write_line(f"Stored the key of {provider.name} in the system's keyring")
+    await store.put(provider.id, StoredKey(key=literal_key(key)))
+    return _write_line(f"Stored the key of {provider.name} in {store.path}")
 
 
 async def _logout(name: str, registry: ModelRegistry, store: AuthStore) -> int:
@@ -113,9 +114,9 @@ async def _logout(name: str, registry: ModelRegistry, store: AuthStore) -> int:
         _ = _chosen(name, registry)  # a name that nobody has is told as such
     if not await store.remove(name):
         source = registry.key_source(name)
-        also = f"; it is opened by: {source}" if source else ""
-        return _write_line(f"nothing was stored for {name}{also}")
-    return _write_line(f"logged out of {name}")
+        also = f". Its key comes from: {source}" if source else ""
+        return _write_line(f"Nothing is stored for {name}{also}")
+    return _write_line(f"Signed out of {name}")
 
 
 def _status(registry: ModelRegistry) -> int:
@@ -160,47 +161,37 @@ def _chosen(name: str | None, registry: ModelRegistry) -> ProviderInfo:
         provider.id: provider for provider in registry.providers() if provider.api != "embedded"
     }
     if name is None:
-        message = f"say which provider: {', '.join(table)}. {EXAMPLE}"
+        message = f"name the provider: {', '.join(table)}. {EXAMPLE}"
         raise UsageError(message)
     if name in table:
         return table[name]
     near = get_close_matches(name, table, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "add it to models.json"
-    message = f"no provider is called {name!r}; {hint}"
+    message = f"unknown provider {name!r}; {hint}"
     raise UsageError(message)
 
 
 def _read_key(provider: ProviderInfo) -> str:
     """Read a key from a pipe, or from a terminal that does not show it; never from the arguments, which others see."""
     if sys.stdin.isatty():
-        text = getpass.getpass(f"Key of {provider.name} (it is not shown): ")
+        text = getpass.getpass(f"Key of {provider.name} (hidden): ")
     else:
         text = sys.stdin.read(KEY_LENGTH + 1)
-    key = text.strip()
-    if not key:
-        message = f"there is no key on standard input; {EXAMPLE}"
+    if not text.strip():
+        message = f"there is no key on standard input. {EXAMPLE}"
         raise UsageError(message)
-    if len(key) > KEY_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
-        message = "what came on standard input is no key: it must be one word of printable ASCII characters"
-        raise UsageError(message)
-    return key
-
-
-def _literal(key: str) -> str:
-    """Write a key so that it stands for itself where `$NAME` is a variable and `!` a command."""
-    escaped = key.replace("$", "$$")
-    return f"${escaped}" if escaped.startswith("!") else escaped
+    return checked_key(text)
 
 
 def _show_url(url: str) -> None:
-    _ = sys.stderr.write(f"Log in with a browser on this machine:\n\n  {url}\n\n")
+    _ = sys.stderr.write(f"Sign in with a browser on this machine:\n\n  {url}\n\n")
     sys.stderr.flush()
     if sys.stderr.isatty():
         _ = webbrowser.open(url)
 
 
 def _show_code(device: DeviceCode) -> None:
-    _ = sys.stderr.write(f"Open {device.url} and type in the code {device.code}\n")
+    _ = sys.stderr.write(f"Open {device.url} and enter the code {device.code}\n")
     sys.stderr.flush()
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from importlib.util import find_spec
 from typing import Final
 
 import anyio
@@ -14,15 +13,19 @@ from tiller_server.cli.session_options import add_session_options
 from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = "example: tiller chat --continue"
-INSTALL: Final = "pip install 'tillerd[cli]'"
-NEEDED: Final = ("prompt_toolkit", "rich")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description = __doc__
     parser.epilog = f"{EXAMPLE}; /help lists the commands"
-    add_session_options(parser)
+    _ = parser.add_argument(
+        "prompt",
+        nargs="*",
+        metavar="PROMPT",
+        help="send this prompt first; @FILE attaches a file or picture",
+    )
+    add_session_options(parser, can_choose=True)
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
@@ -31,7 +34,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
     def work() -> int:
         _check_terminal(environment)
-        from tiller_server.cli.chat.conversation import converse  # noqa: PLC0415 - needs what was checked
+        from tiller_server.cli.chat.conversation import converse  # noqa: PLC0415 - takes long to load
 
         return anyio.run(converse, options, environment)
 
@@ -40,10 +43,5 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
 def _check_terminal(environment: Environment) -> None:
     if not (sys.stdin.isatty() and environment.moves(sys.stdout)):
-        message = "tiller chat needs a terminal; to say one thing from a script: tiller run PROMPT"
-        raise UsageError(message)
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
-        message = (
-            f"tiller chat needs {' and '.join(missing)}, which the extra `cli` brings: {INSTALL}"
-        )
+        message = "tiller chat needs a terminal. For one prompt in a script: tiller run PROMPT"
         raise UsageError(message)

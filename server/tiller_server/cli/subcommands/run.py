@@ -1,4 +1,4 @@
-"""`tiller run`: one prompt without an editor."""
+"""`tiller run`: answers one prompt and prints the answer."""
 
 import argparse
 import os
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "prompt",
         nargs="*",
         metavar="PROMPT",
-        help="the prompt; @FILE is a file or picture, - is standard input, which is read without a prompt too",
+        help="the prompt; @FILE attaches a file or picture; - is standard input, which is also the prompt if none is given",
     )
     add(
         "--attach",
@@ -70,30 +70,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="send this file or picture with the prompt; may be repeated",
+        help="attach this file or picture; can be repeated",
     )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument(
         "--json",
         action="store_true",
-        help="print the session, every event and the result as JSON lines",
+        help="print session, events and result as JSON lines",
     )
     shape.add_argument(
         "--verbose",
         action="store_true",
-        help="in a pipe, print every answer of the model and not the final one alone",
+        help="in a pipe, print every answer of the model, not only the final one",
     )
     add(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="write the final answer to this file too; only a run that completes writes it",
+        help="also write the final answer to FILE, if the run completes",
     )
     add(
         "--detach",
         action="store_true",
-        help="return when the session is open; the run goes on without a terminal and without questions",
+        help="run in the background without questions; print the session's id",
     )
     # Read by `run/daemon_client.py`, before there is a parser.
     add("--no-daemon", action="store_true", help="run in this process, also when the daemon serves")
@@ -372,7 +372,7 @@ def _text_view(
     """Create what a person looks at: on a terminal it moves, in a pipe the final answer stands alone."""
     out, side = StandardStream(sys.stdout, name=OUT), StandardStream(sys.stderr, name=SIDE)
     shows_out, shows_side = environment.moves(sys.stdout), environment.moves(sys.stderr)
-    if not (shows_out or shows_side) or not _can_render():
+    if not (shows_out or shows_side):
         return TextRunRenderer(
             out=out,
             side=side,
@@ -400,9 +400,3 @@ def _text_view(
         ),
         location=location,
     )
-
-
-def _can_render() -> bool:
-    from tiller_server.cli.terminal.markdown_text import can_render  # noqa: PLC0415 - see above
-
-    return can_render()

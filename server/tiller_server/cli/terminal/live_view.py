@@ -1,6 +1,7 @@
 """Shows a run on a terminal: Markdown as it is written, tools as they run, and at the bottom what goes on and what it cost."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -44,7 +45,8 @@ from tiller_server.cli.terminal.run_renderer import (
 )
 from tiller_server.cli.terminal.status_area import Surface
 from tiller_server.cli.terminal.status_line import StatusLine
-from tiller_server.cli.terminal.text import clipped, styled
+from tiller_server.cli.terminal.text import clipped, styled, wrapped
+from tiller_server.cli.terminal.tool_outputs import ToolOutputs
 
 BOLD: Final = "1"
 PLAIN: Final = "0"
@@ -53,6 +55,10 @@ StyledLine = tuple[str, str]
 """A line, and its style."""
 
 MOST_LINES: Final = 16
+MOST_ECHOED: Final = 10
+"""Lines of a prompt."""
+WRAPPED: Final = frozenset({DIM, YELLOW, RED, GREEN})
+"""Styles of our own lines, as opposed to lines of files and commands."""
 ADDED: Final = "32"
 REMOVED: Final = "31"
 AROUND: Final = "2"
@@ -69,6 +75,7 @@ class _LiveTools(Struct):
 
     note: str = ""
     """The last line with words of what printed something last; empty when that is over."""
+    outputs: ToolOutputs = msgspec.field(default_factory=ToolOutputs)
     _running: dict[str, _Running] = msgspec.field(default_factory=dict)
     _command: PlainStream = msgspec.field(default_factory=PlainStream)
 
@@ -85,8 +92,16 @@ class _LiveTools(Struct):
                 self.note = ""
                 running = self._running.pop(item, None)
                 title = running.title if running else event.name
-                yield tool_line(event, title=title), DIM if event.status == "ok" else YELLOW
-                for line, style in _changed_lines(event.details):
+                below = [*_changed_lines(event.details)] or [*self.outputs.keep(event, title)]
+                is_ok = event.status == "ok"
+                # The last line of what a command put out says how it failed.
+                headline = (
+                    tool_line(event, title=title)
+                    if is_ok or not below
+                    else f"{MARKS[event.status]} {title}"
+                )
+                yield headline, DIM if is_ok else YELLOW
+                for line, style in below:
                     yield f"  {line}", style
 
     def shell(self, event: BashStarted | BashOutput | BashEnded) -> Iterator[StyledLine]:
@@ -104,6 +119,15 @@ class _LiveTools(Struct):
                 yield MARKS["ok"], DIM
             case BashEnded(exit_code=code):
                 yield f"{MARKS['error']} exit code {code}", YELLOW
+
+
+def quoted(text: str) -> str:
+    """Return the user's words as they are echoed: of a long text the beginning."""
+    lines = text.split("\n")
+    left_out = len(lines) - MOST_ECHOED
+    if left_out > 1:
+        lines = [*lines[:MOST_ECHOED], f"… {left_out} more lines"]
+    return "> " + "\n  ".join(lines)
 
 
 def _last_line(running: _Running, text: str) -> str:
@@ -157,6 +181,10 @@ class LiveView(Struct, kw_only=True):
     _wrote: Literal["nothing", "words", "side"] = "nothing"
     """Kind of the last output."""
 
+    def __post_init__(self) -> None:
+        """Name the key for outputs where there is an input line."""
+        self._tools.outputs.can_page = self.shape.you == "shown"
+
     def begin(self, header: JsonObject) -> None:
         """Show which model answers where."""
         self.tell(f"{header.get('model') or 'no model'} in {header.get('cwd')}")
@@ -201,6 +229,15 @@ class LiveView(Struct, kw_only=True):
         _ = self.shape.plain_side.write(text)
         _ = self.shape.plain_side.flush()
 
+    def page_outputs(self, env: Mapping[str, str], root: Path) -> None:
+        """Show the outputs of the last tool calls in a pager, the newest last. Blocks until the user leaves it.
+
+        Args:
+            env: Environment of the pager.
+            root: The workspace, in which no pager is looked for.
+        """
+        self._tools.outputs.page(env, root)
+
     def close(self) -> None:
         """Restore the terminal."""
         self.screen.close()
@@ -234,7 +271,10 @@ class LiveView(Struct, kw_only=True):
             return
         gap = "\n" if self._wrote == "words" else ""
         self._wrote = "side"
-        lines = (styled(one, style, colour=self.shape.colour) for one in shown(text).split("\n"))
+        rows = shown(text).split("\n")
+        if style in WRAPPED:
+            rows = [row for line in rows for row in wrapped(line, self.screen.columns)]
+        lines = (styled(one, style, colour=self.shape.colour) for one in rows)
         self.screen.above(gap + "".join(f"{line}\n" for line in lines))
 
     def _message(self, event: MessageEnded) -> None:
@@ -244,7 +284,7 @@ class LiveView(Struct, kw_only=True):
                     self._put(self.markdown.append(text_of(content)))
                 self._end_markdown()
             case MessageEnded(role="user", content=content) if self.shape.you == "shown":
-                self.tell("> " + text_of(content[:1]).replace("\n", "\n  "), BOLD)
+                self.tell(quoted(text_of(content[:1])), BOLD)
             case _:
                 pass
 

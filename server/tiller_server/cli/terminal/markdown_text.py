@@ -4,7 +4,6 @@ import io
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
@@ -19,11 +18,6 @@ CODE_THEME: Final = "ansi_dark"
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 STYLES: Final[Mapping[str, str]] = {"markdown.code": "cyan", "markdown.code_block": "none"}
-
-
-def can_render() -> bool:
-    """Return whether the library for it is installed: it comes with the extra `cli`."""
-    return find_spec("rich") is not None
 
 
 def rendered(markdown: str, *, columns: int, colour: bool) -> list[str]:

@@ -43,6 +43,26 @@ def clipped(text: str, cells: int) -> str:
     return text
 
 
+def wrapped(line: str, cells: int) -> list[str]:
+    """Return a line as rows of a width, broken between words; rows after the first keep its indentation.
+
+    A word that is wider than a row stays where it is, whole.
+    """
+    indent = line[: len(line) - len(line.lstrip())]
+    if cell_count(line) <= cells or len(indent) >= cells // 2:
+        return [line]
+    first, *rest = line[len(indent) :].split(" ")
+    rows = [f"{indent}{first}"]
+    for word in rest:
+        row = f"{rows[-1]} {word}"
+        fits_below = cell_count(f"{indent}{word}") <= cells
+        if cell_count(row) > cells and fits_below and rows[-1].strip():
+            rows.append(f"{indent}{word}")
+        else:
+            rows[-1] = row
+    return rows
+
+
 def excerpt(text: str, chars: int) -> str:
     """Return the beginning of a text, cut between two words."""
     if len(text) <= chars:

@@ -1,0 +1,119 @@
+"""Commands about the work in the project: `/init`, `/review`, `/diff`, `/copy`."""
+
+import os
+import subprocess
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio import to_thread
+
+from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
+from tiller_server.cli.chat.context import ChatContext
+from tiller_server.cli.terminal.live_view import ADDED, REMOVED
+from tiller_server.cli.terminal.run_renderer import DIM, GREEN, YELLOW
+from tiller_server.cli.terminal.text import BOLD
+
+INSTRUCTIONS: Final = "AGENTS.md"
+WRITE_INSTRUCTIONS: Final = f"""\
+Write the file {INSTRUCTIONS} in the root of this project: instructions for coding agents that will work here.
+First look at the project: its README, its build and test configuration, its folders, its most important source files, and
+existing instructions for agents (CLAUDE.md, .cursorrules, .github/copilot-instructions.md), whose content you carry over.
+Then write at most 60 lines:
+- one paragraph that says what the project is;
+- the exact commands to install, build, run all tests, run one test, lint and format;
+- the layout: the folders that matter and what they hold;
+- conventions of code and commits that a newcomer would get wrong, as far as the project shows them;
+- what must not be touched.
+State only what you have seen in the files. Leave out what every developer knows."""
+IMPROVE_INSTRUCTIONS: Final = f"""\
+Bring the file {INSTRUCTIONS} of this project up to date. Read it, then compare every statement with the project: commands, paths,
+conventions. Correct what is wrong, add what is missing and useful to a coding agent, remove what every developer knows, and keep
+what the authors wrote on purpose. Report what you changed."""
+REVIEW: Final = """\
+Review the uncommitted changes of this project (git status, git diff HEAD, and the untracked files). Read the surrounding code
+where a change needs it. Do not edit anything. Report only real problems, most severe first: bugs, lost data, security, missing
+error handling, broken behaviour of callers, missing tests. For each: file and line, what goes wrong and when, how to correct it.
+If there is none, say so in one sentence."""
+COPIERS: Final = (
+    ("wl-copy",),
+    ("xclip", "-selection", "clipboard"),
+    ("xsel", "--clipboard", "--input"),
+    ("pbcopy",),
+)
+COPY_S: Final = 3.0
+
+
+async def init(chat: ChatContext, wishes: str) -> None:
+    """Ask the model to write the project's instructions for agents, or to bring them up to date."""
+    there = await anyio.Path(Path(chat.session.info.root) / INSTRUCTIONS).exists()
+    chat.tell(f"{INSTRUCTIONS} exists: updating it." if there else f"Writing {INSTRUCTIONS}.")
+    await _ask(chat, IMPROVE_INSTRUCTIONS if there else WRITE_INSTRUCTIONS, wishes)
+
+
+async def review(chat: ChatContext, wishes: str) -> None:
+    """Ask the model to review the uncommitted changes."""
+    await _ask(chat, REVIEW, wishes)
+
+
+async def _ask(chat: ChatContext, prompt: str, wishes: str) -> None:
+    text = f"{prompt}\n\n{wishes}" if wishes else prompt
+    _ = await chat.session.prompt(text, delivery="auto")
+
+
+async def diff(chat: ChatContext, _: str) -> None:
+    """Show the changes of this session as a diff."""
+    changes = chat.session.changes
+    patch, lost = (await changes.patch()).rstrip("\n"), changes.lost()
+    for style, lines in groupby(patch.split("\n"), _style):
+        chat.tell("\n".join(lines), style)
+    if not patch and lost is None:
+        chat.tell("No changes in this session.")
+    if lost is not None:
+        chat.tell(lost, YELLOW)
+
+
+def _style(line: str) -> str:
+    if line.startswith(("---", "+++", "diff ")):
+        return BOLD
+    if line.startswith("+"):
+        return ADDED
+    return REMOVED if line.startswith("-") else DIM
+
+
+async def copy(chat: ChatContext, _: str) -> None:
+    """Copy the last answer to the clipboard: with a program of the desktop, else through the terminal."""
+    text = chat.session.info.last_answer()
+    if not text:
+        chat.tell("There is no answer to copy yet.", YELLOW)
+        return
+    if not await to_thread.run_sync(_copied, text, _path(chat), Path(chat.session.info.root)):
+        chat.to_clipboard(text)
+    chat.tell(f"Copied the last answer ({len(text):,} characters).", GREEN)
+
+
+def _path(chat: ChatContext) -> str:
+    return chat.request.env.get("PATH", os.defpath)
+
+
+def _copied(text: str, env_path: str, root: Path) -> bool:
+    """Return whether a program of the desktop took the text. Blocking."""
+    for argv in COPIERS:
+        program = find_outside_program(argv[0], env_path=env_path, roots=(root,))
+        if program is None:
+            continue
+        try:
+            # Its output is closed: it stays in the background and would keep a pipe open.
+            _ = subprocess.run(  # noqa: S603 - a fixed program
+                [program, *argv[1:]],
+                input=text.encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=COPY_S,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            continue
+        return True
+    return False

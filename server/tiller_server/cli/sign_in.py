@@ -1,0 +1,51 @@
+"""Signing in to a provider, as `tiller auth` and a conversation do it."""
+
+from collections.abc import Callable
+from typing import Final
+
+from agent_core.kernel import SystemClock
+from agent_core.kernel.errors import UsageError
+from agent_core.providers.auth.oauth import AuthEntry, OAuthFacts, PkceFacts
+from agent_core.providers.auth.oauth_browser import log_in_with_browser
+from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
+
+KEY_LENGTH: Final = 16_384
+
+
+async def log_in(
+    oauth: OAuthFacts,
+    *,
+    show_url: Callable[[str], None],
+    show_code: Callable[[DeviceCode], None],
+) -> AuthEntry:
+    """Log in with a browser or a code; return what to store.
+
+    Raises:
+        LoginFailed: The provider refused, or nobody answered in time.
+    """
+    clock = SystemClock()
+    if isinstance(oauth, PkceFacts):
+        return await log_in_with_browser(oauth, show=show_url, clock=clock)
+    return await log_in_with_code(oauth, show=show_code, clock=clock)
+
+
+def checked_key(text: str) -> str:
+    """Return the key without surrounding blanks.
+
+    Raises:
+        UsageError: It cannot be a key.
+    """
+    key = text.strip()
+    if not key:
+        message = "no key was given"
+        raise UsageError(message)
+    if len(key) > KEY_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
+        message = "invalid key: a key is one word of printable ASCII characters"
+        raise UsageError(message)
+    return key
+
+
+def literal_key(key: str) -> str:
+    """Return the stored form of a key: there, `$NAME` would be a variable and `!` a command."""
+    escaped = key.replace("$", "$$")
+    return f"${escaped}" if escaped.startswith("!") else escaped

@@ -1,0 +1,257 @@
+"""The input line of `tiller chat`: menus, pastes, keys; and what a session shows when it is continued."""
+
+import os
+import shlex
+from base64 import b64encode
+
+import pytest
+
+from tests.support.clients.server import TILLER, Ground, calls, says
+from tests.support.programs.pty_screen import Terminal, terminal
+from tests.support.session.session_files import checked_entries, said
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+CTRL_D, CTRL_G, CTRL_O, CTRL_Z = "\x04", "\x07", "\x0f", "\x1a"
+DOWN, SHIFT_TAB = "\x1b[B", "\x1b[Z"
+READY = "permission"
+
+
+def leave(window: Terminal) -> None:
+    window.type(CTRL_D)
+    assert window.end() == 0
+
+
+def pasted(text: str) -> str:
+    return f"\x1b[200~{text}\x1b[201~"
+
+
+def test_tiller_alone_starts_a_conversation_and_a_prompt_is_sent_first(ground: Ground) -> None:
+    ground.provider.script([says("first answer")])
+    with terminal(ground, ["Say something"]) as window:
+        _ = window.until("first answer")
+        leave(window)
+    with terminal(ground, []) as window:
+        _ = window.until(READY)
+        leave(window)
+    assert "is stored" not in window.whole
+    assert [said(checked_entries(path)) for path in ground.sessions()] == [["Say something"]]
+
+
+def test_a_slash_opens_a_menu_of_commands(ground: Ground) -> None:
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until(READY)
+        window.type("/")
+        _ = window.until("/help               show this help")
+        window.type("cst")
+        _ = window.until(
+            lambda picture: "/cost  show tokens and cost" in picture and "/help  " not in picture
+        )
+        window.type(DOWN + "\r")
+        _ = window.until("> /cost\n")
+        window.type("\r")
+        _ = window.until("to the cache")
+        leave(window)
+
+
+def test_the_menu_of_files_leaves_out_what_git_ignores_and_finds_by_scattered_letters(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("I read it.")])
+    ground.file(".gitignore", "/made/\n*.log\n")
+    for name in ("src/zebra_widget.py", "made/zebra_made.py", "zebra.log", "node_modules/zebra.js"):
+        ground.file(name, "stripes = 2\n")
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until(READY)
+        window.type("see @zwid")
+        _ = window.until("     src/zebra_widget.py")
+        window.type("\x7f" * 4 + "zeb")
+        picture = window.until("> see @zeb\n")
+        _ = window.until("     src/zebra_widget.py")
+        assert "made" not in picture
+        assert "log" not in picture
+        window.type(DOWN + "\r")
+        _ = window.until("> see @src/zebra_widget.py\n")
+        window.type("\r")
+        _ = window.until("I read it.")
+        leave(window)
+    assert "stripes = 2" in str(ground.provider.requests[-1]["body"]["messages"])
+
+
+def test_a_long_paste_is_folded_in_the_line_and_sent_whole(ground: Ground) -> None:
+    ground.provider.script([says("Read."), says("Again.")])
+    rows = "\n".join(f"row {number}" for number in range(60))
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until(READY)
+        window.type("before " + pasted(rows) + " after")
+        _ = window.until("> before [Pasted 60 lines #1] after\n")
+        window.type("\r")
+        _ = window.until("… 50 more lines")
+        _ = window.until("Read.")
+        window.type(pasted("two\nlines") + "\r")
+        _ = window.until("Again.")
+        leave(window)
+    (path,) = ground.sessions()
+    assert said(checked_entries(path)) == [f"before {rows} after", "two\nlines"]
+
+
+def test_the_end_of_a_command_is_shown_and_all_of_it_opens(ground: Ground) -> None:
+    ground.configure(sandbox="off", permission={"mode": "yolo"})
+    command = "for i in $(seq 1 40); do echo line $i; done; exit 3"
+    ground.provider.script([calls(("bash", {"command": command})), says("It failed.")])
+    pager = ground.root.parent / "bin" / "less"
+    pager.parent.mkdir()
+    pager.write_text("#!/bin/sh\ncat\necho paged with $*\n", "utf-8")
+    pager.chmod(0o755)
+    path = f"{pager.parent}:{os.environ['PATH']}"  # noqa: TID251 - where the shell is
+    with terminal(ground, [], columns=100, lines=30, env={"PATH": path}) as window:
+        _ = window.until(READY)
+        window.line("run it")
+        picture = window.until("It failed.")
+        assert f"✗ $ {command}\n  … 29 earlier lines (Ctrl-O shows all)\n  line 30\n" in picture
+        assert "  line 40\n  Command exited with code 3\n" in picture
+        assert "line 29\n" not in picture
+        window.type(CTRL_O)
+        _ = window.until("line 29\nline 30\n")
+        _ = window.until("paged with -R +G")
+        leave(window)
+
+
+def test_shift_tab_switches_among_the_modes_that_are_allowed(ground: Ground) -> None:
+    ground.configure(permission={"mode": "ask"})
+    with terminal(ground, [], columns=80) as window:
+        _ = window.until("permission ask")
+        window.type(SHIFT_TAB)
+        _ = window.until("Permission mode plan: read only.")
+        _ = window.until(" permission plan ")
+        window.type(SHIFT_TAB)
+        _ = window.until("Permission mode ask: asks before risky steps.")
+        leave(window)
+
+
+def test_the_line_is_edited_in_an_editor(ground: Ground) -> None:
+    ground.provider.script([says("Read.")])
+    editor = ground.root.parent / "editor"
+    editor.write_text('#!/bin/sh\nprintf "%s, edited" "$(cat "$1")" > "$1"\n', "utf-8")
+    editor.chmod(0o755)
+    with terminal(ground, [], env={"VISUAL": str(editor)}) as window:
+        _ = window.until(READY)
+        window.type("words" + CTRL_G)
+        _ = window.until("> words, edited\n")
+        window.type("\r")
+        _ = window.until("Read.")
+        leave(window)
+    assert said(checked_entries(*ground.sessions())) == ["words, edited"]
+
+
+def test_a_conversation_is_suspended_and_continued_in_a_shell(ground: Ground) -> None:
+    shell = ("bash", "--norc", "--noprofile", "-i")
+    with terminal(ground, [], program=shell, env={"PS1": "$ "}) as window:
+        window.line(shlex.join(TILLER))
+        _ = window.until(READY)
+        window.type("half a line" + CTRL_Z)
+        _ = window.until("Stopped")
+        window.line("echo in the $((40 + 2))")
+        _ = window.until("in the 42")
+        window.line("fg")
+        _ = window.until("> half a line\n")
+        window.type("\x7f" * len("half a line"))
+        _ = window.until(lambda picture: "half a line" not in picture)
+        window.type(CTRL_D)
+        _ = window.until(lambda picture: picture.endswith("\n$"))
+        window.line("exit")
+        assert window.end() == 0
+
+
+def test_a_session_that_is_continued_shows_its_last_prompts_and_answers(ground: Ground) -> None:
+    ground.provider.script([says(f"answer **{number}**") for number in range(5)])
+    with terminal(ground, ["--name", "My work"]) as window:
+        for number in range(5):
+            _ = window.until(READY)
+            window.line(f"prompt {number}")
+            _ = window.until(lambda _, runs=number + 1: window.whole.count("done ·") == runs)
+        leave(window)
+    with terminal(ground, ["-c"], columns=80) as window:
+        picture = window.until(READY)
+        assert "My work\n… 2 earlier prompts: tiller sessions show " in picture
+        assert "\n> prompt 2\n\nanswer 2\n\n> prompt 3\n" in picture
+        assert "prompt 1" not in picture
+        leave(window)
+    with terminal(ground, ["-r"], columns=80) as window:
+        _ = window.until("10 messages  My work\n")
+        window.line("1")
+        _ = window.until("\nanswer 4\n")
+        leave(window)
+
+
+def test_signing_in_hides_the_key_and_keeps_answers_out_of_the_history(ground: Ground) -> None:
+    with terminal(ground, [], columns=80, lines=40) as window:
+        _ = window.until(READY)
+        window.line("/login")
+        _ = window.until("Sign in to which provider?")
+        window.line("anthropic")
+        _ = window.until("Key of Anthropic (hidden, Enter = cancel)")
+        window.line("sk-ant-secret")
+        _ = window.until("Signed in to Anthropic. Choose its model with /model")
+        window.line("/logout")
+        _ = window.until("  1  anthropic")
+        window.line("1")
+        _ = window.until("Signed out of anthropic.")
+        leave(window)
+    assert "sk-ant-secret" not in window.whole
+    assert b"sk-ant-secret" not in bytes(window.raw)
+    history = (ground.dirs.data / "chat_history").read_text("utf-8")
+    assert "/login" in history
+    assert "+anthropic" not in history
+    assert "secret" not in history
+
+
+def test_the_last_answer_is_copied_through_the_terminal_where_no_program_does_it(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("Copy **me**.")])
+    with terminal(ground, ["hello"], env={"PATH": "/nowhere"}) as window:
+        _ = window.until("Copy me.")
+        window.line("/copy")
+        _ = window.until("Copied the last answer (12 characters).")
+        leave(window)
+    assert b"\x1b]52;c;" + b64encode(b"Copy **me**.") + b"\x07" in bytes(window.raw)
+
+
+def test_prompts_of_commands_reach_the_model(ground: Ground) -> None:
+    ground.provider.script([says("Written."), says("Updated."), says("Nothing wrong.")])
+    with terminal(ground, [], columns=80, lines=60) as window:
+        _ = window.until(READY)
+        window.line("/init")
+        _ = window.until("Written.")
+        ground.file("AGENTS.md", "# Old\n")
+        window.line("/init mention the tests")
+        _ = window.until("Updated.")
+        window.line("/review")
+        _ = window.until("Nothing wrong.")
+        leave(window)
+    first, second, third = said(checked_entries(*ground.sessions()))
+    assert first.startswith("Write the file AGENTS.md")
+    assert second.startswith("Bring the file AGENTS.md")
+    assert second.endswith("mention the tests")
+    assert third.startswith("Review the uncommitted changes")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_help_and_the_line_below_fit_the_window(ground: Ground, columns: int) -> None:
+    named = ["--name", "A title that is long enough to be left out"]
+    with terminal(ground, named, columns=columns, lines=60) as window:
+        _ = window.until(READY)
+        window.line("/help")
+        _ = window.until("not see")
+        picture = window.until(
+            lambda picture: picture.splitlines()[-1].startswith(" lab/m · permission ")
+        )
+        leave(window)
+    *rows, below = picture.splitlines()
+    assert ("A title" in below) == (columns > 80)
+    assert len(below) < columns
+    # Words are not broken at the edge.
+    text = " ".join(" ".join(rows).split())
+    assert "set what runs without asking (Shift-Tab: next)" in text
+    assert "send; during a run, the model gets it at its next step" in text
