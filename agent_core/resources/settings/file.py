@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent_core.kernel import JsonObject
@@ -22,12 +23,28 @@ def change_settings_now(path: Path, changes: JsonObject) -> None:
     Raises:
         ConfigError: The file cannot be read, is no JSON object, or cannot be written; it is as it was.
     """
+    _edit(path, lambda before: _changed(before, changes))
+
+
+def remove_setting_now(path: Path, keys: Sequence[str]) -> None:
+    """Remove a key, given with those of the objects around it; blocking. Nothing changes if it is not there.
+
+    Raises:
+        ConfigError: As in `change_settings_now`.
+    """
+    _edit(path, lambda before: _without(before, keys))
+
+
+def _edit(path: Path, edit: Callable[[JsonObject], JsonObject]) -> None:
     real = path.resolve()
     try:
         with locked(real):
             text, mode = _read(real)
-            made = json.dumps(_changed(read_object(text), changes), indent=2, ensure_ascii=False)
-            replace_text(real, made + "\n", mode=mode)
+            before = read_object(text)
+            after = edit(before)
+            if after != before:
+                made = json.dumps(after, indent=2, ensure_ascii=False)
+                replace_text(real, made + "\n", mode=mode)
     except JsonTextError as error:
         place = error.place
         where = f"{path}:{place.line}:{place.column}: " if place else f"{path} "
@@ -50,6 +67,19 @@ def _changed(before: JsonObject, changes: JsonObject) -> JsonObject:
         old = made.get(key)
         made[key] = _changed(old, value) if is_object(old) and is_object(value) else value
     return made
+
+
+def _without(before: JsonObject, keys: Sequence[str]) -> JsonObject:
+    first, *rest = keys
+    if first not in before:
+        return before
+    inner = before[first]
+    left = {key: value for key, value in before.items() if key != first}
+    if not rest or not is_object(inner):
+        return before if rest else left
+    inner_left = _without(inner, rest)
+    # An object that holds nothing any more goes too.
+    return {**before, first: inner_left} if inner_left else left
 
 
 def _read(real: Path) -> tuple[str, int]:

@@ -17,6 +17,8 @@ def run(
     as_json: bool = False,
     workspace: Path | None = None,
     name: str = "settings",
+    key: str = "",
+    value: str = "",
     **variables: str,
 ) -> int:
     given = {
@@ -24,7 +26,9 @@ def run(
         "TILLER_DATA_DIR": str(tmp_path / "d"),
         "TILLER_RUNTIME_DIR": str(tmp_path / "r"),
     }
-    options = argparse.Namespace(verb=verb, json=as_json, workspace=workspace, name=name)
+    options = argparse.Namespace(
+        verb=verb, json=as_json, workspace=workspace, name=name, key=key, value=value
+    )
     return config.main(options, Environment(given | variables))
 
 
@@ -43,11 +47,11 @@ def test_path_names_each_place_and_whether_it_is_there(
     assert capsys.readouterr().out.splitlines() == [
         f"config    {path.parent}",
         f"settings  {path}",
-        f"models    {path.parent}/models.json  (not there yet)",
-        f"auth      {path.parent}/auth.json  (not there yet)",
-        f"data      {tmp_path}/d  (not there yet)",
-        f"sessions  {tmp_path}/d/sessions  (not there yet)",
-        f"runtime   {tmp_path}/r  (not there yet)",
+        f"models    {path.parent}/models.json  (does not exist yet)",
+        f"auth      {path.parent}/auth.json  (does not exist yet)",
+        f"data      {tmp_path}/d  (does not exist yet)",
+        f"sessions  {tmp_path}/d/sessions  (does not exist yet)",
+        f"runtime   {tmp_path}/r  (does not exist yet)",
     ]
 
 
@@ -156,7 +160,7 @@ def test_mode_sets_the_users_own_permission_mode_and_keeps_the_rest(
         "permission": {"fallback": "deny", "mode": "auto"},
         "durability": "always",
     }
-    assert capsys.readouterr().out == f"permission.mode is 'auto' now ({path})\n"
+    assert capsys.readouterr().out == f'permission.mode is now "auto" ({path})\n'
 
 
 def test_mode_changes_nothing_in_a_file_that_it_cannot_read(
@@ -166,3 +170,57 @@ def test_mode_changes_nothing_in_a_file_that_it_cannot_read(
     assert run("mode", tmp_path, name="auto") != 0
     assert path.read_text("utf-8") == '{"permission": '
     assert "repair it first" in capsys.readouterr().err
+
+
+def test_a_setting_is_set_shown_and_removed_and_the_rest_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = settings(tmp_path, '{"durability": "always", "of another version": [1]}')
+    assert run("set", tmp_path, key="budgets.usd", value="2.5") == 0
+    assert run("set", tmp_path, key="defaultModel", value="some model") == 0
+    assert json.loads(path.read_text("utf-8")) == {
+        "durability": "always",
+        "of another version": [1],
+        "budgets": {"usd": 2.5},
+        "defaultModel": "some model",
+    }
+    assert run("get", tmp_path, key="budgets.usd") == 0
+    assert run("unset", tmp_path, key="budgets.usd") == 0
+    assert run("unset", tmp_path, key="budgets.usd") == 0
+    assert run("unset", tmp_path, key="defaultModel") == 0
+    unset = "budgets.usd is no longer set; the value in force is null"
+    assert capsys.readouterr().out.splitlines() == [
+        f"budgets.usd is now 2.5 ({path})",
+        f'defaultModel is now "some model" ({path})',
+        "2.5",
+        unset,
+        unset,
+        "defaultModel is no longer set; the value in force is null",
+    ]
+    assert json.loads(path.read_text("utf-8")) == {
+        "durability": "always",
+        "of another version": [1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("verb", "words", "reason"),
+    [
+        ("set", ("budget.usd", "2"), 'did you mean "budgets"?'),
+        ("set", ("permission.mod", "plan"), 'did you mean "permission.mode"?'),
+        ("set", ("permission.mode", "plann"), "it should be 'plan', 'ask', 'auto' or 'yolo'"),
+        ("get", ("permission.mod", ""), "did you mean permission.mode?"),
+        ("unset", ("zzz", ""), "unknown setting 'zzz'"),
+    ],
+)
+def test_a_key_or_value_that_no_setting_has_changes_nothing(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    words: tuple[str, str],
+    reason: str,
+) -> None:
+    path = settings(tmp_path, "{}")
+    assert run(verb, tmp_path, key=words[0], value=words[1]) == 2
+    assert reason in capsys.readouterr().err
+    assert path.read_text("utf-8") == "{}"

@@ -180,15 +180,58 @@ def test_rm_forgets_a_rule_wherever_it_is_kept(
     for path in (user_file(world), project):
         save_rule(path, rule)
     assert run(world, "rm", rule.id) == 0
-    assert capsys.readouterr().out == f"removed {rule.id}\n"
+    assert capsys.readouterr().out == f"Removed {rule.id}\n"
     assert all(
         json.loads(path.read_text("utf-8"))["rules"] == [] for path in (user_file(world), project)
     )
     assert run(world, "rm", rule.id) == 1
-    assert "there is no rule" in capsys.readouterr().err
+    assert "not found; see `tiller policy list`" in capsys.readouterr().err
     project.write_text("{", "utf-8")
     assert run(world, "rm", rule.id) == 2
     assert "repair it first" in capsys.readouterr().err
+
+
+def test_rules_are_added_take_effect_and_are_removed(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(world, "allow", "npm", "test", "--watch") == 0
+    assert run(world, "allow", "--project", "--", "npm run lint") == 0
+    assert run(world, "deny", "rm") == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "Allowed in all folders: npm test --watch …"
+    assert told[2] == f"Allowed in {world.root}: npm run lint …"
+    assert told[4] == "Denied in all folders: rm …"
+    for command, verdict in (
+        (("npm", "test", "--watch", "src"), "run"),
+        (("npm", "test"), "ask"),
+        (("npm", "run", "lint", "src"), "run"),
+        (("rm", "a"), "refuse"),
+    ):
+        assert run(world, "explain", "--containment", "none", "--", *command) == 0
+        assert capsys.readouterr().out.splitlines()[0] == f"verdict      {verdict}", command
+    for line in told[1::2]:
+        prefix, _, rule = line.rpartition(" ")
+        assert prefix == "Remove it with: tiller policy rm"
+        assert run(world, "rm", rule) == 0
+    _ = capsys.readouterr()
+    assert run(world, "list") == 0
+    assert capsys.readouterr().out == "no rules\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("allow",), "name a command"),
+        (("allow", "env", "rm"), "starts or changes other commands"),
+        (("allow", "no-such-program"), "was not found on the PATH"),
+    ],
+)
+def test_a_rule_that_could_not_hold_is_not_added(
+    world: World, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reason: str
+) -> None:
+    assert run(world, *words) == 2
+    assert reason in capsys.readouterr().err
+    assert not user_file(world).exists()
 
 
 def test_the_command_is_known() -> None:

@@ -1,24 +1,27 @@
-"""`tiller config`: where the configuration lies, and where each value came from."""
+"""`tiller config`: shows and changes settings, and shows where they are stored."""
 
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
 from agent_core.events import PermissionMode
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import ConfigError, UsageError
-from agent_core.kernel.json import encode, is_object
+from agent_core.kernel.json import decode, encode, is_object
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
-from agent_core.resources.settings.file import change_settings_now
+from agent_core.resources.settings.file import change_settings_now, remove_setting_now
 from agent_core.resources.settings.layers import Layer, Settings, load_settings_now
+from tiller_server.cli.command_line import did_you_mean
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import code_of_error, complain
 from tiller_server.cli.subcommands.trust import look_at
 
 EXAMPLE: Final = "example: tiller config show"
+SET_EXAMPLE: Final = "example: tiller config set budgets.usd 2"
 WIDTH: Final = 34
 SECRET: Final = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
 HIDDEN: Final = "(hidden)"
@@ -29,16 +32,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description = __doc__
     parser.epilog = EXAMPLE
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="show|path|schema|mode")
-    show = verbs.add_parser("show", help="every setting in force, with the source of its value")
+    verbs = parser.add_subparsers(
+        dest="verb", required=True, metavar="show|get|set|unset|path|schema|mode"
+    )
+    show = verbs.add_parser("show", help="show every setting and the source of its value")
     _ = show.add_argument("--json", action="store_true", help="as JSON")
     _ = show.add_argument(
         "--workspace", metavar="D", type=Path, help="with the settings of a trusted workspace"
     )
-    _ = verbs.add_parser("path", help="the folders and files that are used")
-    schema = verbs.add_parser("schema", help="the JSON Schema of a file, for your editor")
+    got = verbs.add_parser("get", help="show the value of one of your settings")
+    changed = verbs.add_parser("set", help="change one of your settings", epilog=SET_EXAMPLE)
+    removed = verbs.add_parser("unset", help="remove one of your settings")
+    for one in (got, changed, removed):
+        _ = one.add_argument("key", metavar="KEY", help="as `tiller config show` names it")
+    _ = changed.add_argument("value", metavar="VALUE", help="JSON, or text without quotes")
+    _ = verbs.add_parser("path", help="show the folders and files in use")
+    schema = verbs.add_parser("schema", help="print the JSON Schema of a file, for your editor")
     _ = schema.add_argument("name", nargs="?", choices=SCHEMAS, default=SCHEMAS[0], help="the file")
-    mode = verbs.add_parser("mode", help="what may run unasked, in every folder: your own setting")
+    mode = verbs.add_parser("mode", help="set your permission mode for every folder")
     _ = mode.add_argument("name", choices=get_args(PermissionMode), help="the permission mode")
 
 
@@ -54,20 +65,87 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
             return _path(paths)
         case "schema":
             return _schema(options.name)
-        case "mode":
-            return _mode(options.name, paths)
-        case _:
+        case "show":
             return _show(options, paths, environment)
+        case _:
+            return _change(partial(_of_key, options, paths))
 
 
-def _mode(name: str, paths: AppPaths) -> int:
+def _change(work: Callable[[], str]) -> int:
+    """Run a change and print what it returns."""
     try:
-        change_settings_now(paths.settings, {"permission": {"mode": name}})
-    except ConfigError as error:
+        text = work()
+    except (ConfigError, UsageError) as error:
         complain("config", str(error))
         return code_of_error(error)
-    _ = sys.stdout.write(f"permission.mode is {name!r} now ({paths.settings})\n")
+    _ = sys.stdout.write(f"{text}\n")
     return 0
+
+
+def _of_key(options: argparse.Namespace, paths: AppPaths) -> str:
+    match options.verb:
+        case "mode":
+            return _set("permission.mode", options.name, paths)
+        case "set":
+            return _set(options.key, options.value, paths)
+        case "unset":
+            return _unset(options.key, paths)
+        case _:
+            return _get(options.key, paths)
+
+
+def _set(key: str, text: str, paths: AppPaths) -> str:
+    """Set a value that the settings accept.
+
+    Raises:
+        UsageError: There is no such setting, or it cannot have this value.
+        ConfigError: The file cannot be changed.
+    """
+    value = _value(text)
+    nested: JsonValue = value
+    for part in reversed(key.split(".")):
+        nested = {part: nested}
+    if is_object(nested):
+        tried = load_settings_now((Layer(name="user", content=nested),))
+        if tried.problems:
+            message = f"nothing was changed: {tried.problems[0].message}"
+            raise UsageError(message)
+        change_settings_now(paths.settings, nested)
+    return f"{key} is now {encode(value).decode()} ({paths.settings})"
+
+
+def _value(text: str) -> JsonValue:
+    """Return the value that a word of the command line means: JSON, else the text itself."""
+    try:
+        return decode(text.encode())
+    except ValueError:
+        return text
+
+
+def _unset(key: str, paths: AppPaths) -> str:
+    _ = _own(key, paths)
+    remove_setting_now(paths.settings, key.split("."))
+    default = load_settings_now((Layer(name="user", content=paths.settings),)).values.as_json()
+    return f"{key} is no longer set; the value in force is {encode(_shown(default, key)).decode()}"
+
+
+def _get(key: str, paths: AppPaths) -> str:
+    return encode(_shown(_own(key, paths).values.as_json(), key)).decode()
+
+
+def _own(key: str, paths: AppPaths) -> Settings:
+    """Return the user's settings.
+
+    Raises:
+        UsageError: They have no such key.
+    """
+    settings = load_settings_now((Layer(name="user", content=paths.settings),))
+    if key not in settings.sources and not any(
+        one.startswith(f"{key}.") for one in settings.sources
+    ):
+        message = f"unknown setting {key!r}{did_you_mean(key, settings.sources)}"
+        raise UsageError(message)
+    return settings
 
 
 def _schema(name: str) -> int:
@@ -113,7 +191,7 @@ def _path(paths: AppPaths) -> int:
         "runtime": paths.runtime,
     }
     for name, path in rows.items():
-        note = "" if path.exists() else "  (not there yet)"
+        note = "" if path.exists() else "  (does not exist yet)"
         _ = sys.stdout.write(f"{name:<10}{path}{note}\n")
     return 0
 

@@ -1,14 +1,15 @@
-"""`tiller policy`: explain how the permission rules decide on a command, list the rules, and remove one."""
+"""`tiller policy`: explains, lists, adds and removes permission rules."""
 
 import argparse
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from os import defpath
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths, project_folder
 from agent_core.resources.settings.layers import Layer, load_settings_now
@@ -19,13 +20,19 @@ from agent_core.workspace.permissions.policy import (
     RuleSet,
     git_starts_programs,
 )
+from agent_core.workspace.permissions.policy.commands.prefixes import COMMAND_TOOL
 from agent_core.workspace.permissions.policy.explanation import (
     CommandExplanation,
     Explanation,
     explain,
 )
 from agent_core.workspace.permissions.policy.rules.entries import entry_of
-from agent_core.workspace.permissions.policy.rules.rule import Rule
+from agent_core.workspace.permissions.policy.rules.matching import (
+    RulesFileContext,
+    pinned,
+    why_unsound,
+)
+from agent_core.workspace.permissions.policy.rules.rule import Rule, named
 from agent_core.workspace.permissions.policy.rules.rules_file import (
     NAME,
     LoadedRulesFile,
@@ -33,13 +40,14 @@ from agent_core.workspace.permissions.policy.rules.rules_file import (
     load_rules,
     remembered_file,
 )
-from agent_core.workspace.permissions.policy.rules.rules_file_writer import remove_rule
+from agent_core.workspace.permissions.policy.rules.rules_file_writer import remove_rule, save_rule
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 from tiller_server.cli.subcommands.trust import look_at
 
 EXAMPLE: Final = "example: tiller policy explain -- 'npm test && git push'"
 NEEDS: Final[Mapping[str, Needs]] = {need: need for need in LETS_IN}
+PRIVATE_FOLDER: Final = 0o700
 ORIGINS: Final[tuple[RulesOrigin, ...]] = ("user", "project", "repository")
 
 
@@ -47,9 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description = __doc__
     parser.epilog = EXAMPLE
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="explain|list|rm")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="explain|list|allow|deny|rm")
     explain_parser = verbs.add_parser(
-        "explain", help="what would happen to a command, and why", epilog=EXAMPLE
+        "explain", help="show what would happen to a command, and why", epilog=EXAMPLE
     )
     _ = explain_parser.add_argument(
         "--mode", choices=("plan", "ask", "auto", "yolo"), help="instead of the settings' mode"
@@ -63,8 +71,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _ = explain_parser.add_argument(
         "argv", nargs="+", metavar="COMMAND", help="the command line, or its words"
     )
-    shown = verbs.add_parser("list", help="the rules in force here, and what is wrong with others")
-    removed = verbs.add_parser("rm", help="forget a rule of yours")
+    shown = verbs.add_parser("list", help="list the rules in force here, and errors in others")
+    for name, what in (("allow", "run a command without asking"), ("deny", "never run a command")):
+        added = verbs.add_parser(name, help=what, epilog=f"example: tiller policy {name} npm test")
+        _ = added.add_argument(
+            "--project", action="store_true", help="in this folder only, not in all of yours"
+        )
+        _ = added.add_argument("--workspace", metavar="DIR", default=".", help="the folder [.]")
+        _ = added.add_argument(
+            "argv", nargs=argparse.REMAINDER, metavar="COMMAND", help="how the command begins"
+        )
+    removed = verbs.add_parser("rm", help="remove a rule of yours")
     _ = removed.add_argument("id", metavar="ID", help="as `tiller policy list` shows it")
     for one in (explain_parser, shown, removed):
         _ = one.add_argument(
@@ -90,6 +107,8 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
         workspace = Path(options.workspace).resolve()
         if options.verb == "rm":
             return _remove(options.id, paths, workspace)
+        if options.verb in {"allow", "deny"}:
+            return _add(options, paths, workspace, environment)
         trusted = not options.untrusted and (options.trust or look_at(paths, workspace).is_trusted)
         # Before trust what comes with the code is not even read.
         origins = ORIGINS if trusted else ORIGINS[:-1]
@@ -241,15 +260,52 @@ def _list(loaded: dict[RulesOrigin, LoadedRulesFile], options: argparse.Namespac
     return _write_line("\n".join(_shown(rule) for rule in rules) if rules else "no rules")
 
 
+def _add(
+    options: argparse.Namespace, paths: AppPaths, workspace: Path, environment: Environment
+) -> int:
+    """Add a rule about commands that begin with some words to a file of the user.
+
+    Raises:
+        UsageError: There are no words, or no rule can hold for them.
+        ConfigError: The file cannot be changed.
+    """
+    argv: list[str] = options.argv[1:] if options.argv[:1] == ["--"] else options.argv
+    if len(argv) == 1:
+        argv = shlex.split(argv[0])
+    if not argv:
+        message = f"name a command. example: tiller policy {options.verb} npm test"
+        raise UsageError(message)
+    origin: RulesOrigin = "project" if options.project else "user"
+    variables = environment.variables
+    ground = RulesFileContext(
+        origin=origin, roots=(workspace,), env_path=variables.get("PATH", defpath)
+    )
+    rule = Rule(
+        id="", tool=COMMAND_TOOL, verdict=options.verb, scope=origin, argv_prefix=tuple(argv)
+    )
+    if (why := why_unsound(rule, ground)) is not None:
+        message = f"no rule can {options.verb} {shlex.join(argv)!r}: {why}"
+        raise UsageError(message)
+    rule = named(pinned(rule, ground) if options.verb == "allow" else rule)
+    path = _files(paths, workspace)[origin]
+    path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    save_rule(path, rule)
+    done = "Allowed" if options.verb == "allow" else "Denied"
+    where = f"in {workspace}" if options.project else "in all folders"
+    return _write_line(
+        f"{done} {where}: {shlex.join(argv)} …\nRemove it with: tiller policy rm {rule.id}"
+    )
+
+
 def _remove(rule_id: str, paths: AppPaths, workspace: Path) -> int:
-    """Forget a rule of the user's own files; the repository's is its own."""
+    """Remove a rule from the user's own files; that of the repository is not changed."""
     files = _files(paths, workspace)
     mine = [files[one] for one in ("user", "project") if files[one].exists()]
     # Every file is changed: the same answer may stand in both.
     removed = [remove_rule(path, rule_id) for path in mine]
     if any(removed):
-        return _write_line(f"removed {rule_id}")
-    complain("policy", f"there is no rule {rule_id!r} of yours; see `tiller policy list`")
+        return _write_line(f"Removed {rule_id}")
+    complain("policy", f"rule {rule_id!r} of yours not found; see `tiller policy list`")
     return FAILED
 
 
