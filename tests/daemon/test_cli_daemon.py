@@ -86,7 +86,7 @@ async def test_a_run_is_not_stopped_without_a_word(ground: Ground) -> None:
             "a daemon's socket is called daemon.sock",
         ),
         (("daemon", "logs"), 1, "there is no log yet"),
-        (("daemon", "fly"), 2, "invalid choice"),
+        (("daemon", "fly"), 2, "unknown value"),
     ],
     ids=["socket", "no log", "unknown"],
 )

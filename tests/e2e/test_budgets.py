@@ -38,7 +38,7 @@ def test_money_is_no_limit_for_a_model_without_a_price(ground: Ground) -> None:
 def test_an_amount_that_is_none_is_refused(ground: Ground, amount: str) -> None:
     ran = tiller(ground, "run", f"--budget-usd={amount}", "Talk.")
     assert (ran.code, ground.provider.requests) == (2, [])
-    assert "is no amount" in ran.err
+    assert "invalid amount" in ran.err
 
 
 async def test_an_editor_may_only_tighten_what_the_settings_give(ground: Ground) -> None:

@@ -166,7 +166,7 @@ def test_broken_models_are_told_with_line_and_column_even_when_no_model_is_left(
         (["lsp", "--log-level", "loud"], "'loud'"),
         (["lsp", "--log-file"], "--log-file"),
         (["lsp", "--log-file", "/nowhere/at/all.log"], "'/nowhere/at/all.log'"),
-        (["config"], "show|path"),
+        (["config"], "show|get|set|unset|path"),
         (["config", "edit"], "'edit'"),
     ],
     ids=" ".join,
@@ -200,7 +200,7 @@ def test_config_says_where_everything_lies_and_where_each_value_came_from(ground
     assert ran.code == 0
     rows = dict(line.split(maxsplit=1) for line in ran.out.splitlines())
     assert rows["settings"] == str(ground.dirs.config / "settings.json")
-    assert rows["sessions"] == f"{ground.dirs.data / 'sessions'}  (not there yet)"
+    assert rows["sessions"] == f"{ground.dirs.data / 'sessions'}  (does not exist yet)"
     shown = tiller(ground, "config", "show")
     values = {line.split()[0]: line.split()[1:] for line in shown.out.splitlines()}
     assert values["permission.mode"][:2] == ['"yolo"', "user"]
