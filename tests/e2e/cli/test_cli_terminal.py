@@ -61,7 +61,8 @@ def test_markdown_tools_changes_and_cost_are_shown(ground: Ground) -> None:
     assert b"waiting for the model" in window.raw
     assert b"step 2" in window.raw
     lines = window.whole.splitlines()
-    assert lines[0] == f"lab/m in {ground.root}"[:80]
+    # The path may be broken at the edge of the window.
+    assert "".join(window.whole.split()).startswith(f"lab/min{ground.root}Plan")
     assert [line for line in lines if "#" in line or "**" in line or "```" in line] == []
     for line in (
         "I found two problems:",
