@@ -4,7 +4,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from errno import ESRCH
 from pathlib import Path
@@ -64,9 +64,10 @@ def _asked(tree: ProcessTree, init: int, *, is_over: bool, grace_s: float) -> tu
         return _without_ours(tree.members(), first=tree.first, init=init)
 
     found, left = ask_to_end(tree, theirs, grace_s=grace_s)
-    if not left:
-        # Killed earlier, the keeper could not report the exit code of a command that has ended by itself.
-        _wait_for_report(init)
+    # Killed earlier, the keeper could not report the exit code of a command that has ended by itself.
+    while not left and not _has_reported(init, theirs):
+        begun, left = ask_to_end(tree, theirs, grace_s=grace_s)
+        found |= begun
     if is_over:
         return tuple(sorted(found))
     # For whoever started it, the command is the process that they were given.
@@ -74,13 +75,19 @@ def _asked(tree: ProcessTree, init: int, *, is_over: bool, grace_s: float) -> tu
     return tuple(sorted((found.keys() - {command}) | {tree.first}))
 
 
-def _wait_for_report(init: int) -> None:
-    """Wait until the keeper has written its report: it then ends, or stops itself."""
+def _has_reported(init: int, theirs: Callable[[], Mapping[int, Member]]) -> bool:
+    """Wait until the keeper has written its report: it then ends, or stops itself.
+
+    Returns False as soon as there is a process of the command, which had not begun before.
+    """
     limit_s = time.monotonic() + REPORT_S
     while (keeper := _child_of(init)) is not None and time.monotonic() < limit_s:
         if _state_of(keeper) in ("T", "Z", None):
-            return
+            return True
+        if theirs():
+            return False
         time.sleep(POLL_S)
+    return True
 
 
 def _ended(tree: ProcessTree, init: int, pids: tuple[int, ...]) -> KillReport:

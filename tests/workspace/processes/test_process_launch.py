@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from anyio import to_thread
 from agent_core.workspace import ProcessEnd
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.processes.disk_processes import DiskProcesses
+from agent_core.workspace.processes.namespace import REPORT_S
 from agent_core.workspace.sandbox import Sandbox
 from agent_core.workspace.sandbox.backends.keeper import MOST_ORDER_BYTES
 from tests.support.workspace.contained import contained
@@ -241,3 +243,17 @@ async def test_nothing_waits_once_the_containment_is_closed(world: World) -> Non
     await world.bash("true")
     await to_thread.run_sync(world.sandbox.close)
     assert await to_thread.run_sync(lambda: waiting_with(world.mark, count=0)) == set()
+
+
+async def test_a_command_is_ended_at_once_before_it_has_begun(world: World) -> None:
+    """Between the start of its namespace and its own there is no process of it to signal."""
+    took_s: list[float] = []
+    for _ in range(20):
+        process = await world.processes.start(
+            ("sleep", "600"), cwd=world.root, env={"PATH": os.defpath}, needs=frozenset(), stdin=b""
+        )
+        begun_s = time.monotonic()
+        report = await process.end(grace_s=GRACE_S)
+        took_s.append(time.monotonic() - begun_s)
+        assert report.survivors == ()
+    assert max(took_s) < REPORT_S, took_s
