@@ -73,7 +73,7 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
   assert.match((await listed.first().textContent()) ?? "", /GOOD MORNING/);
   assert.equal(await onDisk(), shouted, "looking has changed the file");
   await window.panel.frame.getByRole("button", { name: "Restore", exact: true }).click();
-  await window.panel.text("Restored. The newest checkpoint takes it back.").waitFor();
+  await window.panel.text("Restored. Undo it with the newest checkpoint.").waitFor();
   await window.untilEditorText("the old text", (now) => SHOUTED.every((words) => !now.includes(words)));
   await until("the old text on the disk", async () => (await onDisk()) === GREETINGS);
   await window.page.getByText("Keep all 3 changes").waitFor({ state: "hidden" });
@@ -87,7 +87,7 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
 test("a picture that is pasted arrives at the model as a picture", async () => {
   const { window, ground } = on;
   await window.panel.button("New session").first().click();
-  await window.panel.text("What shall we do?").waitFor();
+  await window.panel.text("What do you want to build or fix?").waitFor();
   await window.copyPicture(64, 48);
   await window.panel.composer.focus();
   await window.page.keyboard.press("Control+v");
@@ -129,7 +129,7 @@ test("a review finds something, leads to it, and its suggestion is applied", asy
     { text: "One thing is turned round." },
   );
   await window.command("Tiller: Review Changes…");
-  await window.answerBox("Review", "What is not committed");
+  await window.answerBox("Review", "Uncommitted changes");
   const card = window.panel.frame.getByRole("listitem", { name: /The difference is turned round/ });
   await card.waitFor();
   await window.picture("review-1-found");
@@ -137,7 +137,7 @@ test("a review finds something, leads to it, and its suggestion is applied", asy
   await window.tab("sums.py").waitFor();
   await window.page.getByRole("button", { name: /^Ln 6, Col 17 \(12 selected\)/ }).waitFor();
   await window.picture("review-2-opened");
-  await card.getByRole("button", { name: "Apply the suggestion" }).click();
+  await card.getByRole("button", { name: "Apply suggestion" }).click();
   const text = await window.untilEditorText("the suggestion", (now) => now.includes("return a - b"));
   assert.equal(text.trimEnd(), SUMS.trimEnd());
   await window.page.getByRole("button", { name: "No Problems" }).waitFor();
@@ -148,7 +148,7 @@ test("a review finds something, leads to it, and its suggestion is applied", asy
 test("twenty thousand deltas are in the panel soon after the last, and the panel never stands still", async () => {
   const { window, ground } = on;
   await window.command("Tiller: New Session");
-  await window.panel.text("What shall we do?").waitFor();
+  await window.panel.text("What do you want to build or fix?").waitFor();
   await ground.provider.script({ text: "Ready." });
   await window.panel.say("Are you ready?");
   await window.panel.text("Ready.").waitFor();
@@ -190,7 +190,7 @@ test("a paste of 50 MB is refused in one sentence: nothing stands still, and no 
 test("a smaller paste goes along whole, beside the words", async () => {
   const { window, ground } = on;
   await window.command("Tiller: New Session");
-  await window.panel.text("What shall we do?").waitFor();
+  await window.panel.text("What do you want to build or fix?").waitFor();
   assert.equal(await window.panel.composer.inputValue(), "What is wrong here?");
   const ends = await window.copyLines(20_000);
   await window.panel.composer.press("Control+v");

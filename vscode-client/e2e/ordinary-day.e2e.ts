@@ -117,7 +117,7 @@ test("a long command is stopped", async () => {
   await window.panel.text("step 2").waitFor();
   await window.panel.composer.fill("Afterwards: what did it cost?");
   await window.panel.composer.press("Alt+Enter");
-  await window.panel.text("Waiting").waitFor();
+  await window.panel.text("Queued").waitFor();
   await window.picture("6-steering");
   const pressed = performance.now();
   await window.panel.button(/^Stop/).first().click();

@@ -10,7 +10,7 @@ export class Panel {
   }
 
   get composer(): Locator {
-    return this.frame.getByRole("combobox", { name: "What to say to Tiller" });
+    return this.frame.getByRole("combobox", { name: "Prompt" });
   }
 
   /** Types words and sends them. */

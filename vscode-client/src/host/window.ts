@@ -100,7 +100,7 @@ export function joinParts(window: Window): void {
   const show = () => {
     status.show(daemon.state, daemon.state.ready ? watch.now : undefined, others.all);
     const count = [watch.now, ...others.all].reduce((sum, one) => sum + (one?.pending.length ?? 0), 0);
-    panel.badge(count, count === 1 ? "Tiller waits for an answer" : `Tiller waits for ${count} answers`);
+    panel.badge(count, count === 1 ? "Tiller needs your answer" : `Tiller needs ${count} answers`);
   };
   daemon.changed.listen(() => {
     panel.sayHello();

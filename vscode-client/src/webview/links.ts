@@ -16,8 +16,12 @@ export function followLinks(panel: Panel): void {
 
 function openFile(panel: Panel, address: string): void {
   const found = placeOf(address);
+  if (found) openPath(panel, found);
+}
+
+/** Opens a file by its path, absolute or below the first folder of the session, at a line that counts from 0. */
+export function openPath(panel: Panel, found: { path: string; line0: number }): void {
   const root = panel.state.session?.roots.find((one) => one.primary) ?? panel.state.session?.roots[0];
-  if (!found) return;
   const below =
     root && `${root.uri.replace(/\/$/, "")}/${found.path.split("/").map(encodeURIComponent).join("/")}`;
   const uri = found.path.startsWith("/") ? `file://${found.path}` : below;

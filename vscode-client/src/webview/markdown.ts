@@ -23,6 +23,20 @@ parser.renderer.rules["fence"] = (tokens, at) => {
   return `<pre><code>${codeHtml(token?.content ?? "", language)}</code></pre>`;
 };
 
+// A code span that names a file is a link to it.
+parser.renderer.rules["code_inline"] = (tokens, at) => {
+  const text = tokens[at]?.content ?? "";
+  const code = `<code>${parser.utils.escapeHtml(text)}</code>`;
+  const place = FILE.exec(text);
+  if (!place) return code;
+  const path = (place[1] ?? "").split("/").map(encodeURIComponent).join("/");
+  return `<a class="file" href="./${path}${place[2] ?? ""}">${code}</a>`;
+};
+
+/** A relative path with a folder or a usual ending, and perhaps a line. */
+const FILE =
+  /^(?:\.\/)?((?:[\w@.+-]+\/)*[\w@+-][\w@.+-]*\.(?:[cm]?[jt]sx?|py|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|lua|sh|sql|md|toml|ya?ml|json|xml|html?|s?css|vue|svelte|txt|cfg|ini|lock|proto|ipynb))(:\d+)?(?:[-–]\d+)?$/;
+
 // The alignment of cells is a class: the page takes no inline styles.
 parser.core.ruler.push("cell_alignment", (state) => {
   for (const token of state.tokens) {

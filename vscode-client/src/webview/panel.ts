@@ -21,6 +21,7 @@ import {
 } from "./verbs.js";
 import { app } from "./view/app.js";
 import { fitComposer, focusComposer } from "./view/composer-keys.js";
+import { FIND_FIELD } from "./view/find-bar.js";
 import { Timeline } from "./view/timeline.js";
 
 const TICK_MS = 1000;
@@ -49,6 +50,7 @@ class LivePanel implements Panel {
     followLinks(this);
     setInterval(() => this.#tick(), TICK_MS);
     document.addEventListener("click", (event) => this.#leaveMenu(event));
+    document.addEventListener("keydown", (event) => this.#openFind(event));
     this.#frames.ask();
     this.host.post({ type: "ready" });
   }
@@ -107,8 +109,19 @@ class LivePanel implements Panel {
   #tick(): void {
     const { session, place } = this.state;
     const counting =
-      session?.rows.at(-1)?.kind === "retry" || (session?.pending.length ?? 0) > 0 || place !== "transcript";
+      session?.run !== undefined ||
+      session?.rows.at(-1)?.kind === "retry" ||
+      (session?.pending.length ?? 0) > 0 ||
+      place !== "transcript";
     if (counting) this.dispatch({ type: "ticked", nowMs: Date.now() });
+  }
+
+  #openFind(event: KeyboardEvent): void {
+    if (event.key.toLowerCase() !== "f" || event.shiftKey || event.altKey) return;
+    if (!(event.ctrlKey || event.metaKey) || !this.state.session) return;
+    event.preventDefault();
+    this.dispatch({ type: "find", find: this.state.find ?? { query: "", at: 0 } });
+    requestAnimationFrame(() => requestAnimationFrame(focusFind));
   }
 
   #leaveMenu(event: MouseEvent): void {
@@ -148,12 +161,20 @@ class LivePanel implements Panel {
     }
     if (menu !== this.#shownMenu) {
       this.#shownMenu = menu;
-      document.querySelector<HTMLElement>(MENU_BEGINS)?.focus();
+      const begins = MENU_BEGINS.map((one) => document.querySelector<HTMLElement>(one));
+      begins.find((one) => one !== null)?.focus();
     }
   }
 }
 
-const MENU_BEGINS = ".menu [aria-checked=true], .menu .menu-item, .confirm input, .confirm button";
+/** The first of these that is there gets the focus: a menu opens at the chosen row. */
+const MENU_BEGINS = [".menu [aria-checked=true]", ".menu .menu-item", ".confirm input", ".confirm button"];
+
+function focusFind(): void {
+  const field = document.getElementById(FIND_FIELD);
+  if (field instanceof HTMLInputElement) field.select();
+}
+
 const CHANGING = [
   "changes.updated",
   "edit.undone",

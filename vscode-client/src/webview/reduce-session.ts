@@ -117,21 +117,23 @@ const STEPS: Steps = {
     draft.plan = [];
     // Only the newest run can be gone on with.
     draft.rows = draft.rows.map((row) =>
-      row.kind === "runEnd" && row.resumable ? { ...row, resumable: false } : row,
+      row.kind === "runEnd" && !row.superseded ? { ...row, resumable: false, superseded: true } : row,
     );
-    draft.said = "Tiller works.";
+    draft.said = "Tiller is working.";
   },
   "run.ended": runEnded,
   "retry.started": (draft, event) => {
+    const before = draft.rows.findLast((row) => row.kind === "retry" && row.run === event.run);
+    const open = before?.kind === "retry" && before.outcome !== "worked" ? before : undefined;
     put(draft, {
-      key: `retry:${event.run}:${event.attempt}`,
+      key: open?.key ?? `retry:${event.run}:${event.attempt}`,
       run: event.run,
       at: event.at,
       kind: "retry",
       attempt: event.attempt,
       maxAttempts: event.maxAttempts,
       untilMs: Date.parse(event.at) + event.delayMs,
-      error: event.error.message,
+      errors: [...(open?.errors ?? []), event.error.message],
       outcome: "waiting",
     });
     draft.said = `${event.error.message}. It is tried again.`;
@@ -141,7 +143,7 @@ const STEPS: Steps = {
   },
   "compaction.started": (draft, event) => {
     draft.rows.push({ key: `compaction:${event.seq}`, at: event.at, kind: "summary", text: "", going: true });
-    draft.said = "The older part of the conversation is summed up.";
+    draft.said = "Compacting the conversation.";
   },
   "compaction.ended": (draft, event) => {
     const at = draft.rows.findLastIndex((row) => row.kind === "summary" && row.going);
@@ -153,13 +155,15 @@ const STEPS: Steps = {
       tokensBefore: event.tokensBefore,
       tokensAfter: event.tokensAfter,
       going: false,
-      error: event.error?.message ?? (event.aborted ? "It was stopped; nothing was summed up." : undefined),
+      error:
+        event.error?.message ??
+        (event.aborted ? "Compaction was stopped; the conversation is unchanged." : undefined),
     };
     put(draft, row);
   },
   "permission.requested": (draft, event) => {
     draft.pending = [...draft.pending.filter((one) => one.request !== event.request.request), event.request];
-    draft.said = `Your word is needed: ${event.request.title}`;
+    draft.said = `Tiller needs your permission: ${event.request.title}`;
   },
   "permission.resolved": permissionResolved,
   "question.requested": (draft, event) => {
@@ -240,8 +244,18 @@ function settleRetries(draft: Draft, run: string, outcome: "worked" | "gaveUp"):
   );
 }
 
+/** Takes the attempts of a run out of the rows, for the card of its failure; returns what each said, in order. */
+function takeAttempts(draft: Draft, run: string): string[] {
+  const failed = draft.rows.filter(
+    (row) => row.kind === "retry" && row.run === run && row.outcome === "gaveUp",
+  );
+  draft.rows = draft.rows.filter((row) => !failed.includes(row));
+  return failed.flatMap((row) => (row.kind === "retry" ? row.errors : []));
+}
+
 function runEnded(draft: Draft, event: RunEnded): void {
   settleRetries(draft, event.run, event.status === "completed" ? "worked" : "gaveUp");
+  const attempts = event.status === "failed" ? takeAttempts(draft, event.run) : [];
   draft.rows = draft.rows.map((row) => stilled(row, event.run));
   const { tokens } = event.usage;
   const counts = "unreviewed" in event.changes ? event.changes : undefined;
@@ -259,8 +273,11 @@ function runEnded(draft: Draft, event: RunEnded): void {
     additions: counts?.additions ?? 0,
     deletions: counts?.deletions ?? 0,
     resumable: event.resumable ?? event.status === "failed",
+    durationMs: event.durationMs,
+    steps: draft.rows.filter((row) => row.kind === "tool" && row.run === event.run).length,
+    attempts,
   });
-  draft.said = event.error?.message ?? `Tiller is done: ${event.status}.`;
+  draft.said = event.error?.message ?? `Tiller finished: ${event.status}.`;
 }
 
 /** Nothing of a run that is over goes on, also if its own end was never told. */

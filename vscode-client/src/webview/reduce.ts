@@ -12,6 +12,7 @@ export type LocalAction =
   | { type: "composer"; action: ComposerAction }
   | { type: "went"; place: Place; focus?: string | undefined }
   | { type: "folded"; key: string; open: boolean }
+  | { type: "find"; find: PanelState["find"] }
   | { type: "menu"; name: string | undefined }
   | { type: "busy"; name: string; on: boolean }
   | { type: "toast"; level: Toast["level"]; text: string }
@@ -73,6 +74,8 @@ function local(state: PanelState, action: Simple): PanelState {
       return { ...state, place: action.place, focus: action.focus, menu: undefined };
     case "folded":
       return { ...state, folds: { ...state.folds, [action.key]: action.open } };
+    case "find":
+      return { ...state, find: action.find, ...(action.find && { place: "transcript" as const }) };
     case "menu":
       return { ...state, menu: action.name };
     case "busy":
@@ -103,7 +106,17 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
   const lists: Lists = { ...kept, nodes: undefined, leaf: null, checkpoints: undefined, preview: undefined };
   const composer = { ...state.composer, editing: undefined };
   const toasts = lasting(state.toasts);
-  return { ...state, session, folds: {}, lists, composer, toasts, place: "transcript", menu: undefined };
+  return {
+    ...state,
+    session,
+    folds: {},
+    lists,
+    composer,
+    toasts,
+    place: "transcript",
+    menu: undefined,
+    find: undefined,
+  };
 }
 
 function paged(state: PanelState, action: Extract<LocalAction, { type: "older" | "reread" }>): PanelState {

@@ -87,7 +87,8 @@ export interface RetryRow extends RowBase {
   maxAttempts: number;
   /** Milliseconds since the epoch at which it is tried again. */
   untilMs: number;
-  error: string;
+  /** What each failed attempt said, in order; at least one. */
+  errors: readonly string[];
   outcome: "waiting" | "worked" | "gaveUp";
 }
 
@@ -109,6 +110,14 @@ export interface RunEndRow extends RowBase {
   additions: number;
   deletions: number;
   resumable: boolean;
+  /** Another run began since: a failure is one line then. */
+  superseded?: boolean | undefined;
+  /** From the start of the run to its end; undefined for runs of the past. */
+  durationMs?: number | undefined;
+  /** Tool calls of the run. */
+  steps?: number | undefined;
+  /** Attempts to reach the model that failed before the run did. */
+  attempts?: readonly string[] | undefined;
 }
 
 /** A command that the user ran themselves. */
@@ -129,6 +138,12 @@ export interface AnsweredRow extends RowBase {
   by: string;
 }
 
+/** A run of lookups that is shown as one line. It is made for the view, and is not in the session's rows. */
+export interface GroupRow extends RowBase {
+  kind: "group";
+  calls: readonly ToolRow[];
+}
+
 export type Row =
   | SaidRow
   | ThoughtRow
@@ -139,7 +154,8 @@ export type Row =
   | NoticeRow
   | RunEndRow
   | ShellRow
-  | AnsweredRow;
+  | AnsweredRow
+  | GroupRow;
 
 /** Gives the words of a message, and what came along with them. */
 export function partsOf(content: readonly Block[], role: string): { text: string; blocks: Block[] } {

@@ -23,6 +23,11 @@ export function oneLine(text: string): string {
   return plainText(text).replace(/\s+/g, " ").trim();
 }
 
+/** The same, without the commands of a terminal that an error names in brackets: the panel has buttons for them. */
+export function errorLine(text: string): string {
+  return oneLine(text.replace(/ \(tiller [^()\n]*\)/g, ""));
+}
+
 function named(found: string): string {
   const code = found.codePointAt(0) ?? 0;
   return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;

@@ -16,18 +16,18 @@ const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 /** What the panel itself answers to a slash. */
 export const OWN_COMMANDS: Readonly<Record<string, { says: string; run(panel: Panel, rest: string): void }>> =
   {
-    compact: { says: "Sum up the older part of the conversation", run: compact },
-    new: { says: "Begin a new session", run: (panel) => openSession(panel, "new") },
-    sessions: { says: "Look at earlier sessions", run: (panel) => go(panel, "sessions") },
-    tree: { says: "Look at the branches of this session", run: (panel) => go(panel, "tree") },
+    compact: { says: "Summarize the older part of the conversation", run: compact },
+    new: { says: "Start a new session", run: (panel) => openSession(panel, "new") },
+    sessions: { says: "Show earlier sessions", run: (panel) => go(panel, "sessions") },
+    tree: { says: "Show the branches of this session", run: (panel) => go(panel, "tree") },
     checkpoints: {
-      says: "Go back to an earlier state of the files",
+      says: "Restore an earlier state of the files",
       run: (panel) => go(panel, "checkpoints"),
     },
-    changes: { says: "Look at all that was changed", run: (panel) => go(panel, "changes") },
+    changes: { says: "Show all changes", run: (panel) => go(panel, "changes") },
     model: { says: "Choose another model", run: (panel) => go(panel, "models") },
     rename: { says: "Give the session a title", run: rename },
-    export: { says: "Keep the session as Markdown", run: (panel) => exportSession(panel, "markdown") },
+    export: { says: "Export the session as Markdown", run: (panel) => exportSession(panel, "markdown") },
   };
 
 /** How words travel: as the server decides, before the next call of the model, or when the run is over. */
@@ -167,6 +167,8 @@ function refuse(panel: Panel, text: string): void {
 /** Says what Enter does now. */
 export function sendTitle(panel: Panel): string {
   const { session, composer } = panel.state;
-  if (composer.editing) return "Change the queued words (Enter)";
-  return session && isBusy(session) ? "Steer (Enter) · Queue for afterwards (Alt+Enter)" : "Send (Enter)";
+  if (composer.editing) return "Change the queued message (Enter)";
+  return session && isBusy(session)
+    ? "Interrupt with this (Enter) · Send when done (Alt+Enter)"
+    : "Send (Enter)";
 }

@@ -151,6 +151,8 @@ export interface PanelState {
   review: ReviewMessage | undefined;
   /** What the user folded or unfolded, against what is usual. */
   folds: Readonly<Record<string, boolean>>;
+  /** The search in the transcript, and which match is shown, from 0; undefined: it is closed. */
+  find: { query: string; at: number } | undefined;
   /** Menus, by name; at most one is open. */
   menu: string | undefined;
   /** What was asked and is not answered yet. */
@@ -196,6 +198,7 @@ export const START: PanelState = {
   },
   review: undefined,
   folds: {},
+  find: undefined,
   menu: undefined,
   busy: {},
   toasts: [],

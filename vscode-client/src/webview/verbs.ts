@@ -14,6 +14,7 @@ import type {
 } from "../shared/wire.js";
 import { Refused } from "./host.js";
 import type { Panel } from "./panel-context.js";
+import { plural } from "./words.js";
 
 /** Runs what was asked for, marks it as going on meanwhile, and shows why it failed. */
 export function attempt(panel: Panel, name: string, act: () => Promise<void>): void {
@@ -52,6 +53,13 @@ export function stop(panel: Panel): void {
   });
 }
 
+/** Stops one tool call; the run goes on. */
+export function stopTool(panel: Panel, item: string): void {
+  attempt(panel, `stop:${item}`, async () => {
+    await panel.host.request("agent/run/cancel", { scope: "item", item });
+  });
+}
+
 export function retry(panel: Panel, run: string): void {
   attempt(panel, "retry", async () => {
     await panel.host.request("agent/run/retry", { run });
@@ -80,8 +88,7 @@ export function answerPermission(panel: Panel, asked: PermissionRequest, option:
     const { status, by } = await panel.host.request("agent/permission/respond", answer);
     if (status !== "recorded") {
       const who = by ? ` by ${by}` : "";
-      const text =
-        status === "expired" ? "The question had run out of time." : `It was answered already${who}.`;
+      const text = status === "expired" ? "This request has expired." : `Already answered${who}.`;
       panel.dispatch({ type: "toast", level: "info", text });
     }
   });
@@ -114,7 +121,8 @@ export function resolve(panel: Panel, items: Resolution[]): void {
     const { results } = await panel.host.request("agent/changes/resolve", { items });
     const conflicts = results.filter((one) => one.status === "conflict").length;
     if (conflicts > 0) {
-      const text = "These lines were changed since, or somebody else decided. Look at them in the editor.";
+      const decided = items.some((one) => one.action === "accept") ? "not kept" : "not rejected";
+      const text = `${plural(conflicts, "change")} ${conflicts === 1 ? "was" : "were"} ${decided}: the lines were edited since, or decided in another window.`;
       panel.dispatch({ type: "toast", level: "warning", text });
     }
     refreshChanges(panel);
@@ -259,7 +267,7 @@ export function restore(
     const skipped = done.skipped.map((one) => `${one.uri.split("/").at(-1)}: ${one.why}`).join("; ");
     const text = skipped
       ? `Restored, but left alone: ${skipped}`
-      : "Restored. The newest checkpoint takes it back.";
+      : "Restored. Undo it with the newest checkpoint.";
     panel.dispatch({ type: "toast", level: skipped ? "warning" : "info", text });
     panel.dispatch({ type: "listed", lists: { preview: undefined } });
     if (done.editorText !== undefined)

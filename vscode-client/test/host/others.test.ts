@@ -62,7 +62,7 @@ test("a question of a session that is not in front is known, and leaves with its
   const shown = statusText({ ready: true }, { ...other, pending: [], state: "idle" }, window.others.all);
   assert.match(shown.text, /Tiller asks/);
   assert.equal(shown.colour, "warning");
-  assert.match(shown.label, /another session waits for your answer/);
+  assert.match(shown.label, /another session needs your answer/);
   await window.feed.open("s1");
   assert.deepEqual(window.others.all.map((one) => one.session).includes("s1"), false);
   window.others.dispose();

@@ -9,7 +9,7 @@ import { emptySnapshot, HELLO, readLog, type Stage } from "./stage.js";
 
 panelTest("an empty session says what can be done", async (stage) => {
   await stage.play(HELLO, emptySnapshot());
-  assert.match(await stage.text(stage.page.locator(".welcome")), /What shall we do/);
+  assert.match(await stage.text(stage.page.locator(".welcome")), /What do you want to build or fix/);
   await stage.page.locator(".idea").first().click();
   assert.match(await stage.value(stage.page.locator("#composer-text")), /^Explain/);
 });
@@ -46,7 +46,7 @@ panelTest("a finding leads to its place, and what it suggests is asked for", asy
   assert.equal(await stage.count(cards), 3);
   assert.equal(await stage.count(stage.page.locator(".finding b")), 0);
   await cards.first().getByRole("button", { name: "parser.ts:41–43" }).click();
-  const apply = stage.page.getByRole("button", { name: "Apply the suggestion" });
+  const apply = stage.page.getByRole("button", { name: "Apply suggestion" });
   assert.equal(await stage.count(apply), 1);
   await apply.click();
   const [first] = REVIEW.result?.findings ?? [];
@@ -91,7 +91,7 @@ panelTest("the list says which sessions ask, work, and have changes to review", 
   const titles = await stage.page.locator(".entry-title").allInnerTexts();
   assert.deepEqual(
     titles.map((one) => one.replaceAll(/\s+/g, " ").trim()),
-    ["waits for your answer words of s7", "working 2 changes to review words of s8", "words of s9"],
+    ["needs your answer words of s7", "working 2 changes to review words of s8", "words of s9"],
   );
 });
 
@@ -146,7 +146,7 @@ panelTest("a session without changes of its own shows those of others", async (s
 panelTest("a mode is chosen by the command that asks where the user's settings allow less", async (stage) => {
   await stage.play(HELLO, emptySnapshot());
   await stage.page.locator(".picker-button").first().click();
-  await stage.page.getByRole("menuitemradio", { name: /^Everything/ }).click();
+  await stage.page.getByRole("menuitemradio", { name: /^Full access/ }).click();
   await stage.settled();
   assert.deepEqual(await stage.requests("agent/session/configure"), []);
   const sent = (await stage.sent()).filter((one) => one.type === "command");
@@ -210,7 +210,7 @@ panelTest("an undone rejection is not called an undone edit", async (stage) => {
   const undone = { seq: 2, at: AT, type: "edit.undone", edit: "e", documents } as AgentEvent;
   await stage.play(HELLO, emptySnapshot(), said([undone]));
   const row = await stage.text(stage.page.locator(".aside.undone"));
-  assert.match(row, /a\.py\s+the rejection was undone in the editor; the agent is told/);
+  assert.match(row, /a\.py\s+the rejection was undone in the editor/);
 });
 
 panelTest("a permission is answered with the keyboard alone, with a word along", async (stage) => {
@@ -234,7 +234,10 @@ panelTest("a permission is answered with the keyboard alone, with a word along",
 
 panelTest("a permission is said to screen readers, and shown at the end of the transcript", async (stage) => {
   await stage.playLog("permission", { until: "permission.requested" });
-  assert.match(await stage.text(stage.page.locator("[aria-live=polite]")), /Your word is needed: Run touch/);
+  assert.match(
+    await stage.text(stage.page.locator("[aria-live=polite]")),
+    /Tiller needs your permission: Run touch/,
+  );
 });
 
 panelTest("a page that is loaded again shows the same session", async (stage) => {

@@ -106,7 +106,7 @@ test("a permission waits outside of the transcript, and leaves a trace when it i
     played([first, { type: "events", session: first.session, events: events.slice(0, at + 1) }]),
   );
   assert.equal(asked.pending.length, 1);
-  assert.match(asked.said, /^Your word is needed: Run touch/);
+  assert.match(asked.said, /^Tiller needs your permission: Run touch/);
   const view = after("permission");
   assert.deepEqual(
     view.rows.flatMap((one) => (one.kind === "answered" ? [[one.answer, one.allowed]] : [])),
@@ -125,11 +125,8 @@ test("a question is answered with words", () => {
 test("failures are tried again, told, and end the run with what to do", () => {
   const view = after("failing");
   assert.deepEqual(
-    view.rows.flatMap((one) => (one.kind === "retry" ? [[one.attempt, one.outcome]] : [])),
-    [
-      [1, "worked"],
-      [2, "worked"],
-    ],
+    view.rows.flatMap((one) => (one.kind === "retry" ? [[one.errors.length, one.outcome]] : [])),
+    [[2, "worked"]],
   );
   const failed = row(view, "runEnd", 1);
   assert.equal(failed.status, "failed");

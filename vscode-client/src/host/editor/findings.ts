@@ -102,13 +102,13 @@ type Choice = vscode.QuickPickItem & { base?: string; other?: true };
 
 async function chosenBase(): Promise<{ base?: string } | undefined> {
   const choices: Choice[] = [
-    { label: "What is not committed", description: "with new files" },
+    { label: "Uncommitted changes", description: "includes untracked files" },
     { label: "Everything since main", description: "what this branch brings", base: "main" },
     { label: "Everything since another branch or commit…", other: true },
   ];
   const chosen = await vscode.window.showQuickPick(choices, {
     title: "Review",
-    placeHolder: "What shall be looked at?",
+    placeHolder: "What do you want to review?",
   });
   if (chosen === undefined) return undefined;
   if (chosen.other === undefined) return chosen.base === undefined ? {} : { base: chosen.base };

@@ -58,7 +58,7 @@ async function decideHunk(changes: Changes, action: Action, id: string | undefin
   const here = editor && hunkAt(changes.of(editor.document.uri), editor.selection.active.line)?.id;
   const hunk = typeof id === "string" ? id : here;
   if (hunk === undefined) {
-    void vscode.window.showInformationMessage("Tiller: there is no change of the agent at the cursor.");
+    void vscode.window.showInformationMessage("Tiller: there is no change to review at the cursor.");
     return;
   }
   await decide(changes, [{ hunk, action }]);

@@ -125,7 +125,7 @@ export class Daemon implements AgentPort {
     if (!this.#state.ready) await this.start();
     const client = this.#client;
     if (this.#state.ready && client !== undefined) return client;
-    throw new AgentError(this.#state.problem?.text ?? "The server of Tiller does not run.", NOT_SERVED);
+    throw new AgentError(this.#state.problem?.text ?? "The Tiller server is not running.", NOT_SERVED);
   }
 
   async #start(): Promise<void> {

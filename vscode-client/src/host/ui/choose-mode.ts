@@ -7,10 +7,10 @@ import type { Window } from "../window.js";
 import { runTiller } from "./sign-in.js";
 
 const MODES: Readonly<Record<Mode & ("plan" | "ask" | "auto" | "yolo"), string>> = {
-  plan: "Plan: it reads, and changes nothing.",
-  ask: "Ask: it asks before anything that is not contained.",
-  auto: "Auto: as Ask, and your allow rules count.",
-  yolo: "Everything: commands run without a question, also outside of the sandbox. Only what is protected is still asked about or refused.",
+  plan: "Plan: read-only.",
+  ask: "Ask: asks before commands that the sandbox cannot contain.",
+  auto: "Auto: as Ask, but your allow rules apply without asking.",
+  yolo: "Full access: commands run without asking, also outside the sandbox. Protected files and commands still ask or are refused.",
 };
 
 export async function chooseMode(window: Window, mode: unknown): Promise<void> {

@@ -96,14 +96,14 @@ function details(one: {
 }): string {
   const window = one.contextWindow > 0 ? [`${Math.round(one.contextWindow / 1000)}k tokens`] : [];
   const prices = one.prices === undefined ? [] : [`$${one.prices.in} in, $${one.prices.out} out per million`];
-  return [...window, ...prices, ...(one.images ? ["takes pictures"] : [])].join(" · ");
+  return [...window, ...prices, ...(one.images ? ["images"] : [])].join(" · ");
 }
 
 /** The list opens at once and fills when the providers are known: what is typed meanwhile is typed into it. */
 async function choose(listed: Promise<Provider[]>): Promise<Provider | undefined> {
   const chosen = await vscode.window.showQuickPick<Row>(listed.then(rows), {
     title: "Sign in to a provider",
-    placeHolder: "Whose models shall be asked?",
+    placeHolder: "Select a provider",
     matchOnDescription: true,
   });
   return chosen?.provider;
@@ -187,12 +187,15 @@ async function hasCopied(name: string, code: string, url: string): Promise<boole
 export async function runTiller(window: Window, words: string[], input = ""): Promise<string> {
   await window.daemon.start();
   const launch = window.daemon.launch;
-  if (launch === undefined) throw new AgentError("The server of Tiller does not run.", NOT_SERVED);
+  if (launch === undefined) throw new AgentError("The Tiller server is not running.", NOT_SERVED);
   const ran = await localPrograms().run(launch.command, [...launch.base, ...words], {
     timeoutMs: COMMAND_MS,
     input,
   });
   if (ran.code !== 0)
-    throw new AgentError(ran.err.trim().split("\n").at(-1) ?? "It failed without a word.", NOT_SERVED);
+    throw new AgentError(
+      ran.err.trim().split("\n").at(-1) ?? "The command failed and printed nothing.",
+      NOT_SERVED,
+    );
   return ran.out;
 }

@@ -15,8 +15,8 @@ export interface StatusText {
 const STATES: Record<string, { icon: string; words: string }> = {
   idle: { icon: "$(sparkle)", words: "ready" },
   running: { icon: "$(sync~spin)", words: "working" },
-  requiresAction: { icon: "$(bell-dot)", words: "waits for your answer" },
-  compacting: { icon: "$(fold)", words: "summing up the conversation" },
+  requiresAction: { icon: "$(bell-dot)", words: "needs your answer" },
+  compacting: { icon: "$(fold)", words: "compacting the conversation" },
   retrying: { icon: "$(history)", words: "trying again" },
   error: { icon: "$(error)", words: "stopped by an error" },
 };
@@ -40,8 +40,7 @@ export function statusText(
   const parts = figures(overview);
   const waiting = others.filter((one) => one.pending.length > 0);
   const asks = overview.state === "requiresAction" || waiting.length > 0;
-  const words =
-    waiting.length > 0 ? `${state.words}, and another session waits for your answer` : state.words;
+  const words = waiting.length > 0 ? `${state.words}, and another session needs your answer` : state.words;
   return {
     text: [`${asks ? ASKING : state.icon} ${asks ? "Tiller asks" : "Tiller"}`, ...parts].join(" · "),
     tooltip: [details(overview, state.words), ...others.map(besideWords)].join("\n"),
@@ -60,7 +59,7 @@ function besideWords(other: Overview): string {
 /** What is told when a run ends in a session that is not in front. */
 export function endText(other: Overview, end: RunEnd["event"]): { text: string; failed: boolean } {
   const name = other.title === undefined ? "another session" : `“${noticeLine(other.title)}”`;
-  if (end.status === "completed") return { text: `Tiller is done in ${name}.`, failed: false };
+  if (end.status === "completed") return { text: `Tiller finished in ${name}.`, failed: false };
   if (end.status === "cancelled") return { text: `Tiller was stopped in ${name}.`, failed: false };
   const why = end.error === undefined ? "" : `: ${noticeLine(end.error.message)}`;
   return { text: `Tiller stopped in ${name}${why}`, failed: true };

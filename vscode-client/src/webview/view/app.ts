@@ -7,6 +7,7 @@ import { changes } from "./changes.js";
 import { checkpoints } from "./checkpoints.js";
 import { composer } from "./composer.js";
 import { dock } from "./dock.js";
+import { errorLine } from "../safe-text.js";
 import { header } from "./header.js";
 import { models } from "./models.js";
 import { icon, iconButton, type View } from "./parts.js";
@@ -53,7 +54,7 @@ function restricted(panel: Panel): View {
   if (panel.state.trusted) return nothing;
   return html`<div class="banner" role="note">
     ${icon("workspace-untrusted")}
-    <span class="grow">Restricted Mode: Tiller reads and plans, and changes nothing.</span>
+    <span class="grow">Restricted Mode: read-only until you trust this workspace.</span>
     <button type="button" class="secondary" @click=${() => panel.host.post({ type: "trust" })}>Trust</button>
   </div>`;
 }
@@ -79,7 +80,7 @@ function toasts(panel: Panel): View {
       (one) => one.id,
       (one) =>
         html`<div class="toast ${one.level}">
-          ${icon(LEVELS[one.level])} <span class="grow">${one.text}</span>
+          ${icon(LEVELS[one.level])} <span class="grow">${errorLine(one.text)}</span>
           ${iconButton({ icon: "close", title: "Dismiss", act: () => panel.dispatch({ type: "untoast", id: one.id }) })}
         </div>`,
     )}

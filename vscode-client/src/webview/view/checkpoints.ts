@@ -21,7 +21,7 @@ export function checkpoints(panel: Panel): View {
   return html`${placeHead(panel, "Checkpoints")}
     <div class="place-list" role="list" aria-label="Checkpoints">
       ${listed ? nothing : html`<div class="pad">${spinner()}</div>`}
-      ${listed?.length === 0 ? html`<div class="empty dim">There is a checkpoint before the first change of each run, and before each restore and rejection. Nothing was changed yet.</div>` : nothing}
+      ${listed?.length === 0 ? html`<div class="empty dim">No checkpoints yet. One is created before the first change of each run, and before each restore and rejection.</div>` : nothing}
       ${[...(listed ?? [])].reverse().map((one) => entry(panel, one))}
     </div>`;
 }
@@ -37,7 +37,7 @@ function entry(panel: Panel, one: Checkpoint): View {
   return html`<div class="entry ${open ? "current" : ""}" role="listitem">
     <button type="button" class="entry-main" aria-expanded=${String(open)} @click=${toggle}>
       <span class="entry-title clip">${icon("git-commit")} ${words}</span>
-      <span class="entry-detail dim">${agoText(one.at, panel.state.nowMs || Date.now())} · ${one.run ? "before this run" : "takes it back"}${one.files > 0 ? ` · ${plural(one.files, "file")}` : ""}</span>
+      <span class="entry-detail dim">${agoText(one.at, panel.state.nowMs || Date.now())} · ${one.run ? "before this run" : "undoes it"}${one.files > 0 ? ` · ${plural(one.files, "file")}` : ""}</span>
     </button>
     ${open && shown ? previewed(panel, one.checkpoint, shown.scope, shown.files) : nothing}
   </div>`;
@@ -55,7 +55,7 @@ function wordsOf(panel: Panel, one: Checkpoint): string {
 const STATUSES: Readonly<Record<string, [string, string]>> = {
   same: ["check", "as it was"],
   agentOnly: ["discard", "goes back"],
-  userEdited: ["warning", "changed since, not by this session"],
+  userEdited: ["warning", "You (or another program) changed this file since"],
   missing: ["trash", "deleted since"],
 };
 
@@ -69,27 +69,27 @@ function previewed(
   const contested = touched.some((file) => file.status === "userEdited" || file.status === "missing");
   const busy = panel.state.busy["restore"] === true || panel.state.session?.run !== undefined;
   return html`<div class="previewed">
-    <div class="scopes" role="radiogroup" aria-label="What goes back">
+    <div class="scopes" role="radiogroup" aria-label="What to restore">
       ${SCOPES.map(
         ([one, words]) =>
           html`<button type="button" class="scope" role="radio" aria-checked=${String(scope === one)} @click=${() => preview(panel, checkpoint, one)}>${words}</button>`,
       )}
     </div>
-    ${scope === "conversation" ? html`<div class="dim pad">The conversation goes back; the files stay as they are.</div>` : nothing}
-    ${scope !== "conversation" && touched.length === 0 ? html`<div class="dim pad">All files are as they were then.</div>` : nothing}
+    ${scope === "conversation" ? html`<div class="dim pad">Only the conversation is restored; files stay as they are.</div>` : nothing}
+    ${scope !== "conversation" && touched.length === 0 ? html`<div class="dim pad">All files are the same as at this checkpoint.</div>` : nothing}
     ${scope === "conversation" ? nothing : touched.map((file) => fileView(panel, file))}
     <div class="answers">
       <button type="button" class="primary" ?disabled=${busy} @click=${() => restore(panel, checkpoint, scope, "skip")}>
-        ${contested ? "Restore, leave what others changed" : "Restore"}
+        ${contested ? "Restore unchanged files only" : "Restore"}
       </button>
       ${
         contested
-          ? html`<button type="button" class="secondary" ?disabled=${busy} @click=${() => restore(panel, checkpoint, scope, "merge")}>Take back around other changes</button>
-            <button type="button" class="secondary danger" ?disabled=${busy} @click=${() => restore(panel, checkpoint, scope, "overwrite")}>Overwrite</button>`
+          ? html`<button type="button" class="secondary" ?disabled=${busy} @click=${() => restore(panel, checkpoint, scope, "merge")}>Restore and keep my edits</button>
+            <button type="button" class="secondary danger" ?disabled=${busy} @click=${() => restore(panel, checkpoint, scope, "overwrite")}>Restore and discard my edits</button>`
           : nothing
       }
     </div>
-    <div class="dim pad">Restoring makes a checkpoint of its own, which takes it back.</div>
+    <div class="dim pad">You can undo this restore.</div>
   </div>`;
 }
 

@@ -26,7 +26,7 @@ export function composer(panel: Panel): View {
       rows="1"
       .value=${live(state.text)}
       placeholder=${placeholder(panel)}
-      aria-label="What to say to Tiller"
+      aria-label="Prompt"
       role="combobox"
       aria-expanded=${String(shown !== undefined && shown.items.length > 0)}
       aria-controls="offers"
@@ -47,7 +47,7 @@ function tools(panel: Panel): View {
   const addSelection = () => attachSelection(panel);
   return html`<div class="tools">
     ${iconButton({ icon: "add", title: "Add a file", act: addFile })}
-    ${iconButton({ icon: "list-selection", title: "Add what is selected in the editor", act: addSelection })}
+    ${iconButton({ icon: "list-selection", title: "Add the editor selection", act: addSelection })}
     ${session ? html`${modePicker(panel, session)} ${modelPicker(panel, session)} ${thinkingPicker(panel, session)}` : nothing}
     <span class="grow"></span>
     ${session ? meter(panel, session) : nothing} ${goButtons(panel)}
@@ -77,7 +77,7 @@ function goButtons(panel: Panel): View {
 
 function editing(panel: Panel): View {
   return html`<div class="editing dim">
-    ${icon("edit")} Changing queued words
+    ${icon("edit")} Editing a queued message
     <button type="button" class="link" @click=${() => leaveEditing(panel)}>Cancel</button>
   </div>`;
 }
@@ -95,8 +95,8 @@ function attachments(panel: Panel, all: readonly Attachment[]): View {
 function placeholder(panel: Panel): string {
   const { host, session } = panel.state;
   if (!host.ready) return "Tiller is not ready yet";
-  if (session && isBusy(session)) return "Steer; queue with Alt+Enter";
-  return "Ask Tiller to do something";
+  if (session && isBusy(session)) return "Interrupt · Alt+Enter: queue";
+  return "Describe a task or ask a question";
 }
 
 function attached(panel: Panel, one: Attachment): View {

@@ -84,7 +84,7 @@ function hunkView(panel: Panel, uri: string, hunk: Hunk): View {
             <button type="button" class="keep" ?disabled=${busy} title="Keep this change" @click=${() => decide("accept")}>
               ${icon("check")} Keep
             </button>
-            <button type="button" class="reject" ?disabled=${busy} title="Reject this change; the agent is told" @click=${() => decide("reject")}>
+            <button type="button" class="reject" ?disabled=${busy} title="Reject this change" @click=${() => decide("reject")}>
               ${icon("discard")} Reject
             </button>
           </span>`
@@ -128,11 +128,30 @@ function lines(panel: Panel, key: string, all: readonly Line[]): View {
   const folded = `lines:${key}`;
   const long = all.length > LINES_SHOWN * 1.5;
   const open = isOpen(panel, folded, { usually: false });
-  const shown = long && !open ? all.slice(0, LINES_SHOWN) : all;
+  const shown = dedented(long && !open ? all.slice(0, LINES_SHOWN) : all);
   return html`<div class="diff" tabindex="0" role="region" aria-label="Changed lines">
       ${shown.map(({ sign, text }) => line(sign, text))}
     </div>
     ${long ? moreButton(panel, folded, { open, all: plural(all.length, "line") }) : nothing}`;
+}
+
+/** Takes off the indentation that all lines have: a narrow panel needs the room for what changed. */
+function dedented(all: readonly Line[]): readonly Line[] {
+  const code = all.filter(({ sign, text }) => sign !== "@" && text.trim() !== "");
+  const indents = code.map(({ text }) => /^[ \t]*/.exec(text)?.[0] ?? "");
+  const common = indents.reduce((one, other) => commonStart(one, other), indents[0] ?? "");
+  if (common === "") return all;
+  return all.map((line) =>
+    line.sign === "@" || !line.text.startsWith(common)
+      ? line
+      : { ...line, text: line.text.slice(common.length) },
+  );
+}
+
+function commonStart(one: string, other: string): string {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  return one.slice(0, at);
 }
 
 const SIGNS: Readonly<Record<string, string>> = { "+": "+", "-": "−" };

@@ -15,9 +15,10 @@ import { counts, icon, iconButton, type View } from "./parts.js";
 import { permission } from "./permission.js";
 import { question } from "./question.js";
 import { fold, isOpen } from "./row-context.js";
+import { working } from "./working.js";
 
 export function dock(panel: Panel, session: SessionView): View {
-  return html`${plan(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
+  return html`${working(panel, session)} ${plan(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
 }
 
 /**
@@ -71,7 +72,7 @@ function changes(panel: Panel, session: SessionView): View {
     ${
       here
         ? html`<div class="strip-head still">
-      <button type="button" class="link grow" title="Look at the changes of this session" @click=${() => go(panel, "changes")}>
+      <button type="button" class="link grow" title="Show the changes of this session" @click=${() => go(panel, "changes")}>
         ${icon("diff-multiple")} ${plural(unreviewed, "change")} <span class="files-word">in ${plural(files, "file")}</span> ${counts(additions, deletions)}
       </button>
       ${answersToAll(panel, unreviewed, { keep: keepAll, at: "strip" })}
@@ -85,9 +86,9 @@ function changes(panel: Panel, session: SessionView): View {
 function queue(panel: Panel, session: SessionView): View {
   if (session.queue.length === 0) return nothing;
   const last = session.queue.length - 1;
-  return html`<section class="strip queue" aria-label="Words that wait">
+  return html`<section class="strip queue" aria-label="Queue">
     <div class="queue-title dim">
-      ${icon("history")} ${session.paused ? "Held back until you send them" : "Waiting"}
+      ${icon("history")} ${session.paused ? "Paused: send or remove" : "Queued"}
     </div>
     <ul>
       ${repeat(
@@ -111,12 +112,12 @@ function queued(
   const change = (op: "remove" | "sendNow" | "steer") => changeQueue(panel, [{ op, queueId }]);
   const move = (to: number) => changeQueue(panel, [{ op: "move", queueId, index: to }]);
   return html`<li>
-    <span class="badge">${item.delivery === "steer" ? "steer" : "afterwards"}</span>
+    ${item.delivery === "steer" ? html`<span class="badge">steer</span>` : nothing}
     <span class="grow clip" title=${oneLine(text)}>${oneLine(text) || plural(blocks.length, "attachment")}</span>
     <span class="queue-acts">
       ${index > 0 ? iconButton({ icon: "arrow-up", title: "Move up", act: () => move(index - 1) }) : nothing}
       ${index < last ? iconButton({ icon: "arrow-down", title: "Move down", act: () => move(index + 1) }) : nothing}
-      ${going && item.delivery !== "steer" ? iconButton({ icon: "debug-step-into", title: "Steer with it now", act: () => change("steer") }) : nothing}
+      ${going && item.delivery !== "steer" ? iconButton({ icon: "debug-step-into", title: "Interrupt the run with it now", act: () => change("steer") }) : nothing}
       ${going ? nothing : iconButton({ icon: "send", title: "Send now", act: () => change("sendNow") })}
       ${iconButton({ icon: "edit", title: "Edit", act: () => panel.dispatch({ type: "composer", action: { type: "editing", queueId, text } }) })}
       ${iconButton({ icon: "close", title: "Remove", act: () => change("remove") })}

@@ -20,7 +20,7 @@ export function header(panel: Panel): View {
   const title = session ? titleOf(session) : "Tiller";
   const others = (session?.clients.length ?? 1) - 1;
   return html`<header class="header">
-    <button type="button" class="session-title" title="Look at other sessions" @click=${() => go(panel, "sessions")}>
+    <button type="button" class="session-title" title="Show sessions" @click=${() => go(panel, "sessions")}>
       <span class="clip">${title}</span>
     </button>
     ${others > 0 ? html`<span class="badge" title="This session is shown in other windows too">+${others}</span>` : nothing}
@@ -49,12 +49,12 @@ function more(panel: Panel): View {
     ["diff-multiple", "All changes", () => go(panel, "changes")],
     ["checklist", "Review changes…", () => panel.host.post({ type: "command", command: "tiller.review" })],
     ["hubot", "Models and providers", () => go(panel, "models")],
-    ["fold", "Sum up the conversation", () => compact(panel)],
+    ["fold", "Compact conversation", () => compact(panel)],
     ["repo-forked", "Fork this session", () => fork(panel, undefined)],
-    ["markdown", "Keep as Markdown", () => exportSession(panel, "markdown")],
-    ["globe", "Keep as a page", () => exportSession(panel, "html")],
+    ["markdown", "Export as Markdown", () => exportSession(panel, "markdown")],
+    ["globe", "Export as HTML", () => exportSession(panel, "html")],
     ["settings-gear", "Settings", () => panel.host.post({ type: "command", command: "tiller.openSettings" })],
-    ["output", "Log of the server", () => panel.host.post({ type: "command", command: "tiller.showLog" })],
+    ["output", "Show server log", () => panel.host.post({ type: "command", command: "tiller.showLog" })],
   ];
   return html`<span class="picker down">
     <button

@@ -3,9 +3,9 @@
 import { html, nothing } from "lit";
 import type { Panel } from "../panel-context.js";
 import type { AnsweredRow, EditRow, NoticeRow, RetryRow, RunEndRow, ShellRow, SummaryRow } from "../rows.js";
-import { oneLine, plainText } from "../safe-text.js";
+import { errorLine, oneLine, plainText } from "../safe-text.js";
 import { compact, go, retry } from "../verbs.js";
-import { baseName, countText, plural } from "../words.js";
+import { baseName, countText, durationText, plural } from "../words.js";
 import { counts, icon, spinner, type View } from "./parts.js";
 import { fold, isOpen } from "./row-context.js";
 
@@ -14,32 +14,59 @@ const ENDED: Readonly<Record<string, [string, string]>> = {
   cancelled: ["stop-circle", "Stopped"],
   failed: ["error", "Failed"],
   interrupted: ["debug-disconnect", "Interrupted"],
-  budget: ["credit-card", "The budget is used up"],
+  budget: ["credit-card", "Budget reached"],
   refused: ["circle-slash", "Refused"],
 };
 
 const WHY: Readonly<Record<string, string>> = {
-  interrupted: "The server ended while this ran. What was said and done until then is kept.",
+  interrupted:
+    "The server stopped during this run. The conversation and all changes up to that point are kept.",
 };
 
 export function runEnd(panel: Panel, row: RunEndRow): View {
   const [name, words] = ENDED[row.status] ?? ["info", row.status];
-  const spent = [row.tokens > 0 ? `${countText(row.tokens)} tokens` : "", row.cost ?? ""]
-    .filter(Boolean)
-    .join(" · ");
-  const line = html`<div class="run-end ${row.status}">
-    ${icon(name)} <span>${words}</span>
-    ${row.files > 0 ? html`<span class="dim">${plural(row.files, "file")}</span> ${counts(row.additions, row.deletions)}` : nothing}
-    <span class="dim spent">${spent}</span>
-  </div>`;
-  if (!row.error && !row.resumable) return line;
   const message = row.error?.message ?? WHY[row.status] ?? "The run ended before it was done.";
+  const failed = row.error !== undefined || row.resumable;
+  if (!failed || row.superseded) return endLine(row, row.superseded && row.error ? message : undefined);
   return html`<div class="mark error" role="group" aria-label="${words}">
-    <div class="mark-head">${icon(name)} <strong>${words}</strong><span class="dim spent">${spent}</span></div>
-    <div class="mark-words">${oneLine(message)}</div>
-    ${row.error?.hint ? html`<div class="dim">${oneLine(row.error.hint)}</div>` : nothing}
+    <div class="mark-head">${icon(name)} <strong>${words}</strong><span class="dim spent">${spentText(row)}</span></div>
+    <div class="mark-words">${errorLine(message)}</div>
+    ${row.error?.hint ? html`<div class="dim">${errorLine(row.error.hint)}</div>` : nothing}
+    ${attempts(panel, row)}
     <div class="mark-acts">${whatToDo(panel, row.error?.kind, row.error?.provider, row.resumable ? row.run : undefined)}</div>
   </div>`;
+}
+
+function endLine(row: RunEndRow, message: string | undefined): View {
+  const [name, words] = ENDED[row.status] ?? ["info", row.status];
+  return html`<div class="run-end ${row.status}">
+    ${icon(name)} <span>${message === undefined ? words : `${words}: ${errorLine(message)}`}</span>
+    ${row.files > 0 ? html`<span class="dim">${plural(row.files, "file")}</span> ${counts(row.additions, row.deletions)}` : nothing}
+    <span class="dim spent">${spentText(row)}</span>
+  </div>`;
+}
+
+function spentText({ durationMs, steps, tokens, cost }: RunEndRow): string {
+  return [
+    durationMs === undefined ? "" : durationText(durationMs),
+    steps ? plural(steps, "step") : "",
+    tokens > 0 ? `${countText(tokens)} tokens` : "",
+    cost ?? "",
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+/** Shows how often the model was tried before the run failed; what each attempt said is folded. */
+function attempts(panel: Panel, { key, attempts: errors }: RunEndRow): View {
+  if (!errors || errors.length === 0) return nothing;
+  const name = `attempts:${key}`;
+  const open = isOpen(panel, name, { usually: false });
+  const message = plural(errors.length, "earlier attempt");
+  return html`<button type="button" class="fold" aria-expanded=${String(open)} @click=${() => fold(panel, name, !open)}>
+      ${icon("chevron-right", `turn ${open ? "open" : ""}`)} <span>${message} failed</span>
+    </button>
+    ${open ? html`<ol class="attempts dim">${errors.map((one) => html`<li>${oneLine(one)}</li>`)}</ol>` : nothing}`;
 }
 
 /** Offers what helps against a failure of this kind. */
@@ -62,7 +89,7 @@ function whatToDo(
         ${again === nothing ? nothing : html`<button type="button" class="secondary" @click=${() => retry(panel, run ?? "")}>Try again</button>`}
         <button type="button" class="secondary" @click=${() => go(panel, "models")}>Choose another model</button>`;
     case "ContextOverflow":
-      return html`<button type="button" class="primary" @click=${() => compact(panel)}>Sum up and make room</button> ${again}`;
+      return html`<button type="button" class="primary" @click=${() => compact(panel)}>Compact conversation</button> ${again}`;
     case "BudgetExceeded":
       return html`${command("Open the settings", "tiller.openSettings")} ${again}`;
     case "Internal":
@@ -82,23 +109,25 @@ function runCommand(
 }
 
 export function retrying(panel: Panel, row: RetryRow): View {
+  const newest = oneLine(row.errors.at(-1) ?? "");
   if (row.outcome === "worked") {
-    return html`<div class="aside">${icon("refresh")} ${oneLine(row.error)}; the next try worked.</div>`;
+    const count = row.errors.length > 1 ? ` (${plural(row.errors.length, "attempt")})` : "";
+    return html`<div class="aside">${icon("refresh")} ${newest}${count}; trying again worked.</div>`;
   }
   const leftS = Math.max(0, Math.ceil((row.untilMs - panel.state.nowMs) / 1000));
-  const when = row.outcome === "gaveUp" ? "given up" : leftS > 0 ? `next try in ${leftS} s` : "trying again";
+  const when = row.outcome === "gaveUp" ? "" : leftS > 0 ? `next attempt in ${leftS} s` : "trying again";
   return html`<div class="mark warning">
     <div class="mark-head">
       ${row.outcome === "waiting" ? spinner() : icon("warning")}
-      <strong>Try ${row.attempt} of ${row.maxAttempts}</strong> <span class="dim">${when}</span>
+      <strong>Attempt ${row.attempt} of ${row.maxAttempts} failed</strong> <span class="dim">${when}</span>
     </div>
-    <div class="mark-words">${oneLine(row.error)}</div>
+    <div class="mark-words">${newest}</div>
   </div>`;
 }
 
 export function summary(panel: Panel, row: SummaryRow): View {
   if (row.going)
-    return html`<div class="divider going">${spinner()} <span>Summing up the conversation…</span></div>`;
+    return html`<div class="divider going">${spinner()} <span>Compacting the conversation…</span></div>`;
   if (row.error) return html`<div class="mark warning">${icon("warning")} ${oneLine(row.error)}</div>`;
   const open = isOpen(panel, row.key, { usually: false });
   const numbers =
@@ -107,7 +136,7 @@ export function summary(panel: Panel, row: SummaryRow): View {
       : "";
   return html`<div class="summary">
     <button type="button" class="divider" aria-expanded=${String(open)} @click=${() => fold(panel, row.key, !open)}>
-      ${icon("fold")} <span>Summed up</span> <span class="dim">${numbers}</span> ${icon("chevron-right", `turn ${open ? "open" : ""}`)}
+      ${icon("fold")} <span>Compacted</span> <span class="dim">${numbers}</span> ${icon("chevron-right", `turn ${open ? "open" : ""}`)}
     </button>
     ${open ? html`<div class="summary-text">${plainText(row.text)}</div>` : nothing}
   </div>`;
@@ -119,8 +148,8 @@ export function notice(panel: Panel, row: NoticeRow): View {
   const text = plainText(row.text);
   if (row.level === "info") return html`<div class="aside">${icon("info")} <span>${text}</span></div>`;
   return html`<div class="mark ${row.level}">
-    <div class="mark-words">${icon(LEVELS[row.level])} ${text}</div>
-    ${row.hint ? html`<div class="dim">${oneLine(row.hint)}</div>` : nothing}
+    <div class="mark-words">${icon(LEVELS[row.level])} ${errorLine(row.text)}</div>
+    ${row.hint ? html`<div class="dim">${errorLine(row.hint)}</div>` : nothing}
     ${row.errorKind === "AuthRequired" ? html`<div class="mark-acts">${whatToDo(panel, row.errorKind, undefined, undefined)}</div>` : nothing}
   </div>`;
 }
@@ -128,8 +157,8 @@ export function notice(panel: Panel, row: NoticeRow): View {
 const EDITS: Readonly<Record<EditRow["what"], [string, string]>> = {
   proposed: ["git-pull-request-draft", "waits to be applied"],
   conflict: ["warning", "was not changed: its text had changed"],
-  rejected: ["discard", "a change was rejected; the agent is told"],
-  undone: ["discard", "undone by you; the agent is told"],
+  rejected: ["discard", "has a rejected change"],
+  undone: ["discard", "was undone by you"],
 };
 
 const REFUSED = ["warning", "was not changed"] as const;
@@ -140,7 +169,7 @@ export function edit(panel: Panel, row: EditRow): View {
   if (row.what === "rejected" && row.run !== undefined) return editLine(panel, row, REFUSED);
   // An undone edit is an edit of the agent, unless it says what else was undone: a rejection, a restore.
   const why = row.what === "undone" ? row.documents[0]?.why : undefined;
-  const words = why ? `${oneLine(why)}; the agent is told` : usual;
+  const words = why ? oneLine(why) : usual;
   return editLine(panel, row, [name, words]);
 }
 

@@ -51,7 +51,7 @@ function numbers(panel: Panel, session: SessionView): View {
   >
     <dl>${lines(session).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <button type="button" class="menu-item" @click=${makeRoom}>
-      ${icon("fold")} <span class="menu-label">Sum up and make room</span>
+      ${icon("fold")} <span class="menu-label">Compact conversation</span>
     </button>
   </div>`;
 }
@@ -63,9 +63,9 @@ function lines({ usage }: SessionView): [string, string][] {
   const thought = tokens.reasoning > 0 ? ` (${countText(tokens.reasoning)} thinking)` : "";
   const all: [string, string][] = [
     ["Context", context.used === null ? "unknown until the next answer" : window],
-    ["Read", countText(tokens.in)],
-    ["Cached", countText(tokens.cacheRead)],
-    ["Written", `${countText(tokens.out)}${thought}`],
+    ["Input tokens", countText(tokens.in)],
+    ["Cached tokens", countText(tokens.cacheRead)],
+    ["Output tokens", `${countText(tokens.out)}${thought}`],
   ];
   if (spent) all.push(["Cost", cost?.estimated ? `${spent} (estimated)` : spent]);
   if (budget) all.push(["Budget", `${budget.used} of ${budget.limit}`]);

@@ -60,13 +60,13 @@ function providerView(panel: Panel, provider: string, of: readonly ModelEntry[])
 
 function model(panel: Panel, one: ModelEntry): View {
   const chosen = panel.state.session?.config.model === one.model;
-  const prices = one.prices ? `$${one.prices.in} in · $${one.prices.out} out` : "";
+  const prices = one.prices ? `$${one.prices.in} / $${one.prices.out} per 1M tokens` : "";
   const choose = () => {
     configure(panel, { model: one.model });
     go(panel, "transcript");
   };
   return html`<button type="button" class="entry-main model" role="radio" aria-checked=${String(chosen)} ?disabled=${one.auth !== "ok"} title=${one.model} @click=${choose}>
     <span class="entry-title clip">${icon(chosen ? "check" : "blank")} ${oneLine(one.name)}</span>
-    <span class="entry-detail dim clip">${[one.contextWindow > 0 ? `${countText(one.contextWindow)} window` : "", prices, one.images ? "pictures" : ""].filter(Boolean).join(" · ")}</span>
+    <span class="entry-detail dim clip">${[one.contextWindow > 0 ? `${countText(one.contextWindow)} window` : "", prices, one.images ? "images" : ""].filter(Boolean).join(" · ")}</span>
   </button>`;
 }

@@ -46,8 +46,8 @@ export function permission(panel: Panel, asked: PermissionRequest): View {
         : nothing
     }
     <label class="note"
-      ><span class="unseen">A word to the agent along with the answer</span>
-      <input id=${noteId(asked.request)} type="text" maxlength="4000" placeholder="Say why, or what to do instead (optional)" />
+      ><span class="unseen">Message to the agent</span>
+      <input id=${noteId(asked.request)} type="text" maxlength="4000" placeholder="Reason, or what to do instead (optional)" />
     </label>
     ${left(panel, asked.expires)}
   </div>`;
@@ -66,7 +66,7 @@ function left(panel: Panel, expires: string | undefined): View {
   if (expires === undefined || panel.state.nowMs === 0) return nothing;
   const leftS = Math.ceil((Date.parse(expires) - panel.state.nowMs) / 1000);
   if (leftS > 60 || leftS < 0) return nothing;
-  return html`<div class="dim pad">Without an answer it is a no in ${leftS} s.</div>`;
+  return html`<div class="dim pad">Rejected automatically in ${leftS} s.</div>`;
 }
 
 function subject(panel: Panel, asked: PermissionRequest): View {
@@ -74,7 +74,7 @@ function subject(panel: Panel, asked: PermissionRequest): View {
   switch (about.type) {
     case "command": {
       const { command, cwd, sandbox } = about as Extract<typeof about, { type: "command" }>;
-      return html`<div>Run this command${sandbox === "none" ? ", with nothing that holds it in" : ""}:</div>
+      return html`<div>Run this command${sandbox === "none" ? " outside the sandbox" : ""}:</div>
         <pre class="command" tabindex="0" role="region" aria-label="Command">${plainText(command)}</pre>
         <div class="dim">in ${oneLine(shortPath(cwd, []))}</div>`;
     }
@@ -128,7 +128,7 @@ const LISTED = {
   added: "New",
   changed: "Changed",
   removed: "Gone",
-  unasked: "Would run without a question",
+  unasked: "Would run without asking",
 } as const;
 
 function lists(about: object): View {

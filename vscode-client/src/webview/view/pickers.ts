@@ -9,10 +9,10 @@ import { chooseMode, configure, go, loadModels } from "../verbs.js";
 import { icon, type View } from "./parts.js";
 
 const MODES: readonly [Mode, string, string, string][] = [
-  ["ask", "Ask", "Ask before anything that is not contained", "shield"],
-  ["auto", "Auto", "As Ask, and your allow rules count", "rocket"],
-  ["plan", "Plan", "Read and plan, change nothing", "eye"],
-  ["yolo", "Everything", "Run everything but what is protected", "flame"],
+  ["ask", "Ask", "Asks before commands outside the sandbox", "shield"],
+  ["auto", "Auto", "As Ask, but your allow rules apply", "rocket"],
+  ["plan", "Plan", "Reads and plans, changes nothing", "checklist"],
+  ["yolo", "Full access", "Never asks, except for protected files", "warning"],
 ];
 const LEVELS: readonly Thinking[] = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
@@ -33,7 +33,7 @@ export function modePicker(panel: Panel, session: SessionView): View {
   const choices = MODES.map(([id, label, detail, picture]) => ({ id, label, detail, icon: picture }));
   return picker(panel, {
     name: "mode",
-    title: "What it may do without asking",
+    title: "Permission mode",
     shown: html`${icon(sign)} <span class="picker-word">${name}</span>`,
     choices,
     chosen: session.config.mode,
@@ -47,7 +47,7 @@ export function thinkingPicker(panel: Panel, session: SessionView): View {
   if (known && known.length <= 1) return nothing;
   return picker(panel, {
     name: "thinking",
-    title: "How much it thinks",
+    title: "Thinking effort",
     shown: html`${icon("lightbulb")} <span class="picker-word">${session.config.thinking}</span>`,
     choices: levels.map((level) => ({ id: level, label: level })),
     chosen: session.config.thinking,

@@ -23,11 +23,11 @@ export function review(panel: Panel): View {
   const again = () => panel.host.post({ type: "command", command: "tiller.review" });
   if (!now) {
     return html`${placeHead(panel, "Review")}
-      <div class="empty dim">Nothing was reviewed yet.</div>
+      <div class="empty dim">No review yet.</div>
       <div class="answers pad"><button type="button" class="primary" @click=${again}>Review changes…</button></div>`;
   }
   const findings = now.result?.findings ?? [];
-  const what = now.base ? `Everything since ${oneLine(now.base)}` : "What is not committed";
+  const what = now.base ? `Changes since ${oneLine(now.base)}` : "Uncommitted changes";
   return html`${placeHead(panel, "Review", iconButton({ icon: "refresh", title: "Review again…", act: again, disabled: now.doing !== undefined }))}
     <div class="place-list review" role="region" aria-label="Review">
       <div class="pad dim">${what}</div>
@@ -56,11 +56,11 @@ function going(panel: Panel, doing: string): View {
 type Result = NonNullable<NonNullable<Panel["state"]["review"]>["result"]>;
 
 function outcome(result: Result, count: number): View {
-  const found = count === 0 ? "Nothing was found." : `${plural(count, "finding")}.`;
+  const found = count === 0 ? "No findings." : `${plural(count, "finding")}.`;
   const whole = result.status === "completed";
   return html`<div class="pad" role="status">
     <strong>${found}</strong>
-    ${whole ? nothing : html`<div>${icon("warning")} The review is not whole: ${oneLine(result.error?.message ?? result.status)}</div>`}
+    ${whole ? nothing : html`<div>${icon("warning")} The review is incomplete: ${oneLine(result.error?.message ?? result.status)}</div>`}
     ${result.message ? html`<div class="review-words">${plainText(result.message)}</div>` : nothing}
   </div>`;
 }
@@ -79,7 +79,7 @@ function card(panel: Panel, { uri, diagnostic }: Finding): View {
       <button type="button" class="link" title="Open ${place}" @click=${() => panel.host.post({ type: "open", uri, range })}>${oneLine(baseName(uri))}:${linesText(range)}</button>
       <span class="dim grow">${code === undefined ? "" : oneLine(String(code))}</span>
       ${isMarked(diagnostic.data, "applied") ? html`<span class="dim">${icon("check")} Applied</span>` : nothing}
-      ${isMarked(diagnostic.data, "suggestion") ? html`<button type="button" class="secondary" @click=${() => apply(panel, { uri, diagnostic })}>Apply the suggestion</button>` : nothing}
+      ${isMarked(diagnostic.data, "suggestion") ? html`<button type="button" class="secondary" @click=${() => apply(panel, { uri, diagnostic })}>Apply suggestion</button>` : nothing}
     </div>
   </article>`;
 }

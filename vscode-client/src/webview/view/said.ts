@@ -80,7 +80,7 @@ function acts(panel: Panel, row: SaidRow): View {
   return html`${iconButton(copy)}
   ${iconButton({
     icon: "edit",
-    title: "Go back to before these words and say it differently",
+    title: "Edit message",
     act: () => navigate(panel, entry, { summarize: false }),
   })}
   ${iconButton({ icon: "repo-forked", title: "Fork a new session from here", act: () => fork(panel, entry) })}`;

@@ -19,7 +19,7 @@ export function sessions(panel: Panel): View {
       ${icon("search")}
       <input
         type="search"
-        placeholder="Search in titles and words"
+        placeholder="Search titles and messages"
         aria-label="Search sessions"
         .value=${lists.sessionQuery}
         @input=${(event: Event) => loadSessions(panel, (event.currentTarget as HTMLInputElement).value)}
@@ -36,7 +36,7 @@ export function sessions(panel: Panel): View {
             )
           : html`<div class="pad">${spinner()}</div>`
       }
-      ${lists.sessions?.length === 0 ? html`<div class="empty dim">${lists.sessionQuery ? "No session has these words." : "Nothing was said here yet."}</div>` : nothing}
+      ${lists.sessions?.length === 0 ? html`<div class="empty dim">${lists.sessionQuery ? "No sessions found." : "No sessions yet."}</div>` : nothing}
       ${
         lists.sessionsNext
           ? html`<button type="button" class="secondary wide" @click=${() => loadSessions(panel, lists.sessionQuery, lists.sessionsNext)}>Show more</button>`
@@ -60,7 +60,7 @@ function titleField(panel: Panel, title: string): View {
 
 function entry(panel: Panel, one: SessionInfo): View {
   const now = panel.state.session?.session === one.session;
-  const title = oneLine(one.title ?? one.preview) || "Without a title";
+  const title = oneLine(one.title ?? one.preview) || "Untitled session";
   return html`<div class="entry ${now ? "current" : ""}" role="listitem">
     <button type="button" class="entry-main" aria-current=${now ? "true" : nothing} @click=${() => openSession(panel, one.session)}>
       <span class="entry-title clip">${now ? nothing : doing(panel.state.others[one.session])}${title}</span>
@@ -75,7 +75,7 @@ function entry(panel: Panel, one: SessionInfo): View {
 }
 
 const DOING: Readonly<Record<OtherSession["doing"], View>> = {
-  asks: html`<span class="badge">waits for your answer</span> `,
+  asks: html`<span class="badge">needs your answer</span> `,
   works: html`<span class="badge">working</span> `,
   idle: nothing,
 };
@@ -92,7 +92,7 @@ function sure(panel: Panel, session: string): void {
 
 function confirm(panel: Panel, session: string): View {
   return html`<div class="confirm" role="alertdialog" aria-label="Delete the session?">
-    <span class="grow">Delete it from the disk?</span>
+    <span class="grow">Delete this session? This cannot be undone.</span>
     <button type="button" class="primary" @click=${() => {
       panel.dispatch({ type: "menu", name: undefined });
       deleteSession(panel, session);

@@ -13,12 +13,15 @@ import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { type Cell, CellList, guessedHeight } from "../cells.js";
 import { Chunker } from "../chunks.js";
+import { markMatches, matchesOf } from "../finding.js";
+import { grouped } from "../grouping.js";
 import type { Panel } from "../panel-context.js";
 import { loadOlder } from "../verbs.js";
+import { findBar } from "./find-bar.js";
 import { answered, edit, notice, retrying, runEnd, shell, summary } from "./marks.js";
 import { icon, spinner, styled, type View } from "./parts.js";
 import { saidChunk, thought, userSaid } from "./said.js";
-import { tool } from "./tool.js";
+import { group, tool } from "./tool.js";
 import { welcome } from "./welcome.js";
 
 /** Above this distance from the end, in pixels, the user reads something else and is left alone. */
@@ -33,6 +36,11 @@ export class Timeline {
   #list = new CellList(this.#chunker);
   #cells: readonly Cell[] = [];
   #session = "";
+  #query = "";
+  /** The match that was scrolled to last, by query and cell. */
+  #found = "";
+  /** The cell to scroll to when it is in the page. */
+  #goTo: number | undefined;
   #focused: string | undefined;
   /** Whether the end is kept in sight: until the user scrolls up, and again when they come back. */
   #follows = true;
@@ -46,12 +54,14 @@ export class Timeline {
   view(panel: Panel): View {
     const session = panel.state.session;
     if (session && session.session !== this.#session) this.#begin(session.session);
-    this.#cells = session ? this.#list.cells(session.rows) : [];
+    const isOpen = (key: string) => panel.state.folds[key] === true;
+    this.#cells = session ? this.#list.cells(grouped(session.rows, isOpen)) : [];
     if (session && this.#cells.length === 0 && session.older === undefined && !session.run)
       return welcome(panel);
     const virtualizer = this.#ready();
     const away = !this.#follows && virtualizer.scrollElement !== null;
     return html`<div class="timeline-box">
+      ${this.#findBar(panel)}
       <div
         class="timeline"
         id="timeline"
@@ -75,7 +85,7 @@ export class Timeline {
           )}
         </div>
       </div>
-      ${panel.state.busy["older"] ? html`<div class="loading-older">${spinner()} Loading what came before…</div>` : nothing}
+      ${panel.state.busy["older"] ? html`<div class="loading-older">${spinner()} Loading earlier messages…</div>` : nothing}
       ${
         away
           ? html`<button type="button" class="to-end" title="Go to the end" aria-label="Go to the end" @click=${() => this.#toEnd()}>
@@ -94,9 +104,39 @@ export class Timeline {
     virtualizer._willUpdate();
     for (const cell of element.querySelectorAll<HTMLElement>(".cell")) virtualizer.measureElement(cell);
     virtualizer.measureElement(null);
+    if (this.#goTo !== undefined) {
+      virtualizer.scrollToIndex(this.#goTo, { align: "center" });
+      this.#goTo = undefined;
+    }
+    markMatches(element, this.#query);
     // What grows, here or below the transcript, such as a question, must not push the end out of sight.
     const missing = element.scrollHeight - element.clientHeight - element.scrollTop;
     if (this.#follows && missing > 1) element.scrollTop = element.scrollHeight;
+  }
+
+  /** Shows the search and scrolls to its match when that has changed. */
+  #findBar(panel: Panel): View {
+    const { find, session } = panel.state;
+    this.#query = find?.query ?? "";
+    if (!find) {
+      this.#found = "";
+      return nothing;
+    }
+    const matches = matchesOf(this.#cells, find.query);
+    const at = Math.min(find.at, Math.max(0, matches.length - 1));
+    const index = matches[at];
+    const key = index === undefined ? "" : `${find.query} ${this.#cells[index]?.key}`;
+    if (index !== undefined && key !== this.#found) {
+      this.#follows = false;
+      this.#goTo = index;
+    }
+    this.#found = key;
+    return findBar(panel, {
+      query: find.query,
+      at,
+      count: matches.length,
+      partial: session?.older !== undefined,
+    });
   }
 
   #begin(session: string): void {
@@ -207,5 +247,7 @@ function cellView(panel: Panel, { row, key, chunk }: Cell): View {
       return shell(panel, row);
     case "answered":
       return answered(panel, row);
+    case "group":
+      return group(panel, row);
   }
 }

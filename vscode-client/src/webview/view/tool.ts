@@ -2,15 +2,17 @@
 
 import { html, nothing } from "lit";
 import type { JsonValue } from "../../shared/wire.js";
+import { groupText, pathOf } from "../grouping.js";
+import { openPath } from "../links.js";
 import type { Panel } from "../panel-context.js";
-import { parsed, type ToolRow, textOf } from "../rows.js";
+import { type GroupRow, parsed, type ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
-import { durationText, plural } from "../words.js";
+import { stopTool } from "../verbs.js";
+import { durationText, elapsedText } from "../words.js";
 import { fileDiff, patch } from "./diff.js";
-import { moreButton } from "./folding.js";
-import { counts, icon, spinner, type View } from "./parts.js";
+import { field, output, TAIL_LINES } from "./output.js";
+import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 import { type FileHunks, fold, hunksOf, isOpen } from "./row-context.js";
-import { picture } from "./said.js";
 
 const ICONS: Readonly<Record<string, string>> = {
   bash: "terminal",
@@ -23,9 +25,9 @@ const ICONS: Readonly<Record<string, string>> = {
   fetch: "globe",
   diagnostics: "warning",
 };
-const TAIL_LINES = 12;
-const LINES_SHOWN = 24;
-const CHARACTERS_SHOWN = 100_000;
+
+/** A call that runs longer shows for how long. */
+const SLOW_MS = 2000;
 
 export function tool(panel: Panel, row: ToolRow): View {
   const changed = hunksOf(panel.state.session?.changeSet, row.call);
@@ -33,13 +35,41 @@ export function tool(panel: Panel, row: ToolRow): View {
   const open = isOpen(panel, row.key, { usually: row.phase !== "ended" || edits || row.status === "error" });
   const bad = row.status === "error" || row.status === "blocked" ? "bad" : "";
   return html`<div class="tool ${row.phase} ${bad}">
-    <button type="button" class="tool-head" aria-expanded=${String(open)} @click=${() => fold(panel, row.key, !open)}>
-      ${icon(ICONS[row.name] ?? "tools", "tool-icon")}
-      <span class="tool-title">${title(row)}</span>
-      ${edits ? changeCounts(row) : nothing} ${state(row)} ${icon("chevron-right", `turn ${open ? "open" : ""}`)}
-    </button>
+    <div class="tool-line">
+      <button type="button" class="tool-head" aria-expanded=${String(open)} @click=${() => fold(panel, row.key, !open)}>
+        ${icon(ICONS[row.name] ?? "tools", "tool-icon")}
+        <span class="tool-title">${title(row)}</span>
+        ${edits ? changeCounts(row) : nothing} ${state(panel, row)} ${icon("chevron-right", `turn ${open ? "open" : ""}`)}
+      </button>
+      ${lineAct(panel, row)}
+    </div>
     ${open ? html`<div class="tool-body">${body(panel, row, changed)}</div>` : nothing}
   </div>`;
+}
+
+/** What one click on the line does besides unfolding it: stop what runs, open the file that is named. */
+function lineAct(panel: Panel, row: ToolRow): View {
+  if (row.phase === "running")
+    return iconButton({ icon: "debug-stop", title: `Stop ${row.name}`, act: () => stopTool(panel, row.key) });
+  const path = OPENED.has(row.name) ? pathOf(row) : undefined;
+  if (path === undefined) return nothing;
+  const offset = field(row.input, "offset");
+  const line0 = typeof offset === "number" && offset > 0 ? offset - 1 : 0;
+  return iconButton({
+    icon: "go-to-file",
+    title: `Open ${oneLine(path)}`,
+    act: () => openPath(panel, { path, line0 }),
+  });
+}
+
+const OPENED: ReadonlySet<string> = new Set(["read", "write", "edit"]);
+
+/** Shows a run of lookups as one line, which unfolds into its calls. */
+export function group(panel: Panel, row: GroupRow): View {
+  const open = isOpen(panel, row.key, { usually: false });
+  return html`<button type="button" class="fold group" aria-expanded=${String(open)} @click=${() => fold(panel, row.key, !open)}>
+    ${icon("chevron-right", `turn ${open ? "open" : ""}`)} <span class="clip">${groupText(row.calls)}</span>
+  </button>`;
 }
 
 function title(row: ToolRow): View {
@@ -55,11 +85,11 @@ function changeCounts(row: ToolRow): View {
   return typeof added === "number" && typeof gone === "number" ? counts(added, gone) : nothing;
 }
 
-function state(row: ToolRow): View {
+function state(panel: Panel, row: ToolRow): View {
   if (row.phase === "asked")
     return html`<span class="state">${spinner()}<span class="unseen">being asked</span></span>`;
   if (row.phase === "running")
-    return html`<span class="state">${spinner()}<span class="unseen">running</span></span>`;
+    return html`<span class="state"><span class="took">${ranText(panel, row)}</span>${spinner()}<span class="unseen">running</span></span>`;
   const [name, words] = ENDS[row.status ?? "ok"] ?? ["question", row.status ?? ""];
   const took = row.durationMs !== undefined && row.durationMs >= 1000 ? durationText(row.durationMs) : "";
   const code = field(row.details, "exit_code");
@@ -67,6 +97,12 @@ function state(row: ToolRow): View {
   return html`<span class="state ${row.status}"
     ><span class="took">${[exit, took].filter(Boolean).join(" · ")}</span>${icon(name)}<span class="unseen">${words}</span></span
   >`;
+}
+
+function ranText(panel: Panel, { startedAt }: ToolRow): string {
+  const sinceMs = startedAt === undefined ? Number.NaN : Date.parse(startedAt);
+  const { nowMs } = panel.state;
+  return nowMs - sinceMs >= SLOW_MS ? elapsedText(sinceMs, nowMs) : "";
 }
 
 const ENDS: Readonly<Record<string, [string, string]>> = {
@@ -127,47 +163,6 @@ function wordsOf(value: JsonValue): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The content of a call that failed may hold advice for the model; then the details say what happened. */
-function outputText(row: ToolRow, raw: string): string {
-  const happened = field(row.details, "happened");
-  const whole = typeof happened === "string" ? happened : raw;
-  return plainText(whole.length > CHARACTERS_SHOWN ? whole.slice(-CHARACTERS_SHOWN) : whole).replace(
-    /\n$/,
-    "",
-  );
-}
-
-function output(panel: Panel, row: ToolRow): View {
-  const pictures = row.content.filter((block) => block.type === "image");
-  const running = row.phase === "running";
-  const raw = running ? row.output : textOf(row.content);
-  if (!raw && pictures.length === 0) return nothing;
-  const key = `output:${row.key}`;
-  const text = outputText(row, raw);
-  const lines = text.split("\n");
-  const open = isOpen(panel, key, { usually: false });
-  const room = running ? TAIL_LINES : LINES_SHOWN;
-  const long = lines.length > room * 1.25 || row.outputCut > 0;
-  const shown = open || !long ? lines : running ? lines.slice(-room) : lines.slice(0, room);
-  return html`${pictures.map((block) => picture(block as Parameters<typeof picture>[0]))}
-    <pre class="output" tabindex="0" role="region" aria-label="Output">${shown.join("\n")}</pre>
-    ${long ? foot(panel, key, { open, lines: lines.length, cut: row.outputCut, raw }) : nothing}`;
-}
-
-function foot(
-  panel: Panel,
-  key: string,
-  said: { open: boolean; lines: number; cut: number; raw: string },
-): View {
-  const more = said.cut > 0 ? ", what came before is not kept" : "";
-  return html`<div class="foot">
-    ${moreButton(panel, key, { open: said.open, all: `${plural(said.lines, "line")}${more}` })}
-    <button type="button" class="more" @click=${() => panel.host.post({ type: "copy", text: said.raw })}>
-      ${icon("copy")} Copy
-    </button>
-  </div>`;
-}
-
 function failure(panel: Panel, row: ToolRow): View {
   return row.status === "ok" || row.status === undefined ? nothing : output(panel, row);
 }
@@ -179,10 +174,4 @@ function changedFiles(row: ToolRow): View {
   const names = files.slice(0, 5).map((file) => String(file).split("/").at(-1));
   const rest = typeof count === "number" && count > names.length ? ` and ${count - names.length} more` : "";
   return html`<div class="dim pad">Changed ${oneLine(names.join(", "))}${rest}</div>`;
-}
-
-function field(value: JsonValue | undefined, name: string): JsonValue | undefined {
-  if (value === null || value === undefined || typeof value !== "object" || Array.isArray(value))
-    return undefined;
-  return value[name];
 }

@@ -26,7 +26,7 @@ export function tree(panel: Panel): View {
   const all = panel.state.folds["tree:all"] === true;
   const toggle = iconButton({
     icon: "list-tree",
-    title: all ? "Show only what was said" : "Show every entry",
+    title: all ? "Show messages only" : "Show every entry",
     pressed: all,
     act: () => panel.dispatch({ type: "folded", key: "tree:all", open: !all }),
   });
@@ -34,7 +34,7 @@ export function tree(panel: Panel): View {
   return html`${placeHead(panel, "Branches", toggle)}
     <div class="place-list tree" role="list" aria-label="Entries of the session">
       ${nodes ? nothing : html`<div class="pad">${spinner()}</div>`}
-      ${nodes && lines.length === 0 ? html`<div class="empty dim">Nothing was said here yet.</div>` : nothing}
+      ${nodes && lines.length === 0 ? html`<div class="empty dim">No messages yet.</div>` : nothing}
       ${repeat(
         lines.slice(-SHOWN_MAX),
         (line) => line.node.entry,
@@ -84,7 +84,7 @@ function entryActs(panel: Panel, { node }: TreeLine): View {
   const toggle = () => panel.dispatch({ type: "menu", name: panel.state.menu === name ? undefined : name });
   const forkHere = {
     icon: "repo-forked",
-    title: "Fork a new session before these words",
+    title: "Fork a new session before this message",
     act: () => fork(panel, node.entry),
     disabled: panel.state.session?.run !== undefined,
   };
@@ -106,7 +106,7 @@ function question(panel: Panel, entry: string): View {
   return html`<div class="confirm" role="alertdialog" aria-label="Go on from here?">
     <span class="grow">Go on from here?</span>
     <button type="button" class="primary" @click=${() => act(false)}>Go</button>
-    <button type="button" class="secondary" title="What is left behind is summed up first" @click=${() => act(true)}>Sum up and go</button>
+    <button type="button" class="secondary" title="Adds a summary of the branch you leave" @click=${() => act(true)}>Summarize and go</button>
     <button type="button" class="secondary" @click=${() => panel.dispatch({ type: "menu", name: undefined })}>Stay</button>
   </div>`;
 }
@@ -119,7 +119,7 @@ function labelForm(panel: Panel, entry: string, text: string): View {
     if (field instanceof HTMLInputElement) label(panel, entry, field.value);
   };
   return html`<form class="confirm" @submit=${submit}>
-    <input name="label" class="grow" type="text" maxlength="200" aria-label="Label" placeholder="A word to find it by; empty takes it off" .value=${text} />
+    <input name="label" class="grow" type="text" maxlength="200" aria-label="Label" placeholder="Label; leave empty to remove" .value=${text} />
     <button type="submit" class="primary">Set</button>
   </form>`;
 }

@@ -23,7 +23,7 @@ export function welcome(panel: Panel): View {
   const session = panel.state.session;
   return html`<div class="welcome">
     <div class="logo" aria-hidden="true">${icon("compass")}</div>
-    <h1>What shall we do?</h1>
+    <h1>What do you want to build or fix?</h1>
     <p class="dim">
       Edits arrive in your editor, also in unsaved files. Each can be undone with one key, and kept or rejected piece by piece.
     </p>
@@ -49,7 +49,7 @@ export function chooseModel(panel: Panel): View {
   const local = (models ?? []).filter((one) => one.auth === "ok" && keyless?.has(one.provider));
   return html`<div class="card">
     <div class="card-title">${icon("server-process")} Choose a model</div>
-    ${local.length > 0 ? offers(panel, local) : html`<p>${models && keyless ? NONE_ANSWERS : "Looking for model servers on this machine…"}</p>`}
+    ${local.length > 0 ? offers(panel, local) : html`<p>${models && keyless ? NONE_ANSWERS : "Searching for model servers on this machine…"}</p>`}
     <div class="mark-acts">
       <button type="button" class=${local.length > 0 ? "secondary" : "primary"} @click=${() => panel.host.post({ type: "command", command: "tiller.signIn" })}>Sign in to a provider</button>
       ${
@@ -85,7 +85,7 @@ export function absent(panel: Panel): View {
   const { action } = problem;
   return html`<div class="welcome" role="alert">
     <div class="logo bad" aria-hidden="true">${icon("debug-disconnect")}</div>
-    <h1>Tiller cannot work yet</h1>
+    <h1>Tiller is not running</h1>
     <p>${problem.text}</p>
     <div class="mark-acts middle">
       ${

@@ -1,0 +1,184 @@
+// What a user sees while a run goes on and afterwards: progress, failures, lookups, output, links, search.
+
+import assert from "node:assert/strict";
+import type { AgentEvent } from "../../src/shared/wire.js";
+import { AT, panelTest, said } from "./panel-test.js";
+import { emptySnapshot, HELLO, type Stage } from "./stage.js";
+
+type Fields = { type: string; [name: string]: unknown };
+
+/** Numbers events and gives each its time and its run. */
+function events(...fields: Fields[]): AgentEvent[] {
+  return fields.map((one, index) => ({ seq: index + 2, at: AT, run: "r1", ...one }) as unknown as AgentEvent);
+}
+
+const STARTED: Fields[] = [{ type: "run.started" }, { type: "session.state", state: "running" }];
+
+function called(item: string, name: string, input: unknown, text: string, details: unknown = {}): Fields[] {
+  const call = { item, call: item, name };
+  const title = `${name} ${(input as { path?: string }).path ?? ""}`.trim();
+  return [
+    { type: "tool.started", ...call, title },
+    { type: "tool.running", ...call, title, input },
+    { type: "tool.ended", ...call, status: "ok", content: [{ type: "text", text }], details, durationMs: 5 },
+  ];
+}
+
+function ended(status: string, more: object = {}): Fields {
+  const usage = { tokens: { in: 1000, out: 200, cacheRead: 0, cacheWrite: 0, reasoning: 0 } };
+  const changes = { files: 0, additions: 0, deletions: 0, unreviewed: 0 };
+  return { type: "run.ended", status, usage, cost: null, changes, durationMs: 65_000, ...more };
+}
+
+async function play(stage: Stage, ...fields: Fields[]): Promise<void> {
+  await stage.play(HELLO, emptySnapshot(), said(events(...fields)));
+}
+
+panelTest("a run shows what it does and for how long, from the first moment", async (stage) => {
+  const now = Date.now();
+  await play(stage, { type: "run.started", at: new Date(now - 75_000).toISOString() }, STARTED[1] as Fields);
+  const line = stage.page.locator(".working");
+  assert.match(await stage.text(line), /Waiting for the model…/);
+  await line.getByText("1 min 1").waitFor();
+  await stage.play(
+    said([
+      { seq: 9, at: AT, run: "r1", type: "thought.started", item: "t" } as AgentEvent,
+      { seq: 10, at: AT, run: "r1", type: "thought.delta", item: "t", text: "Hm" } as AgentEvent,
+    ]),
+  );
+  assert.match(await stage.text(line), /Thinking…/);
+  await stage.play(
+    said([{ ...(ended("completed") as object), seq: 11, at: AT, run: "r1" } as AgentEvent]),
+    said([{ seq: 12, at: AT, type: "session.state", state: "idle" } as AgentEvent]),
+  );
+  assert.equal(await stage.count(line), 0);
+  assert.match(await stage.text(stage.page.locator(".run-end")), /Done\s+1 min 5 s · 1\.2k tokens/);
+});
+
+panelTest("a command that runs can be stopped by itself", async (stage) => {
+  const call = { item: "b1", call: "b1", name: "bash", title: "$ sleep 60" };
+  const at = new Date(Date.now() - 9000).toISOString();
+  await play(stage, ...STARTED, { type: "tool.running", ...call, at, input: { command: "sleep 60" } });
+  assert.match(await stage.text(stage.page.locator(".working")), /Running \$ sleep 60/);
+  await stage.page.locator(".tool .took").getByText("9 s").or(stage.page.getByText("10 s")).first().waitFor();
+  await stage.page.getByRole("button", { name: "Stop bash" }).click();
+  assert.deepEqual(await stage.requests("agent/run/cancel"), [{ scope: "item", item: "b1" }]);
+});
+
+panelTest("a failure is one card with its attempts folded, and one line after another try", async (stage) => {
+  const retry = (attempt: number) => ({
+    type: "retry.started",
+    attempt,
+    maxAttempts: 3,
+    delayMs: 10,
+    error: { kind: "ProviderError", message: `overloaded (${attempt})` },
+  });
+  const error = { kind: "ProviderError", message: "the provider is overloaded" };
+  await play(
+    stage,
+    ...STARTED,
+    retry(1),
+    retry(2),
+    { type: "retry.ended", success: false, attempt: 2, error },
+    ended("failed", { error, resumable: true }),
+    { type: "session.state", state: "error" },
+  );
+  assert.equal(await stage.count(stage.page.locator(".mark")), 1);
+  const card = stage.page.locator(".mark");
+  assert.doesNotMatch(await stage.text(card), /overloaded \(1\)/);
+  await card.getByRole("button", { name: "2 earlier attempts failed" }).click();
+  assert.match(await stage.text(card), /overloaded \(1\)[\s\S]*overloaded \(2\)/);
+  await stage.play(said([{ seq: 40, at: AT, run: "r2", type: "run.started" } as AgentEvent]));
+  assert.equal(await stage.count(stage.page.locator(".mark")), 0);
+  assert.match(await stage.text(stage.page.locator(".run-end")), /Failed: the provider is overloaded/);
+});
+
+panelTest("lookups that follow one another are one line, which unfolds", async (stage) => {
+  await play(
+    stage,
+    ...STARTED,
+    ...called("a", "read", { path: "src/a.py" }, "text"),
+    ...called("b", "read", { path: "src/b.py", offset: 20 }, "text"),
+    ...called("c", "grep", { pattern: "x", path: "src" }, "a.py:3: x = 1\na.py-4- y = 2"),
+  );
+  const line = stage.page.getByRole("button", { name: "Read 2 files, searched 1 time" });
+  assert.equal(await stage.count(stage.page.locator(".tool")), 0);
+  await line.click();
+  assert.equal(await stage.count(stage.page.locator(".tool")), 3);
+  await stage.page.getByRole("button", { name: "Open src/b.py" }).click();
+  await stage.page.locator(".tool-head").last().click();
+  await stage.page.getByRole("link", { name: "a.py:3" }).click();
+  const opened = (await stage.sent()).filter((one) => one.type === "open");
+  const line0 = (line: number) => ({ start: { line, character: 0 }, end: { line, character: 0 } });
+  assert.deepEqual(
+    opened.map(({ uri, range }) => [uri.split("/").slice(-2).join("/"), range]),
+    [
+      ["src/b.py", line0(19)],
+      ["src/a.py", line0(2)],
+    ],
+  );
+});
+
+panelTest(
+  "long output shows its end, says what is left out, and hides advice for the model",
+  async (stage) => {
+    const lines = Array.from({ length: 1600 }, (_, index) => `line ${index + 3401}`).join("\n");
+    const details = {
+      exit_code: 0,
+      full_output: "/tmp/full.txt",
+      truncation: { total_lines: 5000, output_lines: 1600 },
+    };
+    const advice = "[Showing lines 3401-5000 of 5000. Full output: /tmp/full.txt]";
+    await play(
+      stage,
+      ...STARTED,
+      ...called("b", "bash", { command: "seq" }, `${lines}\n\n${advice}`, details),
+    );
+    await stage.page.locator(".tool-head").click();
+    const text = await stage.text(stage.page.locator(".tool-body"));
+    assert.match(text, /line 5000/);
+    assert.doesNotMatch(text, /line 3401/);
+    assert.doesNotMatch(text, /Showing lines/);
+    assert.match(text, /The last 1,600 of 5000 lines are kept here/);
+    await stage.page.getByRole("button", { name: "Open the full output" }).click();
+    assert.ok((await stage.sent()).some((one) => one.type === "open" && one.uri === "file:///tmp/full.txt"));
+  },
+);
+
+panelTest("a file in a code span opens, other code does not", async (stage) => {
+  const content = [{ type: "text", text: "See `shop/cli.py:12` and `x.append`." }];
+  await play(stage, { type: "message.ended", item: "m", role: "assistant", content });
+  assert.equal(await stage.count(stage.page.locator(".prose a")), 1);
+  await stage.page.getByRole("link", { name: "shop/cli.py:12" }).click();
+  const opened = (await stage.sent()).find((one) => one.type === "open");
+  assert.ok(
+    opened?.type === "open" && opened.uri.endsWith("/shop/cli.py") && opened.range?.start.line === 11,
+  );
+});
+
+panelTest("the conversation is searched, and the menu of thinking opens at the chosen row", async (stage) => {
+  const words = (item: string, text: string) => ({
+    type: "message.ended",
+    item,
+    role: "assistant",
+    content: [{ type: "text", text }],
+  });
+  const many = Array.from({ length: 60 }, (_, index) => words(`m${index}`, `Answer ${index}.`));
+  await play(stage, ...many);
+  await stage.page.keyboard.press("Control+f");
+  const field = stage.page.getByRole("searchbox", { name: "Find in conversation" });
+  await field.fill("answer 3");
+  const bar = stage.page.locator(".find-count");
+  assert.match(await stage.text(bar), /1 of 11/);
+  await stage.page.locator('.cell[data-key="m3/0"]').waitFor();
+  await field.press("Shift+Enter");
+  await stage.page.locator('.cell[data-key="m39/0"]').waitFor();
+  assert.match(await stage.text(bar), /11 of 11/);
+  await field.press("Escape");
+  assert.equal(await stage.count(field), 0);
+
+  await stage.page.getByTitle("Thinking effort").click();
+  await stage.settled();
+  const focused = await stage.page.evaluate(() => document.activeElement?.getAttribute("aria-checked"));
+  assert.equal(focused, "true");
+});
