@@ -65,7 +65,7 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
   await window.panel.text("Then I leave the tests alone.").waitFor();
   const shouted = await onDisk();
   for (const words of SHOUTED) assert.ok(shouted.includes(words), `${words} is not on the disk`);
-  await window.panel.button("Checkpoints").click();
+  await window.pressTitle("Show Checkpoints");
   const listed = window.panel.frame.getByRole("list", { name: "Checkpoints" }).getByRole("listitem");
   await listed.first().getByRole("button", { name: "Make the greetings shout." }).click();
   await window.panel.text("goes back").waitFor();
@@ -86,7 +86,7 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
 
 test("a picture that is pasted arrives at the model as a picture", async () => {
   const { window, ground } = on;
-  await window.panel.button("New session").first().click();
+  await window.pressTitle("New Session");
   await window.panel.text("What do you want to build or fix?").waitFor();
   await window.copyPicture(64, 48);
   await window.panel.composer.focus();

@@ -22,16 +22,17 @@ export class Window {
     return new Panel(this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame"));
   }
 
-  /** Opens the panel by its icon, and waits until it shows something. */
+  /** Opens the panel by its item in the status bar, and waits until it shows something. */
   async openPanel(): Promise<void> {
-    const title = this.page.locator(".part.sidebar .title h2", { hasText: "Tiller" });
-    // The icon of a panel that is open closes it.
-    if (!(await title.isVisible())) {
-      await this.page.locator('.activitybar .action-label[aria-label^="Tiller"]').click();
-      // Else the name of the icon lies over the panel.
-      await this.page.mouse.move(WIDTH / 2, 0);
-    }
+    await this.page.locator('.statusbar-item .statusbar-item-label[aria-label^="Tiller"]').click();
+    // Else the tooltip of the item lies over the window.
+    await this.page.mouse.move(WIDTH / 2, 0);
     await this.#panelIsBuilt();
+  }
+
+  /** Presses a button in the title of the panel. */
+  async pressTitle(name: string): Promise<void> {
+    await this.page.locator(".part.auxiliarybar .title").getByRole("button", { name }).first().click();
   }
 
   /** Loads the window anew, with the panel open as it was. */
@@ -116,15 +117,16 @@ export class Window {
 
   /** Pulls the side bar to a width, as a user who writes a lot does. */
   async widenPanel(width: number): Promise<void> {
-    const edge = await this.page.locator(".part.sidebar").boundingBox();
-    if (edge === null) throw new Error("the side bar is closed");
-    const [x, y] = [edge.x + edge.width, edge.y + edge.height / 2];
+    const edge = await this.page.locator(".part.auxiliarybar").boundingBox();
+    if (edge === null) throw new Error("the secondary side bar is closed");
+    // Between the parts of the window there is a gap of some pixels.
+    const [x, y] = [edge.x - 2, edge.y + edge.height / 2];
     await this.page.mouse.move(x, y);
     await this.page.mouse.down();
-    await this.page.mouse.move(edge.x + width, y, { steps: 5 });
+    await this.page.mouse.move(edge.x + edge.width - width, y, { steps: 5 });
     await this.page.mouse.up();
     // An edge under the pointer is drawn in colour.
-    await this.page.mouse.move(x + width, y);
+    await this.page.mouse.move(x - width, y);
   }
 
   /** Waits until the window has a theme of that kind, by VS Code's own name of it. */

@@ -1,18 +1,12 @@
 // Where the editor starts and ends the extension.
 
-import * as vscode from "vscode";
-import { VIEW } from "./panel/panel-view.js";
+import type * as vscode from "vscode";
 import { registerCommands } from "./ui/commands.js";
 import { joinParts, makeWindow } from "./window.js";
 
 export function activate(context: vscode.ExtensionContext): void {
   const window = makeWindow(context);
-  context.subscriptions.push(
-    vscode.window.registerWebviewViewProvider(VIEW, window.panel, {
-      webviewOptions: { retainContextWhenHidden: true },
-    }),
-    ...registerCommands(window),
-  );
+  context.subscriptions.push(...window.panel.register(), ...registerCommands(window));
   joinParts(window);
   void window.daemon.start();
 }

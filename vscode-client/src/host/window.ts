@@ -63,10 +63,11 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
   const panel: PanelView = new PanelView({
     extension: context.extensionUri,
     hello: () => hello(daemon),
-    hear: (message) =>
+    hear: (message, answer) =>
       void hear(message, {
         requests,
-        post: (answer) => panel.post(answer),
+        post: answer,
+        titled: (title) => panel.titled(title),
         picture: () => {
           void link.current?.show();
           panel.tellOthers(others.all);

@@ -108,6 +108,8 @@ export interface Show {
   what: Place;
   /** A hunk, file or session to be looked at first. */
   focus?: string;
+  /** Opens the search in the conversation. */
+  find?: true;
 }
 
 /** A review that goes on, or how the last one ended; replaces the one before. */
@@ -175,6 +177,8 @@ export type ToHost =
   | { type: "findSymbols"; id: number; query: string }
   /** What the user has selected in the editor; answered with `{ blocks: Block[] }`. */
   | { type: "selection"; id: number }
+  /** How the session that is shown is called; empty: it has no name yet. */
+  | { type: "titled"; title: string }
   | { type: "trust" }
   /** Lets the user keep something as a file; `data` is text, or base64 for other types than text. */
   | { type: "save"; name: string; mime: string; data: string };

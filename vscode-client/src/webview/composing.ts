@@ -2,7 +2,7 @@
 
 import type { Compose } from "../shared/messages.js";
 import type { Block } from "../shared/wire.js";
-import type { Attachment, Composer, Offers } from "./state.js";
+import type { Attachment, Composer, Offers, Rewriting } from "./state.js";
 import { baseName, linesText, plural, sizeText } from "./words.js";
 
 const HISTORY_KEPT = 100;
@@ -15,6 +15,8 @@ export type ComposerAction =
   | { type: "chose"; step: 1 | -1 }
   | { type: "recalled"; step: 1 | -1 }
   | { type: "editing"; queueId: string; text: string }
+  | { type: "rewriting"; rewriting: Rewriting; text: string; blocks: readonly Block[] }
+  | { type: "withFiles"; files: boolean }
   | { type: "cleared"; sent: string }
   | { type: "remembered"; history: readonly string[] };
 
@@ -34,11 +36,26 @@ export function compose(composer: Composer, action: ComposerAction): Composer {
       return recalled(composer, action.step);
     case "editing":
       return { ...composer, editing: action.queueId, text: action.text, focusAsked: composer.focusAsked + 1 };
+    case "rewriting":
+      return rewritten(composer, action);
+    case "withFiles":
+      return composer.rewriting
+        ? { ...composer, rewriting: { ...composer.rewriting, files: action.files } }
+        : composer;
     case "cleared":
       return cleared(composer, action.sent);
     case "remembered":
       return { ...composer, history: action.history };
   }
+}
+
+function rewritten(
+  composer: Composer,
+  { rewriting, text, blocks }: Extract<ComposerAction, { type: "rewriting" }>,
+): Composer {
+  const emptied = { ...composer, text, attachments: [], editing: undefined, rewriting };
+  const filled = blocks.reduce<Composer>((next, block) => attach(next, described(block), block), emptied);
+  return { ...filled, focusAsked: composer.focusAsked + 1 };
 }
 
 /** Takes what the editor puts into the composer. */
@@ -137,6 +154,7 @@ function cleared(composer: Composer, sent: string): Composer {
     attachments: [],
     offers: undefined,
     editing: undefined,
+    rewriting: undefined,
     recalled: -1,
     kept: "",
     history,

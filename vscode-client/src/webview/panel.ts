@@ -22,6 +22,7 @@ import {
 import { app } from "./view/app.js";
 import { fitComposer, focusComposer } from "./view/composer-keys.js";
 import { FIND_FIELD } from "./view/find-bar.js";
+import { titleOf } from "./view/header.js";
 import { Timeline } from "./view/timeline.js";
 
 const TICK_MS = 1000;
@@ -35,6 +36,7 @@ class LivePanel implements Panel {
   readonly #timeline = new Timeline(() => this.#frames.ask());
   #draft = "";
   #focusAsked = 0;
+  #title = "";
   #shownPlace: Place = "transcript";
   #shownMenu: string | undefined;
   readonly #rendered = new Set<string>();
@@ -50,7 +52,7 @@ class LivePanel implements Panel {
     followLinks(this);
     setInterval(() => this.#tick(), TICK_MS);
     document.addEventListener("click", (event) => this.#leaveMenu(event));
-    document.addEventListener("keydown", (event) => this.#openFind(event));
+    document.addEventListener("keydown", (event) => this.#pressed(event));
     this.#frames.ask();
     this.host.post({ type: "ready" });
   }
@@ -60,6 +62,7 @@ class LivePanel implements Panel {
     this.state = reduce(before, action);
     if (this.state === before) return;
     if (action.type === "went" || action.type === "show") this.#arrive();
+    if (action.type === "show" && action.find) requestAnimationFrame(() => requestAnimationFrame(focusFind));
     this.#frames.ask();
   }
 
@@ -71,6 +74,7 @@ class LivePanel implements Panel {
     if (message.type !== "snapshot") return;
     refreshChanges(this);
     if (before !== message.session || !this.state.lists.models) loadModels(this);
+    if (message.snapshot.checkpoints.count > 0) loadCheckpoints(this);
   }
 
   /** Asks again for what these events made old. */
@@ -79,7 +83,7 @@ class LivePanel implements Panel {
     if (CHANGING.some((type) => types.has(type))) refreshChanges(this);
     for (const event of events) if (event.type === "ui.editorText") this.#suggest(event.view);
     if (types.has("leaf.moved") && !this.state.session?.run) reread(this);
-    if (types.has("checkpoint.created") && this.state.place === "checkpoints") loadCheckpoints(this);
+    if (types.has("checkpoint.created")) loadCheckpoints(this);
   }
 
   /** What extensions said may have a view of its own; each is asked for once. */
@@ -116,7 +120,12 @@ class LivePanel implements Panel {
     if (counting) this.dispatch({ type: "ticked", nowMs: Date.now() });
   }
 
-  #openFind(event: KeyboardEvent): void {
+  #pressed(event: KeyboardEvent): void {
+    const inComposer = event.target instanceof HTMLTextAreaElement;
+    if (event.key === "Escape" && this.state.place !== "transcript" && !this.state.menu && !inComposer) {
+      this.dispatch({ type: "went", place: "transcript" });
+      return;
+    }
     if (event.key.toLowerCase() !== "f" || event.shiftKey || event.altKey) return;
     if (!(event.ctrlKey || event.metaKey) || !this.state.session) return;
     event.preventDefault();
@@ -134,6 +143,11 @@ class LivePanel implements Panel {
   #show(): void {
     render(app(this, this.#timeline), this.#root);
     this.#timeline.shown();
+    const title = this.state.session ? titleOf(this.state.session) : "";
+    if (title !== this.#title) {
+      this.#title = title;
+      this.host.post({ type: "titled", title });
+    }
     const { text, focusAsked } = this.state.composer;
     if (text !== this.#draft) {
       this.#draft = text;

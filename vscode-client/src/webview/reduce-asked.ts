@@ -58,6 +58,7 @@ export function permissionResolved(draft: Draft, event: PermissionResolved): voi
     kind: "answered",
     title: asked.title,
     answer: option?.label ?? "No answer",
+    request: event.request,
     allowed: option?.kind.startsWith("allow") ?? false,
     by: event.by,
   });

@@ -15,6 +15,7 @@ export type LocalAction =
   | { type: "find"; find: PanelState["find"] }
   | { type: "menu"; name: string | undefined }
   | { type: "busy"; name: string; on: boolean }
+  | { type: "noted"; request: string; note: string }
   | { type: "toast"; level: Toast["level"]; text: string }
   | { type: "untoast"; id: number }
   | { type: "listed"; lists: Partial<Lists> }
@@ -51,7 +52,13 @@ export function reduce(state: PanelState, action: Action): PanelState {
     case "review":
       return { ...state, review: action };
     case "show":
-      return { ...state, place: action.what, focus: action.focus, menu: undefined };
+      return {
+        ...state,
+        place: action.what,
+        focus: action.focus,
+        menu: undefined,
+        ...(action.find && { find: state.find ?? { query: "", at: 0 } }),
+      };
     case "older":
     case "reread":
       return paged(state, action);
@@ -80,6 +87,8 @@ function local(state: PanelState, action: Simple): PanelState {
       return { ...state, menu: action.name };
     case "busy":
       return { ...state, busy: marked(state.busy, action) };
+    case "noted":
+      return { ...state, notes: { ...state.notes, [action.request]: action.note } };
     case "toast":
       return { ...state, toasts: toasted(state.toasts, action) };
     case "untoast":
@@ -104,7 +113,7 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
   const { models, keyless, commands, sessions, sessionsNext, sessionQuery, modelQuery } = state.lists;
   const kept = { models, keyless, commands, sessions, sessionsNext, sessionQuery, modelQuery };
   const lists: Lists = { ...kept, nodes: undefined, leaf: null, checkpoints: undefined, preview: undefined };
-  const composer = { ...state.composer, editing: undefined };
+  const composer = { ...state.composer, editing: undefined, rewriting: undefined };
   const toasts = lasting(state.toasts);
   return {
     ...state,

@@ -134,6 +134,8 @@ export interface AnsweredRow extends RowBase {
   kind: "answered";
   title: string;
   answer: string;
+  /** The permission request; undefined: it was a question. */
+  request?: string | undefined;
   allowed: boolean;
   by: string;
 }

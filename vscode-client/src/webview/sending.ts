@@ -3,7 +3,7 @@
 import type { Block } from "../shared/wire.js";
 import type { Panel } from "./panel-context.js";
 import { isBusy } from "./state.js";
-import { attempt, changeQueue, compact, exportSession, go, openSession, rename } from "./verbs.js";
+import { attempt, changeQueue, compact, exportSession, go, goBefore, openSession, rename } from "./verbs.js";
 import { plural, sizeText } from "./words.js";
 
 /** Pasted text above this becomes an attachment, so that the composer stays a place for words. */
@@ -34,20 +34,21 @@ export const OWN_COMMANDS: Readonly<Record<string, { says: string; run(panel: Pa
 export type Delivery = "auto" | "steer" | "followUp";
 
 export function send(panel: Panel, delivery: Delivery = "auto"): void {
-  const { text, attachments, editing } = panel.state.composer;
+  const { text, attachments, editing, rewriting } = panel.state.composer;
   if (!text.trim() && attachments.length === 0) return;
   if (editing) {
     changeQueue(panel, [{ op: "replace", queueId: editing, content: [{ type: "text", text }] }]);
     panel.dispatch({ type: "composer", action: { type: "cleared", sent: "" } });
     return;
   }
-  if (attachments.length === 0 && runOwn(panel, text)) return;
+  if (!rewriting && attachments.length === 0 && runOwn(panel, text)) return;
   const content: Block[] = attachments.map((one) => one.block);
   if (text.trim()) content.push({ type: "text", text });
   const messageId = newId();
   panel.dispatch({ type: "composer", action: { type: "cleared", sent: text } });
   attempt(panel, `prompt:${messageId}`, async () => {
     try {
+      if (rewriting) await goBefore(panel, rewriting);
       await submit(panel, { content, messageId, delivery });
     } catch (error) {
       // What was not taken goes back to where it was written.
@@ -168,6 +169,7 @@ function refuse(panel: Panel, text: string): void {
 export function sendTitle(panel: Panel): string {
   const { session, composer } = panel.state;
   if (composer.editing) return "Change the queued message (Enter)";
+  if (composer.rewriting) return "Send instead of the earlier message (Enter)";
   return session && isBusy(session)
     ? "Interrupt with this (Enter) · Send when done (Alt+Enter)"
     : "Send (Enter)";

@@ -92,12 +92,23 @@ export interface Offers {
   chosen: number;
 }
 
+/** An earlier message that is being changed. Nothing is taken back before it is sent. */
+export interface Rewriting {
+  entry: string;
+  /** Checkpoint of the files before the run of the message; undefined: that run changed none. */
+  checkpoint: string | undefined;
+  /** Whether the files go back too. */
+  files: boolean;
+}
+
 export interface Composer {
   text: string;
   attachments: readonly Attachment[];
   offers: Offers | undefined;
   /** The queued words that are edited instead of new ones. */
   editing: string | undefined;
+  /** The earlier message that is sent anew, in its place. */
+  rewriting: Rewriting | undefined;
   history: readonly string[];
   /** Place in the history, counted from the newest; -1 means not in it. */
   recalled: number;
@@ -157,6 +168,8 @@ export interface PanelState {
   menu: string | undefined;
   /** What was asked and is not answered yet. */
   busy: Readonly<Record<string, true>>;
+  /** What this panel said along with its answers to permission requests, by request. */
+  notes: Readonly<Record<string, string>>;
   toasts: readonly Toast[];
   /** Milliseconds since the epoch, moved on once a second while something counts time. */
   nowMs: number;
@@ -167,6 +180,7 @@ export const EMPTY_COMPOSER: Composer = {
   attachments: [],
   offers: undefined,
   editing: undefined,
+  rewriting: undefined,
   history: [],
   recalled: -1,
   kept: "",
@@ -201,6 +215,7 @@ export const START: PanelState = {
   find: undefined,
   menu: undefined,
   busy: {},
+  notes: {},
   toasts: [],
   nowMs: 0,
 };

@@ -14,6 +14,8 @@ import type {
 } from "../shared/wire.js";
 import { Refused } from "./host.js";
 import type { Panel } from "./panel-context.js";
+import type { SaidRow } from "./rows.js";
+import type { Rewriting } from "./state.js";
 import { plural } from "./words.js";
 
 /** Runs what was asked for, marks it as going on meanwhile, and shows why it failed. */
@@ -83,6 +85,7 @@ export function changeQueue(panel: Panel, ops: QueueOp[]): void {
 }
 
 export function answerPermission(panel: Panel, asked: PermissionRequest, option: string, note: string): void {
+  if (note) panel.dispatch({ type: "noted", request: asked.request, note });
   attempt(panel, asked.request, async () => {
     const answer = { request: asked.request, option, ...(note && { note }) };
     const { status, by } = await panel.host.request("agent/permission/respond", answer);
@@ -276,6 +279,42 @@ export function restore(
     refreshChanges(panel);
     loadCheckpoints(panel);
   });
+}
+
+/** Puts an earlier message into the composer; what came after it goes only when the new one is sent. */
+export function rewrite(panel: Panel, row: SaidRow): void {
+  if (row.entry === undefined) return;
+  const checkpoint = checkpointOf(panel, row);
+  const rewriting = { entry: row.entry, checkpoint, files: false };
+  const { text, blocks } = row;
+  panel.dispatch({ type: "composer", action: { type: "rewriting", rewriting, text, blocks } });
+}
+
+/** Gives the checkpoint before the run that a message began; undefined: that run changed no file. */
+export function checkpointOf(panel: Panel, row: SaidRow): string | undefined {
+  if (row.run === undefined) return undefined;
+  return panel.state.lists.checkpoints?.find((one) => one.run === row.run)?.checkpoint;
+}
+
+/** Goes to the checkpoint before a message, and shows what restoring it would do. */
+export function showCheckpoint(panel: Panel, checkpoint: string): void {
+  panel.dispatch({ type: "went", place: "checkpoints" });
+  preview(panel, checkpoint, "files");
+}
+
+/** Takes the conversation, and where asked the files, back to before a message. Throws when that is refused. */
+export async function goBefore(panel: Panel, { entry, checkpoint, files }: Rewriting): Promise<void> {
+  if (files && checkpoint !== undefined) {
+    const asked = { checkpoint, scope: "both", onConflict: "skip" };
+    const { skipped } = await panel.host.request("agent/checkpoint/restore", asked);
+    const names = skipped.map((one) => one.uri.split("/").at(-1)).join(", ");
+    const text = `Not restored, because you or another program changed them since: ${names}`;
+    if (names) panel.dispatch({ type: "toast", level: "warning", text });
+    refreshChanges(panel);
+    return;
+  }
+  const moved = await panel.host.request("agent/session/navigate", { target: entry, summarize: false });
+  if (moved.cancelled) throw new Error("An extension kept the conversation where it is; nothing was sent.");
 }
 
 /** Asks the extension that said something how it is to be shown; without an answer it stays words. */

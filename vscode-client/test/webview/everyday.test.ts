@@ -182,3 +182,65 @@ panelTest("the conversation is searched, and the menu of thinking opens at the c
   const focused = await stage.page.evaluate(() => document.activeElement?.getAttribute("aria-checked"));
   assert.equal(focused, "true");
 });
+
+panelTest("an earlier message is edited with its picture; nothing goes before it is sent", async (stage) => {
+  const picture = { type: "image", mime: "image/png", data: "aGk=" };
+  const content = [picture, { type: "text", text: "Make it blue." }];
+  await stage.answer({
+    "agent/checkpoint/list": { checkpoints: [{ checkpoint: "c1", run: "r1", at: AT, files: 1 }] },
+    "agent/checkpoint/restore": { skipped: [], restored: [] },
+    "agent/session/navigate": { leaf: null },
+  });
+  const entry = "e1";
+  await play(
+    stage,
+    { type: "message.ended", item: "u", role: "user", content, entry },
+    { type: "checkpoint.created", checkpoint: { checkpoint: "c1", run: "r1", at: AT, files: 1 } },
+  );
+  const message = stage.page.locator(".user");
+  await message.hover();
+  await message.getByRole("button", { name: "Edit message" }).click();
+  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
+  assert.equal(await stage.value(composer), "Make it blue.");
+  assert.equal(await stage.count(stage.page.locator(".composer .chip img")), 1);
+  await stage.page.getByRole("button", { name: "Cancel" }).click();
+  assert.deepEqual(await stage.requests("agent/session/navigate"), []);
+  assert.equal(await stage.value(composer), "");
+
+  await message.getByRole("button", { name: "Edit message" }).click();
+  await composer.fill("Make it green.");
+  await composer.press("Enter");
+  assert.deepEqual(await stage.requests("agent/session/navigate"), [{ target: entry, summarize: false }]);
+  const [sent] = await stage.requests("agent/prompt");
+  assert.deepEqual(sent?.["content"], [picture, { type: "text", text: "Make it green." }]);
+
+  await message.getByRole("button", { name: "Edit message" }).click();
+  await stage.page.getByRole("checkbox").check();
+  await composer.press("Enter");
+  const asked = { checkpoint: "c1", scope: "both", onConflict: "skip" };
+  assert.deepEqual(await stage.requests("agent/checkpoint/restore"), [asked]);
+  assert.equal((await stage.requests("agent/session/navigate")).length, 1);
+});
+
+panelTest("a rejection shows its reason", async (stage) => {
+  await stage.answer({ "agent/permission/respond": { status: "recorded" } });
+  const options = [
+    { id: "yes", kind: "allowOnce", label: "Allow once" },
+    { id: "no", kind: "rejectOnce", label: "Reject" },
+  ];
+  const subject = { type: "command", command: "npm publish", cwd: "file:///w", sandbox: "none" };
+  const request = { request: "q1", session: "s", title: "Run npm publish", risk: "high", since: AT };
+  await play(stage, ...STARTED, {
+    type: "permission.requested",
+    request: { ...request, subject, options },
+  });
+  await stage.page.getByPlaceholder(/Reason/).fill("Not today.");
+  await stage.page.getByRole("button", { name: "Reject" }).click();
+  await stage.play(
+    said([
+      { seq: 50, at: AT, type: "permission.resolved", request: "q1", option: "no", by: "me" } as AgentEvent,
+    ]),
+  );
+  const row = await stage.text(stage.page.locator(".aside.refused"));
+  assert.match(row.replaceAll(/\s+/g, " "), /You rejected: Run npm publish \(“Not today.”\)/);
+});

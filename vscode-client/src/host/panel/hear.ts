@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { isPanelCommand } from "../../shared/commands.js";
 import type { Answer, Found, ToHost, ToPanel } from "../../shared/messages.js";
 import type { Range } from "../../shared/wire.js";
+import { noticeLine } from "../ui/status-text.js";
 import { editorRange, findFiles, findSymbols } from "./find-items.js";
 import { failure, type PanelRequests } from "./requests.js";
 import { selectionBlocks } from "./selection.js";
@@ -11,6 +12,8 @@ import { selectionBlocks } from "./selection.js";
 export interface HearParts {
   requests: PanelRequests;
   post: (message: ToPanel) => void;
+  /** Takes the name of the session that is shown. */
+  titled: (title: string) => void;
   /** Sends the session as it stands. */
   picture: () => void;
   log: vscode.LogOutputChannel;
@@ -48,6 +51,8 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
       if (isPanelCommand(message.command))
         await vscode.commands.executeCommand(message.command, ...(message.args ?? []));
       return;
+    case "titled":
+      return parts.titled(typeof message.title === "string" ? noticeLine(message.title) : "");
     case "trust":
       await vscode.commands.executeCommand("tiller.manageTrust");
       return;
@@ -112,7 +117,8 @@ async function insert(text: string): Promise<void> {
   });
 }
 
-async function save(name: string, mime: string, data: string): Promise<void> {
+/** Asks the user for a place, and writes a file there; `data` is text, or base64 for other types than text. */
+export async function save(name: string, mime: string, data: string): Promise<void> {
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
   const plain = name.replaceAll(/[/\\:]/g, "-");
   const target = await vscode.window.showSaveDialog({

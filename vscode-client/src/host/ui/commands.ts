@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Block, Range } from "../../shared/wire.js";
 import { testBlocks } from "../editor/test-failures.js";
+import { save } from "../panel/hear.js";
 import { diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection.js";
 import { forgetInstallation } from "../server/prepare.js";
 import type { Window } from "../window.js";
@@ -36,6 +37,7 @@ function serverActs(window: Window): Record<string, Act> {
   const run = vscode.commands.executeCommand;
   return {
     "tiller.open": () => panel.compose({ focus: true }),
+    "tiller.openInEditor": () => panel.openInEditor(),
     "tiller.showLog": () => log.show(),
     "tiller.restartServer": () => restartServer(window),
     "tiller.reinstallServer": async () => {
@@ -76,6 +78,14 @@ function sessionActs(window: Window): Record<string, Act> {
       signIn(window, typeof provider === "string" ? provider : undefined),
     "tiller.signOut": (provider?: string) =>
       signOut(window, typeof provider === "string" ? provider : undefined),
+    "tiller.forkSession": async () => {
+      const made = await daemon.request("agent/session/fork", session());
+      await feed.open(made.session);
+      await panel.show("transcript");
+    },
+    "tiller.exportMarkdown": () => exported(window, "markdown"),
+    "tiller.exportHtml": () => exported(window, "html"),
+    "tiller.find": () => panel.show("transcript", { find: true }),
     "tiller.showSessions": () => panel.show("sessions"),
     "tiller.showTree": () => panel.show("tree"),
     "tiller.showCheckpoints": () => panel.show("checkpoints"),
@@ -86,6 +96,18 @@ function sessionActs(window: Window): Record<string, Act> {
       if (await editor.suggestions.apply(uri, range, message)) findings.applied(uri, message);
     },
   };
+}
+
+const EXPORTS = {
+  markdown: ["session.md", "text/markdown"],
+  html: ["session.html", "text/html"],
+} as const;
+
+async function exported({ daemon, feed }: Window, format: keyof typeof EXPORTS): Promise<void> {
+  const session = feed.session === undefined ? {} : { session: feed.session };
+  const { content } = await daemon.request("agent/session/export", { ...session, format });
+  const [name, mime] = EXPORTS[format];
+  await save(name, mime, content);
 }
 
 function composerActs(window: Window): Record<string, Act> {

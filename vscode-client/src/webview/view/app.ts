@@ -3,12 +3,11 @@
 import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import type { Panel } from "../panel-context.js";
+import { errorLine } from "../safe-text.js";
 import { changes } from "./changes.js";
 import { checkpoints } from "./checkpoints.js";
 import { composer } from "./composer.js";
 import { dock } from "./dock.js";
-import { errorLine } from "../safe-text.js";
-import { header } from "./header.js";
 import { models } from "./models.js";
 import { icon, iconButton, type View } from "./parts.js";
 import { review } from "./review.js";
@@ -23,7 +22,7 @@ export function app(panel: Panel, timeline: Timeline): View {
   if (!session && !(host.ready && state.greeted))
     return html`<main class="app">${absent(panel)} ${live(panel)}</main>`;
   return html`<main class="app">
-    ${header(panel)} ${restricted(panel)} ${host.problem ? trouble(panel) : nothing}
+    ${restricted(panel)} ${host.problem ? trouble(panel) : nothing}
     ${state.place === "transcript" ? timeline.view(panel) : html`<div class="place">${place(panel)}</div>`}
     <div class="bottom">${toasts(panel)} ${session ? dock(panel, session) : nothing} ${composer(panel)}</div>
     ${live(panel)}

@@ -90,7 +90,7 @@ function offerKey(panel: Panel, event: KeyboardEvent): boolean {
 
 function escaped(panel: Panel): void {
   const { session, composer: state } = panel.state;
-  if (state.editing) leaveEditing(panel);
+  if (state.editing || state.rewriting) leaveEditing(panel);
   else if (session && isBusy(session)) stop(panel);
 }
 

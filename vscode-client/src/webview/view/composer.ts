@@ -6,9 +6,9 @@ import { repeat } from "lit/directives/repeat.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import { attachSelection, send, sendTitle } from "../sending.js";
-import type { Attachment, Offers } from "../state.js";
+import type { Attachment, Offers, Rewriting } from "../state.js";
 import { isBusy } from "../state.js";
-import { stop } from "../verbs.js";
+import { showCheckpoint, stop } from "../verbs.js";
 import { allowDrop, dropped, FIELD, insert, leaveEditing, pasted, pressed, typed } from "./composer-keys.js";
 import { meter } from "./meter.js";
 import { icon, iconButton, type View } from "./parts.js";
@@ -19,7 +19,7 @@ export function composer(panel: Panel): View {
   const { offers: shown } = state;
   return html`<div class="composer" @dragover=${allowDrop} @drop=${(event: DragEvent) => dropped(panel, event)}>
     ${shown && shown.items.length > 0 ? offers(panel, shown) : nothing}
-    ${state.editing ? editing(panel) : nothing}
+    ${state.editing ? editing(panel) : nothing} ${state.rewriting ? rewriting(panel, state.rewriting) : nothing}
     ${state.attachments.length > 0 ? attachments(panel, state.attachments) : nothing}
     <textarea
       id=${FIELD}
@@ -79,6 +79,25 @@ function editing(panel: Panel): View {
   return html`<div class="editing dim">
     ${icon("edit")} Editing a queued message
     <button type="button" class="link" @click=${() => leaveEditing(panel)}>Cancel</button>
+  </div>`;
+}
+
+function rewriting(panel: Panel, { checkpoint, files }: Rewriting): View {
+  const toggle = (event: Event) => {
+    const { checked } = event.currentTarget as HTMLInputElement;
+    panel.dispatch({ type: "composer", action: { type: "withFiles", files: checked } });
+  };
+  return html`<div class="editing dim">
+    <div>
+      ${icon("edit")} Editing an earlier message. What follows it moves to a branch when you send.
+      <button type="button" class="link" @click=${() => leaveEditing(panel)}>Cancel</button>
+    </div>
+    ${
+      checkpoint === undefined
+        ? nothing
+        : html`<label class="option"><input type="checkbox" .checked=${files} @change=${toggle} /> Restore the files to before it, too
+            <button type="button" class="link" @click=${() => showCheckpoint(panel, checkpoint)}>Preview</button></label>`
+    }
   </div>`;
 }
 

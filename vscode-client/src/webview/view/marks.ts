@@ -199,9 +199,20 @@ export function shell(_panel: Panel, row: ShellRow): View {
   </div>`;
 }
 
-export function answered(_panel: Panel, row: AnsweredRow): View {
+/** Who answered, where it was nobody at a keyboard. */
+const BY: Readonly<Record<string, string>> = {
+  timeout: "Rejected automatically, because nobody answered:",
+  cancelled: "Cancelled with the run:",
+  restart: "Cancelled, because the server restarted:",
+};
+
+export function answered(panel: Panel, row: AnsweredRow): View {
+  const note = row.request === undefined ? undefined : panel.state.notes[row.request];
+  const said = row.allowed ? `${oneLine(row.answer)}:` : (BY[row.by] ?? "You rejected:");
+  const words =
+    row.request === undefined ? `${oneLine(row.title)} — ${oneLine(row.answer)}` : oneLine(row.title);
   return html`<div class="aside ${row.allowed ? "allowed" : "refused"}">
     ${icon(row.allowed ? "pass" : "circle-slash")}
-    <span><span class="dim">${oneLine(row.title)}</span> — ${oneLine(row.answer)}</span>
+    <span>${row.request === undefined ? nothing : html`${said} `}<span class="dim">${words}</span>${note ? html` (“${oneLine(note)}”)` : nothing}</span>
   </div>`;
 }

@@ -9,7 +9,7 @@ import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import type { SaidRow, ThoughtRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
-import { fork, navigate } from "../verbs.js";
+import { checkpointOf, fork, rewrite, showCheckpoint } from "../verbs.js";
 import { plural } from "../words.js";
 import { codeBlock } from "./code.js";
 import { body } from "./extensions.js";
@@ -77,12 +77,14 @@ function acts(panel: Panel, row: SaidRow): View {
   const { entry } = row;
   const copy = { icon: "copy", title: "Copy", act: () => panel.host.post({ type: "copy", text: row.text }) };
   if (!entry || row.role !== "user" || panel.state.session?.run) return iconButton(copy);
+  const checkpoint = checkpointOf(panel, row);
   return html`${iconButton(copy)}
   ${iconButton({
     icon: "edit",
     title: "Edit message",
-    act: () => navigate(panel, entry, { summarize: false }),
+    act: () => rewrite(panel, row),
   })}
+  ${checkpoint === undefined ? nothing : iconButton({ icon: "discard", title: "Restore the files to before this message…", act: () => showCheckpoint(panel, checkpoint) })}
   ${iconButton({ icon: "repo-forked", title: "Fork a new session from here", act: () => fork(panel, entry) })}`;
 }
 

@@ -63,7 +63,7 @@ function entry(panel: Panel, one: SessionInfo): View {
   const title = oneLine(one.title ?? one.preview) || "Untitled session";
   return html`<div class="entry ${now ? "current" : ""}" role="listitem">
     <button type="button" class="entry-main" aria-current=${now ? "true" : nothing} @click=${() => openSession(panel, one.session)}>
-      <span class="entry-title clip">${now ? nothing : doing(panel.state.others[one.session])}${title}</span>
+      <span class="entry-title clip">${now ? shared(panel) : doing(panel.state.others[one.session])}${title}</span>
       <span class="entry-detail dim clip">
         ${agoText(one.modified, panel.state.nowMs || Date.now())} · ${plural(one.messages, "message")}${one.model ? ` · ${one.model.slice(one.model.indexOf("/") + 1)}` : ""}
       </span>
@@ -79,6 +79,14 @@ const DOING: Readonly<Record<OtherSession["doing"], View>> = {
   works: html`<span class="badge">working</span> `,
   idle: nothing,
 };
+
+/** Says in how many other windows or terminals the session in front is open too. */
+function shared(panel: Panel): View {
+  const others = (panel.state.session?.clients.length ?? 1) - 1;
+  return others > 0
+    ? html`<span class="badge">also open in ${plural(others, "other window")}</span> `
+    : nothing;
+}
 
 function doing(other: OtherSession | undefined): View {
   if (!other) return nothing;
