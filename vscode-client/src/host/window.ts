@@ -2,16 +2,19 @@
 
 import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
-import type { Hello } from "../shared/messages.js";
+import type { ContextMessage, Hello } from "../shared/messages.js";
+import type { EditorContext } from "../shared/wire.js";
 import { Others } from "./agent/others.js";
 import { asAgentError } from "./agent/port.js";
 import { SessionFeed } from "./agent/session-feed.js";
 import { Watch } from "./agent/watch.js";
+import { editorContext } from "./editor/attention.js";
 import { Findings } from "./editor/findings.js";
 import { type EditorSide, makeEditorSide } from "./editor/side.js";
 import { hear } from "./panel/hear.js";
 import { PanelView } from "./panel/panel-view.js";
 import { PanelRequests } from "./panel/requests.js";
+import { type ShellEvents, Terminals } from "./panel/terminals.js";
 import { TranscriptLink } from "./panel/transcript-link.js";
 import { Daemon } from "./server/daemon.js";
 import { makeClient } from "./server/language-client.js";
@@ -59,6 +62,7 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
     set: (ids) => void context.workspaceState.update(OTHERS, ids),
   });
   const link: { current?: TranscriptLink } = {};
+  const terminals = new Terminals(vscode.window as ShellEvents);
   const requests = new PanelRequests(daemon, feed);
   const panel: PanelView = new PanelView({
     extension: context.extensionUri,
@@ -68,10 +72,12 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
         requests,
         post: answer,
         titled: (title) => panel.titled(title),
+        terminals,
         picture: () => {
           void link.current?.show();
           panel.tellOthers(others.all);
           findings.tell();
+          panel.post(contextMessage(editorContext()));
         },
         log,
       }),
@@ -88,10 +94,20 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
     (why) => log.warn(`The session cannot be shown: ${why}`),
   );
   const editor = makeEditorSide(daemon, { feed, others, log });
-  context.subscriptions.push(log, link.current, feed, others, ...editor.parts, {
+  editor.attention.changed.listen((seen) => panel.post(contextMessage(seen)));
+  context.subscriptions.push(log, terminals, link.current, feed, others, ...editor.parts, {
     dispose: () => void daemon.dispose(),
   });
   return { context, log, daemon, feed, watch, others, panel, editor, findings };
+}
+
+function contextMessage({ focus }: EditorContext): ContextMessage {
+  if (focus === undefined) return { type: "context" };
+  const [selection] = focus.selections ?? [];
+  const isEmpty =
+    selection === undefined ||
+    (selection.start.line === selection.end.line && selection.start.character === selection.end.character);
+  return { type: "context", focus: { uri: focus.uri, ...(isEmpty ? {} : { selection }) } };
 }
 
 /** Joins the parts, and keeps the panel and the status bar up to date. */

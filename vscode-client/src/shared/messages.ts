@@ -138,7 +138,18 @@ export interface OthersMessage {
   sessions: OtherSession[];
 }
 
+/** What the editor adds to a prompt by itself: the file in front, and what is selected there. */
+export interface ContextMessage {
+  type: "context";
+  /** Undefined: no file is in front. */
+  focus?: { uri: string; selection?: Range };
+}
+
+/** What the extension can collect for a prompt. */
+export type Gathered = "selection" | "problems" | "terminal" | "git";
+
 export type ToPanel =
+  | ContextMessage
   | Hello
   | OthersMessage
   | SnapshotMessage
@@ -175,8 +186,8 @@ export type ToHost =
   /** Both are answered with `{ items: Found[] }`. */
   | { type: "findFiles"; id: number; query: string }
   | { type: "findSymbols"; id: number; query: string }
-  /** What the user has selected in the editor; answered with `{ blocks: Block[] }`. */
-  | { type: "selection"; id: number }
+  /** Answered with `{ blocks: Block[] }`, or refused where there is nothing. */
+  | { type: "gather"; id: number; what: Gathered }
   /** How the session that is shown is called; empty: it has no name yet. */
   | { type: "titled"; title: string }
   | { type: "trust" }

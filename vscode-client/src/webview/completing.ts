@@ -3,7 +3,7 @@
 import type { Found } from "../shared/messages.js";
 import type { Block } from "../shared/wire.js";
 import type { Panel } from "./panel-context.js";
-import { attachSelection, OWN_COMMANDS } from "./sending.js";
+import { attachGathered, OWN_COMMANDS } from "./sending.js";
 import type { Offer, Offers } from "./state.js";
 import { loadCommands } from "./verbs.js";
 
@@ -57,17 +57,24 @@ async function find(panel: Panel, asked: Asked): Promise<void> {
   const found = await panel.host.find(kind, asked.typed);
   // Meanwhile something was typed: a newer question is on its way, or nothing is asked any more.
   if (panel.state.composer.text !== text) return;
-  const own = asked.sign === "@" && "selection".startsWith(asked.typed) ? [SELECTION] : [];
+  const own =
+    asked.sign === "@" ? GATHERED.filter((one) => one.label.startsWith(asked.typed.toLowerCase())) : [];
   const items = [...own, ...found.slice(0, SHOWN_MAX).map(offerOf)];
   offer(panel, { sign: asked.sign, start: asked.start, items, chosen: 0 });
 }
 
-const SELECTION: Offer = {
-  label: "selection",
-  detail: "what is selected in the editor",
-  icon: "list-selection",
-  insert: "",
-};
+const GATHERED: readonly Offer[] = [
+  { label: "selection", detail: "selected text", icon: "list-selection", insert: "", gather: "selection" },
+  { label: "problems", detail: "errors and warnings", icon: "warning", insert: "", gather: "problems" },
+  {
+    label: "terminal",
+    detail: "last command and its output",
+    icon: "terminal",
+    insert: "",
+    gather: "terminal",
+  },
+  { label: "git", detail: "uncommitted changes", icon: "git-compare", insert: "", gather: "git" },
+];
 
 function offerOf(found: Found): Offer {
   return { label: found.label, detail: found.detail, icon: found.icon, insert: `${found.label} `, found };
@@ -110,7 +117,7 @@ export function accept(panel: Panel, item: Offer, cursor: number): number {
   const text = composer.text.slice(0, start) + item.insert + composer.text.slice(cursor);
   panel.dispatch({ type: "composer", action: { type: "typed", text } });
   offer(panel, undefined);
-  if (item === SELECTION) attachSelection(panel);
+  if (item.gather) attachGathered(panel, item.gather);
   if (item.found)
     panel.dispatch({
       type: "composer",

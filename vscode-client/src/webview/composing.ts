@@ -99,6 +99,13 @@ export function described(block: Block): Shown {
   switch (block.type) {
     case "resource": {
       const found = block as Extract<Block, { type: "resource" }>;
+      if (found.uri.startsWith("terminal:"))
+        return {
+          label: "Terminal",
+          detail: plural((found.text ?? "").split("\n").length, "line"),
+          icon: "terminal",
+        };
+      if (found.uri.endsWith("/")) return { label: `${baseName(found.uri.slice(0, -1))}/`, icon: "folder" };
       const detail = found.range ? linesText(found.range) : undefined;
       return { label: baseName(found.uri), detail, icon: "file" };
     }

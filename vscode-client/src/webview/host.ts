@@ -1,6 +1,6 @@
 // Speaks with the extension: sends, asks, and gives each answer to whoever asked.
 
-import type { Answer, Found, RequestFailure, ToHost, ToPanel } from "../shared/messages.js";
+import type { Answer, Found, Gathered, RequestFailure, ToHost, ToPanel } from "../shared/messages.js";
 import type { PanelMethod } from "../shared/methods.js";
 import type { AgentRequests, Block, JsonValue } from "../shared/wire.js";
 
@@ -30,9 +30,11 @@ interface Waiter {
   reject(error: Refused): void;
 }
 
-/** What the panel keeps when it is hidden or loaded anew: nothing but the words that are being written. */
+/** What the panel keeps when it is hidden or loaded anew: the words that are being written, and a choice of the composer. */
 export interface Kept {
   draft: string;
+  /** Whether the user left the editor's context out of prompts. */
+  withoutContext: boolean;
 }
 
 export class Host {
@@ -73,14 +75,18 @@ export class Host {
     return answer.items;
   }
 
-  async selection(): Promise<Block[]> {
-    const answer = (await this.#ask((id) => ({ type: "selection", id }))) as { blocks: Block[] };
+  /** Collects parts of a prompt; rejects with `Refused` when there are none. */
+  async gather(what: Gathered): Promise<Block[]> {
+    const answer = (await this.#ask((id) => ({ type: "gather", id, what }))) as { blocks: Block[] };
     return answer.blocks;
   }
 
   kept(): Kept {
     const kept = this.#api.getState() as Partial<Kept> | undefined;
-    return { draft: typeof kept?.draft === "string" ? kept.draft : "" };
+    return {
+      draft: typeof kept?.draft === "string" ? kept.draft : "",
+      withoutContext: kept?.withoutContext === true,
+    };
   }
 
   keep(kept: Kept): void {

@@ -37,6 +37,7 @@ class LivePanel implements Panel {
   #draft = "";
   #focusAsked = 0;
   #title = "";
+  #withoutContext = false;
   #shownPlace: Place = "transcript";
   #shownMenu: string | undefined;
   readonly #rendered = new Set<string>();
@@ -46,7 +47,8 @@ class LivePanel implements Panel {
   }
 
   start(): void {
-    const { draft } = this.host.kept();
+    const { draft, withoutContext } = this.host.kept();
+    if (withoutContext) this.dispatch({ type: "withoutContext", on: true });
     if (draft) this.dispatch({ type: "composer", action: { type: "typed", text: draft } });
     this.host.listen((message) => this.#take(message));
     followLinks(this);
@@ -149,10 +151,12 @@ class LivePanel implements Panel {
       this.host.post({ type: "titled", title });
     }
     const { text, focusAsked } = this.state.composer;
-    if (text !== this.#draft) {
+    const { withoutContext } = this.state;
+    if (text !== this.#draft || withoutContext !== this.#withoutContext) {
       this.#draft = text;
+      this.#withoutContext = withoutContext;
       fitComposer();
-      this.host.keep({ draft: text.slice(0, DRAFT_KEPT) });
+      this.host.keep({ draft: text.slice(0, DRAFT_KEPT), withoutContext });
     }
     if (focusAsked !== this.#focusAsked) {
       this.#focusAsked = focusAsked;

@@ -15,6 +15,7 @@ export type LocalAction =
   | { type: "find"; find: PanelState["find"] }
   | { type: "menu"; name: string | undefined }
   | { type: "busy"; name: string; on: boolean }
+  | { type: "withoutContext"; on: boolean }
   | { type: "noted"; request: string; note: string }
   | { type: "toast"; level: Toast["level"]; text: string }
   | { type: "untoast"; id: number }
@@ -40,6 +41,8 @@ export function reduce(state: PanelState, action: Action): PanelState {
         trusted: action.trusted,
         folders: action.folders,
       };
+    case "context":
+      return { ...state, context: action.focus };
     case "others":
       return { ...state, others: Object.fromEntries(action.sessions.map((one) => [one.session, one])) };
     case "snapshot":
@@ -87,6 +90,8 @@ function local(state: PanelState, action: Simple): PanelState {
       return { ...state, menu: action.name };
     case "busy":
       return { ...state, busy: marked(state.busy, action) };
+    case "withoutContext":
+      return { ...state, withoutContext: action.on };
     case "noted":
       return { ...state, notes: { ...state.notes, [action.request]: action.note } };
     case "toast":

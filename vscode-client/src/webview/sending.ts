@@ -1,5 +1,6 @@
 // Sends what stands in the composer, and takes in what is pasted, dropped and completed.
 
+import type { Gathered } from "../shared/messages.js";
 import type { Block } from "../shared/wire.js";
 import type { Panel } from "./panel-context.js";
 import { isBusy } from "./state.js";
@@ -49,7 +50,9 @@ export function send(panel: Panel, delivery: Delivery = "auto"): void {
   attempt(panel, `prompt:${messageId}`, async () => {
     try {
       if (rewriting) await goBefore(panel, rewriting);
-      await submit(panel, { content, messageId, delivery });
+      // An empty context stands for none: the one that the editor told last is not added.
+      const context = panel.state.withoutContext ? { context: {} } : {};
+      await submit(panel, { content, messageId, delivery, ...context });
     } catch (error) {
       // What was not taken goes back to where it was written.
       const words = panel.state.composer.text ? {} : { text };
@@ -67,7 +70,7 @@ function newId(): string {
 
 async function submit(
   panel: Panel,
-  said: { content: Block[]; messageId: string; delivery: Delivery },
+  said: { content: Block[]; messageId: string; delivery: Delivery; context?: object },
 ): Promise<void> {
   const command = bashOf(said.content);
   if (command) {
@@ -153,11 +156,10 @@ export function attach(panel: Panel, block: Block): void {
   panel.dispatch({ type: "composer", action: { type: "attached", block } });
 }
 
-export function attachSelection(panel: Panel): void {
-  attempt(panel, "selection", async () => {
-    const blocks = await panel.host.selection();
-    if (blocks.length === 0) refuse(panel, "Nothing is selected in the editor.");
-    for (const block of blocks) attach(panel, block);
+/** Attaches what the extension collects; says so when there is nothing. */
+export function attachGathered(panel: Panel, what: Gathered): void {
+  attempt(panel, `gather:${what}`, async () => {
+    for (const block of await panel.host.gather(what)) attach(panel, block);
   });
 }
 

@@ -1,6 +1,15 @@
 // What the panel knows. Everything that is shown follows from one value of this shape.
 
-import type { Folder, Found, HostState, OtherSession, Place, ReviewMessage } from "../shared/messages.js";
+import type {
+  ContextMessage,
+  Folder,
+  Found,
+  Gathered,
+  HostState,
+  OtherSession,
+  Place,
+  ReviewMessage,
+} from "../shared/messages.js";
 import type {
   Activity,
   Attendant,
@@ -82,6 +91,8 @@ export interface Offer {
   /** Put in the place of what was typed. */
   insert: string;
   found?: Found | undefined;
+  /** What the extension collects when this is chosen. */
+  gather?: Gathered | undefined;
 }
 
 export interface Offers {
@@ -154,6 +165,10 @@ export interface PanelState {
   folders: readonly Folder[];
   session: SessionView | undefined;
   place: Place;
+  /** The file in front of the editor, which goes along with prompts. */
+  context: ContextMessage["focus"];
+  /** Whether the user leaves it out. */
+  withoutContext: boolean;
   /** What is to be looked at first in `place`. */
   focus: string | undefined;
   composer: Composer;
@@ -195,6 +210,8 @@ export const START: PanelState = {
   folders: [],
   session: undefined,
   place: "transcript",
+  context: undefined,
+  withoutContext: false,
   focus: undefined,
   composer: EMPTY_COMPOSER,
   lists: {

@@ -244,3 +244,44 @@ panelTest("a rejection shows its reason", async (stage) => {
   const row = await stage.text(stage.page.locator(".aside.refused"));
   assert.match(row.replaceAll(/\s+/g, " "), /You rejected: Run npm publish \(“Not today.”\)/);
 });
+
+panelTest("the editor's context is a chip that can be switched off, and stays off", async (stage) => {
+  await play(stage);
+  const selection = { start: { line: 4, character: 0 }, end: { line: 9, character: 3 } };
+  await stage.play({ type: "context", focus: { uri: "file:///w/shop/cart.py", selection } });
+  const chip = stage.page.locator(".chip.implicit");
+  assert.match(await stage.text(chip), /cart\.py\s*5–10/);
+  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
+  const say = async (words: string) => {
+    await composer.fill(words);
+    await composer.press("Enter");
+  };
+  await say("with");
+  await chip.click();
+  await say("without");
+  const sent = await stage.requests("agent/prompt");
+  assert.deepEqual(
+    sent.map((one) => one["context"]),
+    [undefined, {}],
+  );
+  await stage.page.reload();
+  await stage.play({ type: "context", focus: { uri: "file:///w/shop/cart.py" } });
+  await play(stage);
+  await stage.play({ type: "context", focus: { uri: "file:///w/shop/cart.py" } });
+  assert.equal(await chip.getAttribute("aria-pressed"), "false");
+});
+
+panelTest("@ offers problems, terminal and git, and says when there is nothing", async (stage) => {
+  await play(stage);
+  await stage.answer({ gather: { blocks: [{ type: "diff", patch: "-a\n+b" }] } });
+  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
+  await composer.pressSequentially("Explain @gi");
+  await stage.page.getByRole("option", { name: /git/ }).click();
+  await stage.page.locator(".composer .chip", { hasText: "Diff" }).waitFor();
+  await stage.answer({ gather: { refused: { message: "The Problems view is empty." } } });
+  await composer.pressSequentially("@prob");
+  await composer.press("Enter");
+  await stage.page.getByText("The Problems view is empty.").waitFor();
+  const asked = (await stage.sent()).flatMap((one) => (one.type === "gather" ? [one.what] : []));
+  assert.deepEqual(asked, ["git", "problems"]);
+});

@@ -4,12 +4,15 @@ import * as vscode from "vscode";
 import type { EditorContext } from "../../shared/wire.js";
 import type { AgentPort } from "../agent/port.js";
 import { plainRange } from "../panel/find-items.js";
+import { Signal } from "../signal.js";
 
 /** Not more often than the server wants to hear it. */
 const PAUSE_MS = 150;
 const SCHEMES = new Set(["file", "untitled"]);
 
 export class Attention {
+  /** Fires when it was looked at anew. */
+  readonly changed = new Signal<EditorContext>();
   readonly #port: AgentPort;
   readonly #listening: vscode.Disposable[];
   #timer: NodeJS.Timeout | undefined;
@@ -53,6 +56,7 @@ export class Attention {
     const said = JSON.stringify(context);
     if (said === this.#told) return;
     this.#told = said;
+    this.changed.fire(context);
     // Nobody waits for it: a server that has just gone is told by the next one's start.
     this.#port.notify("agent/editorContext", context).catch(() => undefined);
   }

@@ -21,6 +21,7 @@ const DOCUMENTS: vscode.DocumentSelector = [{ scheme: "file" }, { scheme: "untit
 export interface EditorSide {
   acts: ReturnType<typeof reviewActs>;
   suggestions: Suggestions;
+  attention: Attention;
   parts: vscode.Disposable[];
 }
 
@@ -55,7 +56,7 @@ export function makeEditorSide(
     }),
     vscode.workspace.registerTextDocumentContentProvider(BEFORE, compare),
   ];
-  return { acts: reviewActs(changes, compare, () => feed.session), suggestions, parts };
+  return { acts: reviewActs(changes, compare, () => feed.session), suggestions, attention, parts };
 }
 
 /** Keys and menus depend on whether something waits in the file that the user looks at. */

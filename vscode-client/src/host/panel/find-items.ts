@@ -18,12 +18,32 @@ let listed: { at: number; paths: Map<string, vscode.Uri> } | undefined;
 export async function findFiles(query: string): Promise<Found[]> {
   const paths = await workspacePaths();
   const open = openPaths();
+  const folders = foldersOf(paths);
   const names =
-    query === "" ? [...open, ...[...paths.keys()].filter((one) => !open.has(one))] : [...paths.keys()];
-  return rank(query, names, SHOWN).flatMap((label) => {
+    query === ""
+      ? [...open, ...[...paths.keys()].filter((one) => !open.has(one))]
+      : [...folders.keys(), ...paths.keys()];
+  return rank(query.replace(/\/$/, ""), names, SHOWN).flatMap((label): Found[] => {
+    const folder = folders.get(label);
+    if (folder !== undefined) return [{ uri: folder.toString(), label: `${label}/`, icon: "folder" }];
     const uri = paths.get(label);
     return uri === undefined ? [] : [{ uri: uri.toString(), label, icon: "file" }];
   });
+}
+
+/** Gives the folders above the files, by their paths without a slash at the end. */
+function foldersOf(paths: ReadonlyMap<string, vscode.Uri>): Map<string, vscode.Uri> {
+  const folders = new Map<string, vscode.Uri>();
+  for (const [path, uri] of paths) {
+    let [name, place] = [path, uri];
+    for (let cut = name.lastIndexOf("/"); cut > 0; cut = name.lastIndexOf("/")) {
+      name = name.slice(0, cut);
+      if (folders.has(name)) break;
+      place = vscode.Uri.joinPath(place, "..");
+      folders.set(name, place);
+    }
+  }
+  return folders;
 }
 
 async function workspacePaths(): Promise<Map<string, vscode.Uri>> {

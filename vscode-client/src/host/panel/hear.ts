@@ -3,15 +3,17 @@
 import * as vscode from "vscode";
 import { isPanelCommand } from "../../shared/commands.js";
 import type { Answer, Found, ToHost, ToPanel } from "../../shared/messages.js";
-import type { Range } from "../../shared/wire.js";
+import type { Block, Range } from "../../shared/wire.js";
 import { noticeLine } from "../ui/status-text.js";
 import { editorRange, findFiles, findSymbols } from "./find-items.js";
+import { gather } from "./gather.js";
 import { failure, type PanelRequests } from "./requests.js";
-import { selectionBlocks } from "./selection.js";
+import type { Terminals } from "./terminals.js";
 
 export interface HearParts {
   requests: PanelRequests;
   post: (message: ToPanel) => void;
+  terminals: Terminals;
   /** Takes the name of the session that is shown. */
   titled: (title: string) => void;
   /** Sends the session as it stands. */
@@ -45,8 +47,8 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
       return parts.post(await found(message.id, findFiles(message.query)));
     case "findSymbols":
       return parts.post(await found(message.id, findSymbols(message.query)));
-    case "selection":
-      return parts.post({ type: "answer", id: message.id, result: { blocks: selectionBlocks() } });
+    case "gather":
+      return parts.post(await gathered(message.id, gather(message.what, parts.terminals)));
     case "command":
       if (isPanelCommand(message.command))
         await vscode.commands.executeCommand(message.command, ...(message.args ?? []));
@@ -86,6 +88,13 @@ async function show(message: Shown): Promise<void> {
     case "save":
       return save(message.name, message.mime, message.data);
   }
+}
+
+async function gathered(id: number, blocks: Promise<Block[]>): Promise<Answer> {
+  return blocks.then(
+    (all) => ({ type: "answer", id, result: { blocks: all } }),
+    (thrown: unknown) => ({ type: "answer", id, error: failure(thrown) }),
+  );
 }
 
 async function found(id: number, items: Promise<Found[]>): Promise<Answer> {

@@ -5,10 +5,11 @@ import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
-import { attachSelection, send, sendTitle } from "../sending.js";
+import { attachGathered, send, sendTitle } from "../sending.js";
 import type { Attachment, Offers, Rewriting } from "../state.js";
 import { isBusy } from "../state.js";
 import { showCheckpoint, stop } from "../verbs.js";
+import { baseName, linesText } from "../words.js";
 import { allowDrop, dropped, FIELD, insert, leaveEditing, pasted, pressed, typed } from "./composer-keys.js";
 import { meter } from "./meter.js";
 import { icon, iconButton, type View } from "./parts.js";
@@ -20,7 +21,7 @@ export function composer(panel: Panel): View {
   return html`<div class="composer" @dragover=${allowDrop} @drop=${(event: DragEvent) => dropped(panel, event)}>
     ${shown && shown.items.length > 0 ? offers(panel, shown) : nothing}
     ${state.editing ? editing(panel) : nothing} ${state.rewriting ? rewriting(panel, state.rewriting) : nothing}
-    ${state.attachments.length > 0 ? attachments(panel, state.attachments) : nothing}
+    ${attachments(panel, state.attachments)}
     <textarea
       id=${FIELD}
       rows="1"
@@ -44,7 +45,7 @@ export function composer(panel: Panel): View {
 function tools(panel: Panel): View {
   const { session } = panel.state;
   const addFile = () => panel.host.post({ type: "command", command: "tiller.attachFile" });
-  const addSelection = () => attachSelection(panel);
+  const addSelection = () => attachGathered(panel, "selection");
   return html`<div class="tools">
     ${iconButton({ icon: "add", title: "Add a file", act: addFile })}
     ${iconButton({ icon: "list-selection", title: "Add the editor selection", act: addSelection })}
@@ -101,14 +102,35 @@ function rewriting(panel: Panel, { checkpoint, files }: Rewriting): View {
   </div>`;
 }
 
+/** Shows what goes along: first what the editor adds by itself, which one click leaves out. */
 function attachments(panel: Panel, all: readonly Attachment[]): View {
+  if (all.length === 0 && !panel.state.context) return nothing;
   return html`<div class="chips">
+    ${implicit(panel)}
     ${repeat(
       all,
       (one) => one.id,
       (one) => attached(panel, one),
     )}
   </div>`;
+}
+
+function implicit(panel: Panel): View {
+  const { context, withoutContext: off } = panel.state;
+  if (!context) return nothing;
+  const title = off
+    ? "The editor's context is left out. Click to send it with your prompts."
+    : "Sent with your prompt: this file's name, your selection and the open tabs. Click to leave it out.";
+  return html`<button
+    type="button"
+    class="chip implicit ${off ? "off" : ""}"
+    title=${title}
+    aria-pressed=${String(!off)}
+    @click=${() => panel.dispatch({ type: "withoutContext", on: !off })}
+  >
+    ${icon(off ? "eye-closed" : "eye")}<span class="chip-label">${oneLine(baseName(context.uri))}</span>
+    ${context.selection ? html`<span class="chip-detail">${linesText(context.selection)}</span>` : nothing}
+  </button>`;
 }
 
 function placeholder(panel: Panel): string {
