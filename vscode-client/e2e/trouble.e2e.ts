@@ -96,7 +96,7 @@ test("a window without a folder asks for one", async () => {
   await on.code.configure(OF_CHECKOUT);
   const empty = await on.code.open({ ew: "true" });
   await empty.openPanel();
-  await empty.panel.text("Tiller works in a folder. Open one to begin.").waitFor();
+  await empty.panel.text("Open a folder to use Tiller").waitFor();
   await empty.panel.button("Open Folder").waitFor();
   await empty.picture("trouble-7-no-folder");
   await empty.page.context().close();

@@ -1,5 +1,7 @@
 """Signing in to a provider, as `tiller auth` and a conversation do it."""
 
+import getpass
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -43,6 +45,23 @@ def checked_key(text: str) -> str:
         message = "invalid key: a key is one word of printable ASCII characters"
         raise UsageError(message)
     return key
+
+
+def read_key(asked: str, example: str) -> str:
+    """Read a key from a pipe, or from a terminal that does not show it; blocks. Never from the arguments, which others see.
+
+    Args:
+        asked: What a terminal shows before the input.
+        example: What the error adds when nothing came.
+
+    Raises:
+        UsageError: There is no key, or it cannot be one.
+    """
+    text = getpass.getpass(asked) if sys.stdin.isatty() else sys.stdin.read(KEY_LENGTH + 1)
+    if not text.strip():
+        message = f"there is no key on standard input. {example}"
+        raise UsageError(message)
+    return checked_key(text)
 
 
 def literal_key(key: str) -> str:

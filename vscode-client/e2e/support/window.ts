@@ -19,7 +19,17 @@ export class Window {
   }
 
   get panel(): Panel {
-    return new Panel(this.page.frameLocator("iframe.webview.ready").frameLocator("iframe#active-frame"));
+    return this.#panelAt(0);
+  }
+
+  /** The panel in a tab of the editor, where the one in the side bar was opened before it. */
+  get panelTab(): Panel {
+    return this.#panelAt(1);
+  }
+
+  #panelAt(index: number): Panel {
+    const page = this.page.frameLocator(`iframe.webview.ready >> nth=${index}`);
+    return new Panel(page.frameLocator("iframe#active-frame"));
   }
 
   /** Opens the panel by its item in the status bar, and waits until it shows something. */

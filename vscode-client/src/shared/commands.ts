@@ -5,6 +5,7 @@ export const PANEL_COMMANDS = [
   "tiller.signIn",
   "tiller.signOut",
   "tiller.chooseModel",
+  "tiller.addModel",
   // Takes a permission mode. What the user's own settings do not allow, the editor asks about; the panel cannot allow it.
   "tiller.chooseMode",
   "tiller.newSession",
@@ -17,6 +18,7 @@ export const PANEL_COMMANDS = [
   "tiller.manageTrust",
   "tiller.installPython",
   "tiller.showChanges",
+  "tiller.showAllDiffs",
   "tiller.nextChange",
   "tiller.previousChange",
   "tiller.acceptAll",

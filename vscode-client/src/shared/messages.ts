@@ -100,7 +100,8 @@ export type Place =
   | "models"
   | "auth"
   | "changes"
-  | "review";
+  | "review"
+  | "rules";
 
 /** Opens a part of the panel. */
 export interface Show {

@@ -13,6 +13,7 @@ import { type PanelState, START } from "./state.js";
 import {
   loadCheckpoints,
   loadModels,
+  loadRules,
   loadSessions,
   loadTree,
   refreshChanges,
@@ -209,6 +210,7 @@ const LOADS: Readonly<Record<string, (panel: Panel) => void>> = {
   models: loadModels,
   auth: loadModels,
   changes: refreshChanges,
+  rules: loadRules,
 };
 
 const root = document.getElementById("app");

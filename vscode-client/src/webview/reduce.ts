@@ -117,7 +117,14 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
   if (state.session?.session === session?.session) return { ...state, session };
   const { models, keyless, commands, sessions, sessionsNext, sessionQuery, modelQuery } = state.lists;
   const kept = { models, keyless, commands, sessions, sessionsNext, sessionQuery, modelQuery };
-  const lists: Lists = { ...kept, nodes: undefined, leaf: null, checkpoints: undefined, preview: undefined };
+  const lists: Lists = {
+    ...kept,
+    rules: undefined,
+    nodes: undefined,
+    leaf: null,
+    checkpoints: undefined,
+    preview: undefined,
+  };
   const composer = { ...state.composer, editing: undefined, rewriting: undefined };
   const toasts = lasting(state.toasts);
   return {

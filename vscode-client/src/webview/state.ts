@@ -27,6 +27,7 @@ import type {
   Question,
   QueueItem,
   Root,
+  Rule,
   Sandbox,
   SessionConfig,
   SessionInfo,
@@ -147,6 +148,8 @@ export interface Lists {
   /** Names of the providers that need no key, by id: servers on this machine or network. */
   keyless: ReadonlyMap<string, string> | undefined;
   modelQuery: string;
+  /** The permission rules in force. */
+  rules: readonly Rule[] | undefined;
   commands: readonly Command[] | undefined;
 }
 
@@ -225,6 +228,7 @@ export const START: PanelState = {
     models: undefined,
     keyless: undefined,
     modelQuery: "",
+    rules: undefined,
     commands: undefined,
   },
   review: undefined,

@@ -11,6 +11,7 @@ import type {
   Question,
   QueueOp,
   Resolution,
+  Rule,
 } from "../shared/wire.js";
 import { Refused } from "./host.js";
 import type { Panel } from "./panel-context.js";
@@ -315,6 +316,20 @@ export async function goBefore(panel: Panel, { entry, checkpoint, files }: Rewri
   }
   const moved = await panel.host.request("agent/session/navigate", { target: entry, summarize: false });
   if (moved.cancelled) throw new Error("An extension kept the conversation where it is; nothing was sent.");
+}
+
+export function loadRules(panel: Panel): void {
+  attempt(panel, "rules", async () => {
+    const { rules } = await panel.host.request("agent/permission/rules", { op: "list" });
+    panel.dispatch({ type: "listed", lists: { rules } });
+  });
+}
+
+export function removeRule(panel: Panel, rule: Rule): void {
+  attempt(panel, `rule:${rule.id}`, async () => {
+    const { rules } = await panel.host.request("agent/permission/rules", { op: "remove", rule });
+    panel.dispatch({ type: "listed", lists: { rules } });
+  });
 }
 
 /** Asks the extension that said something how it is to be shown; without an answer it stays words. */

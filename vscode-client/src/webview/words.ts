@@ -14,6 +14,7 @@ export function countText(count: number): string {
 export function costText(cost: Cost | undefined): string | undefined {
   if (!cost || cost.amount <= 0) return undefined;
   const sign = cost.currency === "USD" ? "$" : `${cost.currency} `;
+  if (cost.amount < 0.0001) return `<${sign}0.0001`;
   const amount = cost.amount < 0.01 ? cost.amount.toFixed(4) : cost.amount.toFixed(2);
   return `${cost.estimated ? "≈" : ""}${sign}${amount}`;
 }

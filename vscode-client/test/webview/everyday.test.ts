@@ -285,3 +285,17 @@ panelTest("@ offers problems, terminal and git, and says when there is nothing",
   const asked = (await stage.sent()).flatMap((one) => (one.type === "gather" ? [one.what] : []));
   assert.deepEqual(asked, ["git", "problems"]);
 });
+
+panelTest("rules are listed by what they do, and one is removed", async (stage) => {
+  const rule = { id: "r1", tool: "bash", argvPrefix: ["npm", "test"], verdict: "allow", scope: "project" };
+  await stage.answer({ "agent/permission/rules": { rules: [rule] } });
+  await play(stage);
+  await stage.page.getByTitle("Permission mode").click();
+  await stage.page.getByRole("menuitemradio", { name: "Permission rules…" }).click();
+  const entry = stage.page.getByRole("region", { name: "Allowed without asking" }).getByRole("listitem");
+  assert.match(await stage.text(entry), /npm test …[\s\S]*in this project/);
+  await stage.answer({ "agent/permission/rules": { rules: [] } });
+  await stage.page.getByRole("button", { name: "Remove the rule for npm test …" }).click();
+  await stage.page.getByText("No rules yet.").waitFor();
+  assert.deepEqual(await stage.requests("agent/permission/rules"), [{ op: "list" }, { op: "remove", rule }]);
+});

@@ -85,5 +85,5 @@ panelTest("no secret and no conversation is kept in the state of the page", asyn
   await stage.page.locator("#composer-text").fill("half a thought");
   await stage.settled();
   const kept = await stage.page.evaluate(() => sessionStorage.getItem("state"));
-  assert.deepEqual(JSON.parse(kept ?? ""), { draft: "half a thought" });
+  assert.deepEqual(JSON.parse(kept ?? ""), { draft: "half a thought", withoutContext: false });
 });

@@ -63,6 +63,12 @@ const LISTS = {
   "agent/command/list": {
     commands: [{ name: "review", description: "Look the last commit over", source: "prompt" }],
   },
+  "agent/permission/rules": {
+    rules: [
+      { id: "r1", tool: "bash", argvPrefix: ["npm", "test"], verdict: "allow", scope: "project" },
+      { id: "r2", tool: "edit", path: "migrations/**", verdict: "deny", scope: "user" },
+    ],
+  },
   findFiles: {
     items: ["src/app.py", "src/api/routes.py", "tests/test_app.py"].map((label) => ({
       uri: `file:///${label}`,
@@ -177,6 +183,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
   tree: place("tree"),
   models: place("models"),
   changes: place("changes"),
+  rules: place("rules"),
+  composing: async (stage) => {
+    await stage.playLog("edits", { until: "run.ended" });
+    await stage.play({ type: "context", focus: { uri: "file:///home/ada/project/a.txt" } });
+    await stage.page.keyboard.press("Control+f");
+    await stage.page.getByRole("searchbox", { name: "Find in conversation" }).fill("line");
+    await stage.settled();
+  },
   review: async (stage) => {
     await stage.playLog("edits", { until: "run.ended" });
     await stage.play(REVIEW, { type: "show", what: "review" });

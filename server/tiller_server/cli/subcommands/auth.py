@@ -1,7 +1,6 @@
 """`tiller auth`: signs in to providers and out, and shows the state of each."""
 
 import argparse
-import getpass
 import sys
 import webbrowser
 from difflib import get_close_matches
@@ -27,7 +26,7 @@ from agent_core.resources.paths import AppPaths, app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import FAILED, code_of_error, complain
 from tiller_server.cli.model_registry import open_registry
-from tiller_server.cli.sign_in import KEY_LENGTH, checked_key, literal_key, log_in
+from tiller_server.cli.sign_in import literal_key, log_in, read_key
 
 EXAMPLE: Final = (
     "example: tiller auth login openrouter     or: tiller auth login openai --key < key.txt"
@@ -99,7 +98,7 @@ async def _login(options: argparse.Namespace, registry: ModelRegistry, store: Au
         entry = await log_in(oauth, show_url=_show_url, show_code=_show_code)
         await store.put(provider.id, entry)
         return _write_line(f"Signed in to {provider.name}. Stored in {store.path}")
-    key = await anyio.to_thread.run_sync(_read_key, provider)
+    key = await anyio.to_thread.run_sync(read_key, f"Key of {provider.name} (hidden): ", EXAMPLE)
     if options.keyring:
         await keep_in_keyring(provider.id, key)
         await store.put(provider.id, InKeyring())
@@ -169,18 +168,6 @@ def _chosen(name: str | None, registry: ModelRegistry) -> ProviderInfo:
     hint = f"did you mean {' or '.join(near)}?" if near else "add it to models.json"
     message = f"unknown provider {name!r}; {hint}"
     raise UsageError(message)
-
-
-def _read_key(provider: ProviderInfo) -> str:
-    """Read a key from a pipe, or from a terminal that does not show it; never from the arguments, which others see."""
-    if sys.stdin.isatty():
-        text = getpass.getpass(f"Key of {provider.name} (hidden): ")
-    else:
-        text = sys.stdin.read(KEY_LENGTH + 1)
-    if not text.strip():
-        message = f"there is no key on standard input. {EXAMPLE}"
-        raise UsageError(message)
-    return checked_key(text)
 
 
 def _show_url(url: str) -> None:

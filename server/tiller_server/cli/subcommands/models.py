@@ -1,4 +1,4 @@
-"""`tiller models`: list the available models, show the facts known of one, and choose the default."""
+"""`tiller models`: list the available models, show the facts known of one, choose the default, add a server."""
 
 import argparse
 import sys
@@ -19,17 +19,20 @@ from agent_core.resources.settings.file import change_settings_now
 from agent_core.resources.settings.layers import Layer, load_settings
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import code_of_error, complain
+from tiller_server.cli.model_endpoint import add_endpoint
 from tiller_server.cli.model_registry import open_registry
 from tiller_server.cli.model_table import as_json, described, table
+from tiller_server.cli.sign_in import read_key
 
 EXAMPLE: Final = "example: tiller models use anthropic/claude-sonnet-5-5:high"
+KEY_EXAMPLE: Final = "example: tiller models add https://host/v1 --key < key.txt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description = __doc__
     parser.epilog = EXAMPLE
-    verbs = parser.add_subparsers(dest="verb", metavar="list|show|use")
+    verbs = parser.add_subparsers(dest="verb", metavar="list|show|use|add")
     listing = verbs.add_parser("list", help="the models that can be used", epilog=EXAMPLE)
     for one in (parser, listing):
         _ = one.add_argument("--json", action="store_true", help="as JSON")
@@ -39,6 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _ = show.add_argument("--json", action="store_true", help="as JSON")
     use = verbs.add_parser("use", help="make one the default in settings.json", epilog=EXAMPLE)
     _ = use.add_argument("model", metavar="MODEL", help="MODEL:LEVEL also sets how hard it thinks")
+
+    add = verbs.add_parser(
+        "add",
+        help="add a server that speaks OpenAI's chat wire",
+        epilog="example: tiller models add http://127.0.0.1:8000/v1",
+    )
+    _ = add.add_argument("url", metavar="URL", help="its base URL, such as https://host/v1")
+    _ = add.add_argument("--id", metavar="ID", help="name of the provider [made from the host]")
+    _ = add.add_argument(
+        "--key",
+        action="store_true",
+        help="use a key: from standard input, or typed at the terminal",
+    )
+    _ = add.add_argument("--json", action="store_true", help="as JSON")
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
@@ -52,6 +69,8 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
 
 async def _run(options: argparse.Namespace, environment: Environment, paths: AppPaths) -> int:
+    if options.verb == "add":
+        return await _add(options, paths)
     async with open_registry(paths, environment) as registry:
         match options.verb:
             case "show":
@@ -121,6 +140,20 @@ async def _use(ref: str, registry: ModelRegistry, paths: AppPaths) -> int:
         changes["defaultThinkingLevel"] = named.thinking
     await anyio.to_thread.run_sync(change_settings_now, paths.settings, changes)
     _ = sys.stdout.write(f"{named.ref} is the default now ({paths.settings})\n")
+    return 0
+
+
+async def _add(options: argparse.Namespace, paths: AppPaths) -> int:
+    asked = f"Key of {options.url} (hidden): "
+    key = await anyio.to_thread.run_sync(read_key, asked, KEY_EXAMPLE) if options.key else None
+    provider, models = await add_endpoint(paths, options.url, provider=options.id, key=key)
+    if options.json:
+        body: JsonValue = {"provider": provider, "models": list(models)}
+        _ = sys.stdout.write(encode(body).decode() + "\n")
+        return 0
+    count = f"{len(models)} model{'' if len(models) == 1 else 's'}"
+    _ = sys.stdout.write(f"added {provider} with {count} ({paths.models})\n")
+    _ = sys.stdout.write(f"make one the default: tiller models use {provider}/{models[0]}\n")
     return 0
 
 

@@ -38,6 +38,22 @@ export class Compare implements vscode.TextDocumentContentProvider {
       selection,
     });
   }
+
+  /** Opens the changes of all files in one diff editor. */
+  async showAll(): Promise<void> {
+    const files = this.#changes.files.map((one) => vscode.Uri.parse(one.uri, true));
+    if (files.length === 0) {
+      void vscode.window.showInformationMessage("Tiller: there are no changes to review.");
+      return;
+    }
+    const rows = await Promise.all(
+      files.map(async (file) => {
+        const now = this.#changes.of(file)?.op === "delete" ? await emptied(file) : file;
+        return [file, file.with({ scheme: BEFORE, query: file.toString() }), now];
+      }),
+    );
+    await vscode.commands.executeCommand("vscode.changes", "Changes by Tiller", rows);
+  }
 }
 
 /** A file that is gone is shown as an empty one. */

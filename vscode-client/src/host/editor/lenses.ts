@@ -6,6 +6,9 @@ import { editorWishes } from "../settings.js";
 import type { Changes } from "./changes.js";
 import { linesOf } from "./hunks.js";
 
+/** So much of a replaced line stands above the change. */
+const OLD_CHARS = 80;
+
 export class Lenses implements vscode.CodeLensProvider {
   readonly #changes: Changes;
   readonly #renewed = new vscode.EventEmitter<void>();
@@ -30,8 +33,19 @@ function ofHunk(document: vscode.TextDocument, hunk: Hunk, number: number, count
   return [
     lens(range, `$(check) Keep${which}`, "tiller.acceptHunk", [hunk.id]),
     lens(range, "$(discard) Reject", "tiller.rejectHunk", [hunk.id]),
-    lens(range, "$(diff) Compare", "tiller.showDiff", [document.uri.toString()]),
+    lens(range, compareTitle(hunk), "tiller.showDiff", [document.uri.toString(), hunk.id]),
   ];
+}
+
+/** Shows what stood here before: the first line that was replaced, and how many there were. */
+function compareTitle({ oldText }: Hunk): string {
+  const lines = oldText.replace(/\r?\n$/, "").split(/\r?\n/);
+  const first = lines.find((one) => one.trim() !== "")?.trim();
+  if (first === undefined) return "$(diff) Compare";
+  const shown = first.length > OLD_CHARS ? `${first.slice(0, OLD_CHARS)}…` : first;
+  const more = lines.length > 1 ? ` (+${lines.length - 1})` : "";
+  // A sign and a bracket would be taken for an icon.
+  return `− ${shown.replaceAll("$(", "$ (")}${more}`;
 }
 
 function ofFile(document: vscode.TextDocument, hunks: readonly Hunk[]): vscode.CodeLens[] {

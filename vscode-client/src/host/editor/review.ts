@@ -27,6 +27,7 @@ export function reviewActs(
     "tiller.rejectFile": file("reject"),
     "tiller.acceptAll": all("accept"),
     "tiller.rejectAll": all("reject"),
+    "tiller.showAllDiffs": () => compare.showAll(),
     "tiller.showDiff": async (uri?: string | vscode.Uri, id?: string) => {
       const target = fileOf(uri);
       if (target !== undefined) await compare.show(target, typeof id === "string" ? id : undefined);

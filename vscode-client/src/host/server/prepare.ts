@@ -55,7 +55,7 @@ function workingFolder(): { kind: "folder"; path: string } | Extract<Prepared, {
   const [first] = folders;
   const text =
     first === undefined
-      ? "Tiller works in a folder. Open one to begin."
+      ? "Tiller works on the files of a folder."
       : `Tiller runs programs and edits files on a disk; this workspace is virtual (${first.uri.scheme}). Open a folder on a disk.`;
   return { kind: "problem", problem: { text, action } };
 }

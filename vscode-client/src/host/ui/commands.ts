@@ -10,8 +10,10 @@ import { forgetInstallation } from "../server/prepare.js";
 import type { Window } from "../window.js";
 import { attempt } from "./attempt.js";
 import { chooseMode } from "./choose-mode.js";
+import { commitMessage } from "./commit-message.js";
+import { inlineEdit } from "./inline-edit.js";
 import { restartServer } from "./restart.js";
-import { chooseModel, signIn, signOut } from "./sign-in.js";
+import { addModel, chooseModel, signIn, signOut } from "./sign-in.js";
 
 const PYTHON_PAGE = "https://www.python.org/downloads/";
 const WALKTHROUGH = "tiller.tiller#tiller.start";
@@ -65,6 +67,8 @@ function sessionActs(window: Window): Record<string, Act> {
       if (typeof id === "string" && id !== feed.session) await feed.open(id);
       await panel.show("transcript");
     },
+    "tiller.allow": () => answer(window, "allowOnce"),
+    "tiller.reject": () => answer(window, "rejectOnce"),
     "tiller.stop": async () => {
       const run = watch.now?.run;
       await daemon.request("agent/run/cancel", { ...session(), ...(run === undefined ? {} : { run }) });
@@ -74,6 +78,8 @@ function sessionActs(window: Window): Record<string, Act> {
     "tiller.cycleThinking": () => daemon.request("agent/thinking/cycle", session()),
     "tiller.chooseMode": (mode?: unknown) => chooseMode(window, mode),
     "tiller.chooseModel": () => chooseModel(window),
+    "tiller.addModel": () => addModel(window),
+    "tiller.showRules": () => panel.show("rules"),
     "tiller.signIn": (provider?: string) =>
       signIn(window, typeof provider === "string" ? provider : undefined),
     "tiller.signOut": (provider?: string) =>
@@ -110,6 +116,18 @@ async function exported({ daemon, feed }: Window, format: keyof typeof EXPORTS):
   await save(name, mime, content);
 }
 
+/** Answers the first permission request of the session in front. */
+async function answer({ daemon, watch }: Window, kind: "allowOnce" | "rejectOnce"): Promise<void> {
+  const asked = watch.now?.pending.find((one) => "subject" in one);
+  if (asked === undefined || !("options" in asked)) {
+    void vscode.window.showInformationMessage("Tiller: nothing waits for your permission.");
+    return;
+  }
+  const option = asked.options.find((one) => one.kind === kind);
+  if (option === undefined) return;
+  await daemon.request("agent/permission/respond", { request: asked.request, option: option.id });
+}
+
 function composerActs(window: Window): Record<string, Act> {
   const { panel } = window;
   return {
@@ -124,6 +142,8 @@ function composerActs(window: Window): Record<string, Act> {
       const uris = all ?? (uri instanceof vscode.Uri ? [uri] : await chosenFiles());
       if (uris.length > 0) await panel.compose({ blocks: uris.map((one) => fileBlock(one)), focus: true });
     },
+    "tiller.inlineEdit": () => inlineEdit(window),
+    "tiller.commitMessage": (source?: unknown) => commitMessage(window, source),
     "tiller.askSelection": async () => {
       const blocks = selectionBlocks();
       const active = vscode.window.activeTextEditor;

@@ -38,6 +38,37 @@ export async function signIn(window: Window, wanted?: string): Promise<void> {
   await chooseModel(window, provider.id);
 }
 
+/** Adds a server that speaks OpenAI's chat wire: asks for its address and key, and offers its models. */
+export async function addModel(window: Window): Promise<void> {
+  const title = "Add a model server";
+  const url = await vscode.window.showInputBox({
+    title,
+    prompt: "Base URL of a server with an OpenAI-compatible API",
+    placeHolder: "http://127.0.0.1:8000/v1",
+    ignoreFocusOut: true,
+    validateInput: (text) =>
+      /^https?:\/\/[^\s/]/.test(text.trim()) ? undefined : "Enter an http or https URL.",
+  });
+  if (url === undefined) return;
+  const key = await vscode.window.showInputBox({
+    title,
+    prompt: "API key; leave empty if the server needs none",
+    password: true,
+    ignoreFocusOut: true,
+  });
+  if (key === undefined) return;
+  const words = ["models", "add", url.trim(), "--json"];
+  const added = await vscode.window.withProgress(
+    {
+      location: vscode.ProgressLocation.Notification,
+      title: `Tiller: requesting the models of ${url.trim()}`,
+    },
+    () => (key === "" ? runTiller(window, words) : runTiller(window, [...words, "--key"], key)),
+  );
+  const { provider } = JSON.parse(added) as { provider: string };
+  await chooseModel(window, provider);
+}
+
 export async function signOut(window: Window, wanted?: string): Promise<void> {
   const open = listProviders(window).then((all) =>
     all.filter((one) => one.auth === "ok" && !needsNoKey(one)),

@@ -28,10 +28,7 @@ export function statusText(
   overview: Overview | undefined,
   others: readonly Overview[] = [],
 ): StatusText {
-  if (host.problem !== undefined) {
-    const { text } = host.problem;
-    return { text: "$(error) Tiller", tooltip: text, label: `Tiller: ${text}`, colour: "error" };
-  }
+  if (host.problem !== undefined) return problemText(host.problem);
   if (!host.ready || overview === undefined) {
     const words = host.doing ?? STARTING.words;
     return { text: `${STARTING.icon} Tiller`, tooltip: words, label: `Tiller: ${words}`, colour: "plain" };
@@ -46,6 +43,17 @@ export function statusText(
     tooltip: [details(overview, state.words), ...others.map(besideWords)].join("\n"),
     label: [`Tiller ${words}`, ...parts].join(", "),
     colour: asks ? "warning" : overview.state === "error" ? "error" : "plain",
+  };
+}
+
+/** A window without a folder is no fault: it has nothing to work on yet. */
+function problemText({ text, action }: NonNullable<HostState["problem"]>): StatusText {
+  const isEmpty = action?.command === "tiller.openFolder";
+  return {
+    text: isEmpty ? "$(folder) Tiller" : "$(error) Tiller",
+    tooltip: text,
+    label: `Tiller: ${text}`,
+    colour: isEmpty ? "plain" : "error",
   };
 }
 

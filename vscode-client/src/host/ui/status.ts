@@ -31,6 +31,8 @@ export class Status {
     this.#item.backgroundColor = COLOURS[colour];
     this.#tell("tiller.ready", host.ready);
     this.#tell("tiller.running", overview?.run !== undefined);
+    this.#tell("tiller.hasModel", overview?.model != null);
+    if (overview?.run !== undefined) this.#tell("tiller.prompted", true);
     this.#tell("tiller.asking", (overview?.pending.length ?? 0) > 0);
     const all = overview === undefined ? others : [overview, ...others];
     this.#tell(

@@ -11,6 +11,7 @@ import { dock } from "./dock.js";
 import { models } from "./models.js";
 import { icon, iconButton, type View } from "./parts.js";
 import { review } from "./review.js";
+import { rules } from "./rules.js";
 import { sessions } from "./sessions.js";
 import type { Timeline } from "./timeline.js";
 import { tree } from "./tree.js";
@@ -44,6 +45,8 @@ function place(panel: Panel): View {
       return changes(panel);
     case "review":
       return review(panel);
+    case "rules":
+      return rules(panel);
     case "transcript":
       return nothing;
   }

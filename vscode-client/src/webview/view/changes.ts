@@ -9,7 +9,7 @@ import { go, openSession, rejectAll, resolve } from "../verbs.js";
 import { plural } from "../words.js";
 import { fileDiff } from "./diff.js";
 import { placeHead } from "./header.js";
-import { counts, spinner, type View } from "./parts.js";
+import { counts, iconButton, spinner, type View } from "./parts.js";
 
 const FILES_SHOWN = 100;
 const SESSIONS_SHOWN = 3;
@@ -55,7 +55,12 @@ export function changes(panel: Panel): View {
     if (set) resolve(panel, [{ changeSet: set.id, action: "accept" }]);
   };
   const { additions, deletions } = session.changes;
-  return html`${placeHead(panel, "Changes", waiting.length > 0 ? counts(additions, deletions) : nothing)}
+  const openAll = iconButton({
+    icon: "diff-multiple",
+    title: "Open all changes in one diff editor",
+    act: () => panel.host.post({ type: "command", command: "tiller.showAllDiffs" }),
+  });
+  return html`${placeHead(panel, "Changes", waiting.length > 0 ? html`${counts(additions, deletions)} ${openAll}` : nothing)}
     <div class="place-list">
       ${set === undefined && busy["changes"] ? html`<div class="pad">${spinner()}</div>` : nothing}
       ${waiting.length === 0 && !busy["changes"] ? html`<div class="empty dim">No changes to review in this session.</div>` : nothing}

@@ -19,7 +19,7 @@ const SCOPES: readonly [CheckpointScope, string][] = [
 export function checkpoints(panel: Panel): View {
   const { checkpoints: listed } = panel.state.lists;
   return html`${placeHead(panel, "Checkpoints")}
-    <div class="place-list" role="list" aria-label="Checkpoints">
+    <div class="place-list" role=${listed && listed.length > 0 ? "list" : nothing} aria-label=${listed && listed.length > 0 ? "Checkpoints" : nothing}>
       ${listed ? nothing : html`<div class="pad">${spinner()}</div>`}
       ${listed?.length === 0 ? html`<div class="empty dim">No checkpoints yet. One is created before the first change of each run, and before each restore and rejection.</div>` : nothing}
       ${[...(listed ?? [])].reverse().map((one) => entry(panel, one))}

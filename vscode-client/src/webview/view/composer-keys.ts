@@ -78,6 +78,8 @@ function offerKey(panel: Panel, event: KeyboardEvent): boolean {
     case "Enter":
     case "Tab":
       if (event.shiftKey || !item) return false;
+      // A command that is typed whole is sent: there is nothing to complete.
+      if (event.key === "Enter" && item.label === panel.state.composer.text.trim()) return false;
       insert(panel, item);
       return true;
     case "Escape":

@@ -106,13 +106,21 @@ function rewriting(panel: Panel, { checkpoint, files }: Rewriting): View {
 function attachments(panel: Panel, all: readonly Attachment[]): View {
   if (all.length === 0 && !panel.state.context) return nothing;
   return html`<div class="chips">
-    ${implicit(panel)}
+    ${blind(panel, all)} ${implicit(panel)}
     ${repeat(
       all,
       (one) => one.id,
       (one) => attached(panel, one),
     )}
   </div>`;
+}
+
+/** Warns before the model gets a prompt without its pictures. */
+function blind(panel: Panel, all: readonly Attachment[]): View {
+  const { session, lists } = panel.state;
+  const model = lists.models?.find((one) => one.model === session?.config.model);
+  if (!model || model.images || !all.some((one) => one.block.type === "image")) return nothing;
+  return html`<div class="editing dim" role="status">${icon("warning")} ${oneLine(model.name)} does not accept images. They will be left out.</div>`;
 }
 
 function implicit(panel: Panel): View {

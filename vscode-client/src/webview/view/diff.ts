@@ -91,7 +91,7 @@ function hunkView(panel: Panel, uri: string, hunk: Hunk): View {
           : nothing
       }
     </div>
-    ${lines(panel, hunk.id, marked(hunk.oldText, "-").concat(marked(hunk.newText, "+")))}
+    ${lines(panel, { key: hunk.id, name: `Changed lines from line ${line}` }, marked(hunk.oldText, "-").concat(marked(hunk.newText, "+")))}
   </div>`;
 }
 
@@ -111,7 +111,7 @@ function linesOf(text: string): string[] {
 /** Shows a unified diff, or whatever text a server made of it. */
 export function patch(panel: Panel, key: string, text: string): View {
   const all = linesOf(text).filter((line) => !/^(---|\+\+\+|diff |index )/.test(line));
-  return lines(panel, key, all.map(patchLine));
+  return lines(panel, { key, name: "Changed lines" }, all.map(patchLine));
 }
 
 function patchLine(line: string): Line {
@@ -124,12 +124,12 @@ function patchLine(line: string): Line {
 
 const CLASSES: Readonly<Record<string, string>> = { "+": "added", "-": "removed", "@": "where" };
 
-function lines(panel: Panel, key: string, all: readonly Line[]): View {
+function lines(panel: Panel, { key, name }: { key: string; name: string }, all: readonly Line[]): View {
   const folded = `lines:${key}`;
   const long = all.length > LINES_SHOWN * 1.5;
   const open = isOpen(panel, folded, { usually: false });
   const shown = dedented(long && !open ? all.slice(0, LINES_SHOWN) : all);
-  return html`<div class="diff" tabindex="0" role="region" aria-label="Changed lines">
+  return html`<div class="diff" tabindex="0" role="region" aria-label=${name}>
       ${shown.map(({ sign, text }) => line(sign, text))}
     </div>
     ${long ? moreButton(panel, folded, { open, all: plural(all.length, "line") }) : nothing}`;

@@ -1,6 +1,8 @@
 // What happened between the words: ends of runs, retries, compaction, notices, shell commands, answers.
 
 import { html, nothing } from "lit";
+import { unsafeHTML } from "lit/directives/unsafe-html.js";
+import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import type { AnsweredRow, EditRow, NoticeRow, RetryRow, RunEndRow, ShellRow, SummaryRow } from "../rows.js";
 import { errorLine, oneLine, plainText } from "../safe-text.js";
@@ -138,8 +140,15 @@ export function summary(panel: Panel, row: SummaryRow): View {
     <button type="button" class="divider" aria-expanded=${String(open)} @click=${() => fold(panel, row.key, !open)}>
       ${icon("fold")} <span>Compacted</span> <span class="dim">${numbers}</span> ${icon("chevron-right", `turn ${open ? "open" : ""}`)}
     </button>
-    ${open ? html`<div class="summary-text">${plainText(row.text)}</div>` : nothing}
+    ${open ? html`<div class="summary-text prose">${unsafeHTML(markdownHtml(summaryText(row.text)))}</div>` : nothing}
   </div>`;
+}
+
+/** A summary without the lists of files that are for the model. */
+function summaryText(text: string): string {
+  return plainText(text)
+    .replace(/<(read|modified)-files>[\s\S]*?<\/\1-files>/g, "")
+    .trim();
 }
 
 const LEVELS = { info: "info", warning: "warning", error: "error" } as const;

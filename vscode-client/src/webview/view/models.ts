@@ -7,7 +7,7 @@ import { oneLine } from "../safe-text.js";
 import { configure, go } from "../verbs.js";
 import { countText } from "../words.js";
 import { placeHead } from "./header.js";
-import { icon, spinner, type View } from "./parts.js";
+import { icon, iconButton, spinner, type View } from "./parts.js";
 
 const SHOWN_MAX = 150;
 
@@ -15,7 +15,12 @@ export function models(panel: Panel): View {
   const { models: listed, modelQuery } = panel.state.lists;
   const query = modelQuery.toLowerCase();
   const fitting = (listed ?? []).filter((one) => `${one.model} ${one.name}`.toLowerCase().includes(query));
-  return html`${placeHead(panel, "Models")}
+  const add = iconButton({
+    icon: "add",
+    title: "Add a model server…",
+    act: () => panel.host.post({ type: "command", command: "tiller.addModel" }),
+  });
+  return html`${placeHead(panel, "Models", add)}
     <div class="search">
       ${icon("search")}
       <input

@@ -30,14 +30,17 @@ export function modePicker(panel: Panel, session: SessionView): View {
     "",
     "shield",
   ];
-  const choices = MODES.map(([id, label, detail, picture]) => ({ id, label, detail, icon: picture }));
+  const choices: Choice[] = [
+    ...MODES.map(([id, label, detail, picture]) => ({ id, label, detail, icon: picture })),
+    { id: "", label: "Permission rules…", icon: "list-unordered" },
+  ];
   return picker(panel, {
     name: "mode",
     title: "Permission mode",
     shown: html`${icon(sign)} <span class="picker-word">${name}</span>`,
     choices,
     chosen: session.config.mode,
-    choose: (mode) => chooseMode(panel, mode as Mode),
+    choose: (mode) => (mode ? chooseMode(panel, mode as Mode) : go(panel, "rules")),
   });
 }
 

@@ -2,7 +2,9 @@
 
 import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
+import { unsafeHTML } from "lit/directives/unsafe-html.js";
 import type { Finding } from "../../shared/wire.js";
+import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { baseName, linesText, plural, shortPath } from "../words.js";
@@ -47,10 +49,17 @@ export function review(panel: Panel): View {
 
 function going(panel: Panel, doing: string): View {
   return html`<div class="mark" role="status">
-    <div class="mark-head">${spinner()} <span class="grow clip">${oneLine(doing)}</span>
+    <div class="mark-head">${spinner()} <span class="grow clip">${doingText(doing)}</span>
       <button type="button" class="secondary" @click=${() => panel.host.post({ type: "command", command: "tiller.stopReview" })}>Stop</button>
     </div>
   </div>`;
+}
+
+/** The line of a review; one that is a single part need not be counted. */
+function doingText(doing: string): string {
+  const part = /^part (\d+) of (\d+)$/.exec(doing);
+  if (!part) return oneLine(doing);
+  return part[2] === "1" ? "Reviewing…" : `Reviewing part ${part[1]} of ${part[2]}…`;
 }
 
 type Result = NonNullable<NonNullable<Panel["state"]["review"]>["result"]>;
@@ -61,7 +70,7 @@ function outcome(result: Result, count: number): View {
   return html`<div class="pad" role="status">
     <strong>${found}</strong>
     ${whole ? nothing : html`<div>${icon("warning")} The review is incomplete: ${oneLine(result.error?.message ?? result.status)}</div>`}
-    ${result.message ? html`<div class="review-words">${plainText(result.message)}</div>` : nothing}
+    ${result.message ? html`<div class="review-words prose">${unsafeHTML(markdownHtml(plainText(result.message)))}</div>` : nothing}
   </div>`;
 }
 
@@ -74,7 +83,7 @@ function card(panel: Panel, { uri, diagnostic }: Finding): View {
   const place = shortPath(uri, panel.state.folders);
   return html`<article class="finding ${word.toLowerCase()}" role="listitem" aria-label="${word}: ${title}">
     <div class="finding-head">${icon(picture)} <strong class="grow">${title}</strong></div>
-    ${more ? html`<div class="review-words">${plainText(more)}</div>` : nothing}
+    ${more ? html`<div class="review-words prose">${unsafeHTML(markdownHtml(plainText(more)))}</div>` : nothing}
     <div class="finding-foot">
       <button type="button" class="link" title="Open ${place}" @click=${() => panel.host.post({ type: "open", uri, range })}>${oneLine(baseName(uri))}:${linesText(range)}</button>
       <span class="dim grow">${code === undefined ? "" : oneLine(String(code))}</span>

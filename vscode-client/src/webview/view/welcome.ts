@@ -83,9 +83,10 @@ export function absent(panel: Panel): View {
     </div>`;
   }
   const { action } = problem;
-  return html`<div class="welcome" role="alert">
-    <div class="logo bad" aria-hidden="true">${icon("debug-disconnect")}</div>
-    <h1>Tiller is not running</h1>
+  const noFolder = action?.command === "tiller.openFolder";
+  return html`<div class="welcome" role=${noFolder ? "status" : "alert"}>
+    <div class="logo ${noFolder ? "" : "bad"}" aria-hidden="true">${icon(noFolder ? "folder" : "debug-disconnect")}</div>
+    <h1>${noFolder ? "Open a folder to use Tiller" : "Tiller is not running"}</h1>
     <p>${problem.text}</p>
     <div class="mark-acts middle">
       ${
@@ -94,7 +95,7 @@ export function absent(panel: Panel): View {
           : nothing
       }
       ${
-        action?.command === "tiller.showLog"
+        noFolder || action?.command === "tiller.showLog"
           ? nothing
           : html`<button type="button" class="secondary" @click=${() => panel.host.post({ type: "command", command: "tiller.showLog" })}>Show the log</button>`
       }

@@ -1,0 +1,63 @@
+// What is used every day beside a conversation: an edit at the cursor, all changes in one editor, a commit message, a tab.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { commit } from "./support/ground.ts";
+import { GREETINGS, SHOUTED, shouting } from "./support/sample.ts";
+import { stage } from "./support/stage.ts";
+
+const on = stage("everyday", {
+  files: { "greet.py": GREETINGS },
+  settings: { sandbox: "off", permission: { mode: "ask" } },
+});
+
+test("an instruction at the cursor edits the text, without the panel", async () => {
+  const { window, ground } = on;
+  await commit(ground);
+  await window.openFile("greet.py");
+  await window.page.locator('.statusbar-item-label[aria-label^="Tiller ready"]').waitFor();
+  await ground.provider.script({ ...shouting, delta_delay_s: 0 }, { text: "All three shout." });
+  await window.focusEditor();
+  await window.page.keyboard.press("Control+a");
+  await window.page.keyboard.press("Control+i");
+  await window.answerBox(/^Edit greet\.py, lines 1–/, "make them shout");
+  await window.untilEditorText("the edit", (now) => SHOUTED.every((words) => now.includes(words)));
+  const asked = (await ground.provider.asked()).at(-1) ?? "";
+  assert.match(asked, /make them shout/);
+  await window.page.getByText(/^− return f"good morning/).waitFor();
+  await window.picture("every-1-inline");
+});
+
+test("all changes are in one diff editor", async () => {
+  const { window } = on;
+  await window.command("Tiller: Open All Changes in One Diff Editor");
+  await window.page.locator(".tab", { hasText: "Changes by Tiller" }).waitFor();
+  await window.page.locator(".multiDiffEntry, .multi-diff-entry").first().waitFor();
+  await window.picture("every-2-all-changes");
+});
+
+test("a commit message is written into the box of the Source Control view", async () => {
+  const { window, ground } = on;
+  await ground.provider.script({ text: "Greetings shout" });
+  await window.page.keyboard.press("Control+Shift+G");
+  await window.page.keyboard.press("g");
+  await window.command("Tiller: Generate Commit Message");
+  await window.page.locator(".scm-input").getByText("Greetings shout").waitFor();
+  const asked = (await ground.provider.asked()).at(-1) ?? "";
+  assert.match(asked, /Write a commit message/);
+  assert.match(asked, /GOOD MORNING/);
+  await window.picture("every-3-commit-message");
+});
+
+test("the panel opens in a tab as well, and both show the same", async () => {
+  const { window, ground } = on;
+  await window.openPanel();
+  await window.command("Tiller: Open in Editor Tab");
+  await window.panelTab.text("All three shout.").waitFor();
+  await ground.provider.script({ text: "Seen in both." });
+  await window.panel.say("Who sees this?");
+  await Promise.all([
+    window.panel.text("Seen in both.").waitFor(),
+    window.panelTab.text("Seen in both.").waitFor(),
+  ]);
+  await window.picture("every-4-tab");
+});

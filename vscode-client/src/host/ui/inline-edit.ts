@@ -1,0 +1,41 @@
+// Changes the code at the cursor by an instruction, as a prompt of the session: the same verified edits, undo and review.
+
+import { randomUUID } from "node:crypto";
+import * as vscode from "vscode";
+import { fileBlock, selectionBlocks } from "../panel/selection.js";
+import type { Window } from "../window.js";
+
+/** Asks for an instruction, sends it with the selection or the line of the cursor, and leaves the focus in the text. */
+export async function inlineEdit({ daemon, feed, panel, watch }: Window): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined) return;
+  const { document, selection } = editor;
+  const name = vscode.workspace.asRelativePath(document.uri);
+  const first = selection.start.line + 1;
+  const last = Math.max(first, selection.end.line + (selection.end.character === 0 ? 0 : 1));
+  const place = selection.isEmpty
+    ? `line ${first}`
+    : first === last
+      ? `line ${first}`
+      : `lines ${first}–${last}`;
+  const wish = await vscode.window.showInputBox({
+    title: `Edit ${name}, ${place}`,
+    placeHolder: "Describe the change",
+    prompt: watch.now?.run === undefined ? "Enter to edit" : "Enter to edit when the current run is done",
+  });
+  if (!wish?.trim()) return;
+  const cursor = document.lineAt(selection.active.line).range;
+  const blocks = selection.isEmpty ? [fileBlock(document.uri, cursor)] : selectionBlocks(editor);
+  const text = `Edit ${name}, ${place}: ${wish.trim()}\n\nChange only what this needs, with the edit tool, and answer in one sentence.`;
+  if (!daemon.state.ready || watch.now?.model == null) {
+    await panel.compose({ text, blocks, focus: true });
+    return;
+  }
+  const session = feed.session === undefined ? {} : { session: feed.session };
+  await daemon.request("agent/prompt", {
+    ...session,
+    messageId: randomUUID(),
+    content: [...blocks, { type: "text", text }],
+    delivery: "followUp",
+  });
+}
