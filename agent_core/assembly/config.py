@@ -431,6 +431,8 @@ async def load_workspace_config(request: SessionRequest) -> WorkspaceConfig:
     if request.trusted is None and ports is None:
         trust = await look_at(root, paths=paths, layers=layers, clock=request.clock)
         request.added.judge = partial(look_at, paths=paths, layers=layers, clock=request.clock)
+    if request.folders:
+        _ = await request.added.follow(request.folders)
     is_trusted = request.trusted is not False if trust is None else trust.is_trusted
     settings, allowed = await _settings(layers, project_layer(root, trust), is_trusted=is_trusted)
     context = await load_context_files(

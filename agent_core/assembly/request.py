@@ -52,6 +52,8 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     custom_tools: Sequence[Tool] = ()
     added: AddedRoots = msgspec.field(default_factory=AddedRoots)
     """Folders of the workspace besides the primary one; the opener of the session sets them."""
+    folders: Sequence[Path] = ()
+    """Folders that are added on opening; each is a folder."""
     store: StoreKind | SessionStore = "files"
     hooks: HookTable = msgspec.field(default_factory=HookTable)
     extensions: Sequence[Path] = ()

@@ -47,9 +47,10 @@ positional arguments:
     review    review the changes between two commits
     sessions  list, search, show and export sessions
     auth      sign in to model providers, and out
-    models    list models and choose the default
-    config    show settings and where they are stored
-    policy    explain what the permission rules allow
+    models    list models, choose the default, add a server
+    config    show and change settings
+    policy    list, add and remove permission rules
+    mcp       list, add and remove MCP servers
     trust     list, add and remove trusted folders
     doctor    check this machine and suggest repairs
     daemon    start, stop and inspect the background process
@@ -106,6 +107,7 @@ def test_without_a_command_next_to_nothing_is_imported(
 def test_the_table_of_commands_names_every_module_that_is_one() -> None:
     folder = Path(subcommands.__file__).parent
     modules = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+    modules |= {file.parent.name for file in folder.glob("*/__init__.py")}
     assert set(COMMANDS) == modules
 
 

@@ -21,6 +21,7 @@ STARTED = {
     "config": (["config", "path"], 0, "settings.json"),
     "policy": (["policy", "explain", "ls"], 0, "ls"),
     "trust": (["trust", "list"], 0, ""),
+    "mcp": (["mcp", "list"], 0, ""),
     "completion": (["completion", "bash"], 0, "_shtab_tiller"),
     "daemon": (["daemon", "status"], 1, "no daemon runs"),
     "trace": (["trace", "replay", "missing.jsonl"], 2, "missing.jsonl"),

@@ -1,9 +1,12 @@
 // What is used every day beside a conversation: an edit at the cursor, all changes in one editor, a commit message, a tab.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { commit } from "./support/ground.ts";
 import { GREETINGS, SHOUTED, shouting } from "./support/sample.ts";
 import { stage } from "./support/stage.ts";
+import { until } from "./support/until.ts";
 
 const on = stage("everyday", {
   files: { "greet.py": GREETINGS },
@@ -60,4 +63,19 @@ test("the panel opens in a tab as well, and both show the same", async () => {
     window.panelTab.text("Seen in both.").waitFor(),
   ]);
   await window.picture("every-4-tab");
+});
+
+test("an MCP server is added and listed", async () => {
+  const { window, ground } = on;
+  await window.command("Tiller: MCP Servers…");
+  await window.answerBox("MCP Servers", "Add a server");
+  await window.answerBox("Add an MCP server: name", "docs");
+  await window.answerBox("Add an MCP server: address", "https://docs.invalid/mcp");
+  const path = join(ground.env["TILLER_CONFIG_DIR"] ?? "", "mcp.json");
+  await until("the server in mcp.json", async () =>
+    (await readFile(path, "utf8").catch(() => "")).includes("https://docs.invalid/mcp"),
+  );
+  await window.command("Tiller: MCP Servers…");
+  await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "docs.invalid" }).waitFor();
+  await window.picture("every-5-mcp");
 });

@@ -29,6 +29,14 @@ def add_session_options(parser: argparse.ArgumentParser, *, can_choose: bool = F
     """
     add = parser.add_argument
     add("-C", "--workspace", metavar="DIR", default=".", help="work in this folder [.]")
+    add(
+        "--add-dir",
+        action="append",
+        default=[],
+        type=_folder,
+        metavar="DIR",
+        help="also work in this folder; can be repeated",
+    )
     add("-m", "--model", metavar="PROVIDER/ID", help="use this model; a part of the name will do")
     add("--tools", metavar="SET", help="a preset or names: default, minimal, readonly, +grep …")
     which = parser.add_mutually_exclusive_group()
@@ -82,6 +90,14 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
     add("--max-minutes", type=_amount, metavar="N", help="stop the run after N minutes")
 
 
+def _folder(text: str) -> Path:
+    path = Path(text).expanduser().absolute()
+    if not path.is_dir():
+        message = f"{text!r} is not a folder"
+        raise argparse.ArgumentTypeError(message)
+    return path
+
+
 def budgets_of(options: argparse.Namespace) -> dict[str, JsonValue]:
     """Return the budgets that were asked for, with the names of the settings."""
     asked = {
@@ -112,6 +128,7 @@ def request_of(options: argparse.Namespace, environment: Environment) -> Session
     layer: dict[str, JsonValue] = {name: group for name, group in groups.items() if group}
     return SessionRequest(
         workspace=Path(options.workspace),
+        folders=options.add_dir,
         trusted=True if options.trust else None,
         session=options.session or ("latest" if options.latest else "new"),
         env=environment.variables,

@@ -48,11 +48,13 @@ def checked_key(text: str) -> str:
 
 
 def read_key(asked: str, example: str) -> str:
-    """Read a key from a pipe, or from a terminal that does not show it; blocks. Never from the arguments, which others see.
+    """Read a key from a pipe, or from a terminal that does not show it; blocks.
+
+    A key is not an argument: other users of the machine see those.
 
     Args:
-        asked: What a terminal shows before the input.
-        example: What the error adds when nothing came.
+        asked: Text that a terminal shows before the input.
+        example: End of the error when there is no input.
 
     Raises:
         UsageError: There is no key, or it cannot be one.

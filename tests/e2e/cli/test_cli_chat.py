@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 EXAMPLES = ROOT / "examples" / "extensions"
 CTRL_C, CTRL_D, ESCAPE, UP, TAB = "\x03", "\x04", "\x1b", "\x1b[A", "\t"
+SHIFT_TAB = "\x1b[Z"
 READY = "permission"
 """Stands in the line below the one that is typed."""
 KEYS = 150
@@ -88,10 +89,12 @@ def test_a_question_is_answered_in_the_same_line(ground: Ground) -> None:
     with chat(ground) as window:
         window.line("touch them")
         _ = window.until("touch one\n")
-        _ = window.until("[n] Reject")
-        window.line("y")
+        _ = window.until("\N{BLACK RIGHT-POINTING TRIANGLE} [n] Reject")
+        window.type("\x1b[B")  # after the last row comes the first
+        _ = window.until("\N{BLACK RIGHT-POINTING TRIANGLE} [y] Allow once")
+        window.line("")
         _ = window.until("touch two\n")
-        _ = window.until(lambda picture: picture.count("[n] Reject") == 2)
+        _ = window.until("\N{BLACK RIGHT-POINTING TRIANGLE} [n] Reject")
         window.line("n")
         _ = window.until("That was it.")
         assert leave(window) == 0
@@ -486,10 +489,18 @@ def test_what_was_typed_before_is_found_again_and_a_blank_before_it_hides_it(
 def test_a_key_between_two_lines_is_not_lost(ground: Ground) -> None:
     with chat(ground) as window:
         for _ in range(KEYS):
-            window.type(CTRL_C)
+            window.type(SHIFT_TAB)
             window.look(0.003)
         assert leave(window) == 0
-    assert window.whole.count("Nothing is running.") == KEYS
+    assert window.whole.count("Permission mode ") == KEYS
+
+
+def test_ctrl_c_twice_with_nothing_running_quits(ground: Ground) -> None:
+    with chat(ground) as window:
+        window.type(CTRL_C)
+        _ = window.until("Press Ctrl-C again to quit.")
+        window.type(CTRL_C)
+        assert window.end() == 0
 
 
 def test_a_provider_that_refuses_leaves_the_conversation_open(ground: Ground) -> None:

@@ -244,3 +244,20 @@ def test_options_decide_the_model_the_tools_and_the_permission(ground: Ground) -
     assert tiller(ground, "run", "--tools", "readonly", "look").code == 0
     offered = ground.provider.requests[-1]["body"]["tools"]
     assert [one["function"]["name"] for one in offered] == ["read", "grep", "find", "ls"]
+
+
+def test_another_folder_is_worked_in_where_it_is_trusted(ground: Ground) -> None:
+    ground.configure(defaultProjectTrust="ask")
+    other = ground.root.parent / "other"
+    other.mkdir()
+    made = other / "made.txt"
+    write = calls(("write", {"path": str(made), "content": "here\n"}))
+    ground.provider.script([write, says("could not"), write, says("did it")])
+    ran = tiller(ground, "run", "--add-dir", str(other), "write it")
+    assert (ran.code, made.exists()) == (0, False)
+    assert f"{other} is read-only until you trust it: tiller trust add {other}" in ran.err
+    ran = tiller(ground, "run", "--trust", "--add-dir", str(other), "write it")
+    assert (ran.code, ran.out, made.read_text("utf-8")) == (0, "did it\n", "here\n")
+    ran = tiller(ground, "run", "--add-dir", str(other / "gone"), "hi")
+    assert ran.code == 2
+    assert "is not a folder" in ran.err

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from math import inf
+from time import monotonic
 from typing import Final, Protocol
 
 import anyio
@@ -24,11 +25,13 @@ from tiller_server.cli.chat.slash_commands import COMMANDS, OTHER_NAMES
 from tiller_server.cli.chat.status import mode_line
 from tiller_server.cli.exit_codes import INTERRUPTED, TERMINATED
 from tiller_server.cli.terminal.live_view import LiveView
-from tiller_server.cli.terminal.permission_prompt import ask_on_terminal
+from tiller_server.cli.terminal.permission_prompt import AnswerChoice, ask_on_terminal
 from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
 from tiller_server.cli.terminal.text import BOLD, one_line
 
 TICK_S: Final = 0.1
+TWICE_S: Final = 2.0
+"""A second Ctrl-C within this time quits."""
 MODES: Final[tuple[PermissionMode, ...]] = ("plan", "ask", "auto", "yolo")
 """From the strictest to the loosest."""
 ENDINGS: Final = tuple(
@@ -115,6 +118,10 @@ class LineSource(Protocol):
 
     def put_back(self, text: str) -> None:
         """Insert a text before the current input."""
+        ...
+
+    def offer(self, choices: Sequence[AnswerChoice], marked: int) -> None:
+        """Show a menu above an empty line; Enter takes the marked row. No choices: take the menu away."""
         ...
 
 
@@ -242,17 +249,16 @@ class ChatLoop:
             self._stopping = False
 
     async def _listen(self, lines: LineSource, text: str) -> Switch:
+        interrupted_s = -inf
         while True:
             try:
                 line = await lines.read(text)
             except EOFError:
                 return Switch(request=None)
             except KeyboardInterrupt:
-                if self._stopping:
-                    return Switch(request=None, code=INTERRUPTED)
-                if not self._is_busy:
-                    self.tell("Nothing is running. Press Ctrl-D to quit.")
-                self.stop()
+                last_s, interrupted_s = interrupted_s, monotonic()
+                if (left := self._interrupted(interrupted_s - last_s)) is not None:
+                    return left
                 continue
             finally:
                 text = ""
@@ -266,6 +272,21 @@ class ChatLoop:
                     pass
                 case None:
                     pass
+
+    def _interrupted(self, since_s: float) -> Switch | None:
+        """Stop the run; return a switch when the run is stopping already, or when no run is active.
+
+        Args:
+            since_s: Seconds since the last interrupt; without a run only the second within `TWICE_S` ends the conversation.
+        """
+        if self._stopping:
+            return Switch(request=None, code=INTERRUPTED)
+        if not self._is_busy:
+            if since_s <= TWICE_S:
+                return Switch(request=None)
+            self.tell("Press Ctrl-C again to quit.")
+        self.stop()
+        return None
 
     async def _fenced(self, line: str) -> ChatLineOutcome:
         """Run a line. An error is shown to the user; the key Up brings the line back."""
@@ -360,8 +381,16 @@ class ChatLoop:
     async def _ask(self) -> None:
         write = self._view.interject
         await ask_on_terminal(
-            self.session, read_line=self._answer, write_question=write, write_note=write
+            self.session,
+            read_line=self._answer,
+            write_question=write,
+            write_note=write,
+            offer=self._offer,
         )
+
+    def _offer(self, choices: Sequence[AnswerChoice], marked: int) -> None:
+        if self._lines is not None:
+            self._lines.offer(choices, marked)
 
     async def _answer(self) -> str:
         """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""

@@ -92,6 +92,8 @@ async def open_or_copy(request: SessionRequest) -> AsyncGenerator[AgentSession, 
             copy = await _copied(request, locked.session)
             complain("run", f"{locked}. This goes on in a copy of it, {copy}")
             session = await stack.enter_async_context(open_session(replace(request, session=copy)))
+        for folder in request.added.untrusted:
+            complain("run", f"{folder} is read-only until you trust it: tiller trust add {folder}")
         yield session
 
 

@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import anyio
@@ -45,6 +45,17 @@ NO: Final = frozenset({"n", "no"})
 MOST_BYTES: Final = 4_096
 """A terminal gives no longer line."""
 
+
+class AnswerChoice(Value, frozen=True):
+    """A row of the menu under a question."""
+
+    line: str
+    """The line that stands for it."""
+    label: str
+
+
+OfferChoices = Callable[[Sequence[AnswerChoice], int], object]
+"""Shows the choices of the line that is read next, with the index of the marked one; none takes them away."""
 ReadLine = Callable[[], Awaitable[str]]
 WriteText = Callable[[str], object]
 
@@ -55,14 +66,16 @@ async def ask_on_terminal(
     read_line: ReadLine,
     write_question: WriteText,
     write_note: WriteText,
+    offer: OfferChoices | None = None,
 ) -> None:
     """Ask the questions of a session, one after the other, until it is closed.
 
     Args:
         session: The session.
         read_line: Reads the answer.
-        write_question: Writes a question, or why an answer is not understood: a line is read next.
-        write_note: Writes the name of another client that answered first.
+        write_question: Writes a question or a complaint; a line is read next.
+        write_note: Writes which other client answered first.
+        offer: Shows the options of a request as a menu; None: they are written with it.
     """
     reader = session.subscribe()
     waiting: dict[str, anyio.CancelScope] = {}
@@ -71,9 +84,9 @@ async def ask_on_terminal(
     async def ask(request: PermissionRequest, scope: anyio.CancelScope) -> None:
         with scope:
             async with turn:
-                write_question(_shown(request))
-                while (reply := read_reply(request, line := await read_line())) is None:
-                    write_question(_not_understood(request, line))
+                with _offered(request, offer, write_question):
+                    while (reply := read_reply(request, line := await read_line())) is None:
+                        write_question(_not_understood(request, line))
                 with suppress(TillerError):
                     _ = session.permissions.answer(
                         request.request, reply.option, note=reply.note, by=BY
@@ -226,21 +239,58 @@ async def read_terminal_line() -> str:
     return os.read(number, MOST_BYTES).decode("utf-8", "replace")
 
 
-def _shown(request: PermissionRequest) -> str:
+@contextmanager
+def _offered(
+    request: PermissionRequest, offer: OfferChoices | None, write_question: WriteText
+) -> Generator[None]:
+    """Write a request, and show its menu while the context lasts."""
+    _ = write_question(_shown(request, with_options=offer is None))
+    if offer is None:
+        yield
+        return
+    offer(*_choices(request))
+    try:
+        yield
+    finally:
+        offer((), 0)
+
+
+def _choices(request: PermissionRequest) -> tuple[Sequence[AnswerChoice], int]:
+    """Return the rows of the menu, and the index of the one that Enter takes at first, which allows nothing."""
+    keys = {option: key for key, option in reversed(_keys(request).items())}
+    titles = {one["optionId"]: shortened(one["title"]) for one in dialog(request)["actions"]}
+    choices = [
+        AnswerChoice(keys[option], f"[{keys[option]}] {title}") for option, title in titles.items()
+    ]
+    places = [index for index, option in enumerate(titles) if option == request.default]
+    return choices, places[0] if places else len(choices) - 1
+
+
+def _shown(request: PermissionRequest, *, with_options: bool) -> str:
     """Show the question with its exact bytes, and what to type."""
     params = dialog(request)
-    titles = {one["optionId"]: shortened(one["title"]) for one in params["actions"]}
-    keys = {option: key for key, option in reversed(_keys(request).items())}
+    choices, default = _choices(request)
     lines = [
-        f"  [{keys[option]}] {title}{' (Enter)' if option == request.default else ''}"
-        for option, title in titles.items()
+        f"  {one.label}{' (Enter)' if index == default else ''}"
+        for index, one in enumerate(choices)
+        if with_options
     ]
+    if not with_options:
+        lines.append("  Choose with the arrow keys and Enter, or type the letter.")
     if _accepts_note(request):
-        lines.append("  or words of your own: refuse it and tell them to the model")
+        lines.append("  Other text refuses it and is sent to the model.")
     subject = request.subject
     has_difference = isinstance(subject, TrustSubject | ServerSubject)
     difference = subject.difference.splitlines() if has_difference else []
-    return "\n".join(("", params["message"], *(f"    {line}" for line in difference), *lines, "? "))
+    return "\n".join(
+        (
+            "",
+            params["message"],
+            *(f"    {line}" for line in difference),
+            *lines,
+            "? " if with_options else "",
+        )
+    )
 
 
 def _not_understood(request: PermissionRequest, line: str) -> str:

@@ -12,6 +12,7 @@ import { attempt } from "./attempt.js";
 import { chooseMode } from "./choose-mode.js";
 import { commitMessage } from "./commit-message.js";
 import { inlineEdit } from "./inline-edit.js";
+import { showMcpServers } from "./mcp-servers.js";
 import { restartServer } from "./restart.js";
 import { addModel, chooseModel, signIn, signOut } from "./sign-in.js";
 
@@ -79,6 +80,7 @@ function sessionActs(window: Window): Record<string, Act> {
     "tiller.chooseMode": (mode?: unknown) => chooseMode(window, mode),
     "tiller.chooseModel": () => chooseModel(window),
     "tiller.addModel": () => addModel(window),
+    "tiller.mcpServers": () => showMcpServers(window),
     "tiller.showRules": () => panel.show("rules"),
     "tiller.signIn": (provider?: string) =>
       signIn(window, typeof provider === "string" ? provider : undefined),

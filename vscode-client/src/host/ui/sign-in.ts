@@ -40,9 +40,8 @@ export async function signIn(window: Window, wanted?: string): Promise<void> {
 
 /** Adds a server that speaks OpenAI's chat wire: asks for its address and key, and offers its models. */
 export async function addModel(window: Window): Promise<void> {
-  const title = "Add a model server";
   const url = await vscode.window.showInputBox({
-    title,
+    title: "Add a model server: address",
     prompt: "Base URL of a server with an OpenAI-compatible API",
     placeHolder: "http://127.0.0.1:8000/v1",
     ignoreFocusOut: true,
@@ -51,7 +50,7 @@ export async function addModel(window: Window): Promise<void> {
   });
   if (url === undefined) return;
   const key = await vscode.window.showInputBox({
-    title,
+    title: "Add a model server: key",
     prompt: "API key; leave empty if the server needs none",
     password: true,
     ignoreFocusOut: true,

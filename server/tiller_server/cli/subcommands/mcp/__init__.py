@@ -1,0 +1,152 @@
+"""`tiller mcp`: lists, adds and removes MCP servers, whose tools the agent can use."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import TillerError, UsageError
+from agent_core.kernel.json import encode
+from agent_core.mcp.definitions import NAME, Defined, Server, ServerFiles, shown_way
+from agent_core.resources.paths import AppPaths, app_paths
+from tiller_server.cli.environment import Environment
+from tiller_server.cli.exit_codes import DONE, code_of_error, complain
+from tiller_server.cli.subcommands.mcp.server_file import add_server, remove_server, server_file
+from tiller_server.cli.subcommands.trust import look_at
+
+EXAMPLE: Final = "example: tiller mcp add docs -- npx -y @acme/docs-mcp     or: tiller mcp add web https://host/mcp"
+NAME_WIDTH: Final = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|add|remove")
+    listed = verbs.add_parser("list", help="list the servers of this folder and your own")
+    _ = listed.add_argument("--json", action="store_true", help="as JSON")
+    added = verbs.add_parser("add", help="add a server: a URL, or a command", epilog=EXAMPLE)
+    _ = added.add_argument("name", metavar="NAME", help="name of the server")
+    _ = added.add_argument(
+        "way",
+        metavar="URL|COMMAND",
+        nargs="+",
+        help="its URL, or -- and the command that starts it",
+    )
+    _ = added.add_argument(
+        "--env",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set a variable of the command; ${NAME} takes it from your environment",
+    )
+    _ = added.add_argument(
+        "--header",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="send a header to the URL; ${NAME} takes it from your environment",
+    )
+    _ = added.add_argument("--network", action="store_true", help="let the command use the network")
+    removed = verbs.add_parser("remove", help="remove a server from its file")
+    _ = removed.add_argument("name", metavar="NAME", help="name of the server")
+    for one in (added, removed):
+        _ = one.add_argument(
+            "--project", action="store_true", help="in this folder's file instead of your own"
+        )
+
+
+def main(options: argparse.Namespace, environment: Environment) -> int:
+    """Run the command; gives the exit code."""
+    try:
+        paths = app_paths(environment.variables)
+        root = Path.cwd()
+        match options.verb:
+            case "add":
+                return _add(options, server_file(paths, root, in_project=options.project))
+            case "remove":
+                path = server_file(paths, root, in_project=options.project)
+                remove_server(path, options.name)
+                return _tell(f"removed {options.name} ({path})")
+            case _:
+                defined = _defined(paths, root, environment)
+                return _list_json(defined) if options.json else _list(defined, paths)
+    except TillerError as error:
+        complain("mcp", str(error))
+        return code_of_error(error)
+
+
+def _defined(paths: AppPaths, root: Path, environment: Environment) -> Defined:
+    """Return the servers that a session of this folder would have."""
+    is_trusted = look_at(paths, root).is_trusted
+    files = ServerFiles(
+        config=paths.config, root=root, env=environment.variables, is_trusted=lambda: is_trusted
+    )
+    return files.read_now()
+
+
+def _list(defined: Defined, paths: AppPaths) -> int:
+    for one in defined.servers:
+        where = "" if one.origin == "user" else f"  [{one.at}]"
+        _ = sys.stdout.write(f"{one.name:<{NAME_WIDTH}}{shown_way(one)}{where}\n")
+    if not defined.servers:
+        _ = sys.stderr.write(
+            f"no MCP servers; add one: tiller mcp add ({paths.config / 'mcp.json'})\n"
+        )
+    for problem in defined.problems:
+        _ = sys.stderr.write(f"{problem}\n")
+    return DONE
+
+
+def _list_json(defined: Defined) -> int:
+    rows: list[JsonValue] = [_row(one) for one in defined.servers]
+    problems: list[JsonValue] = list(defined.problems)
+    _ = sys.stdout.write(encode({"servers": rows, "problems": problems}).decode() + "\n")
+    return DONE
+
+
+def _row(one: Server) -> JsonObject:
+    return {"name": one.name, "origin": one.origin, "file": str(one.at), "way": shown_way(one)}
+
+
+def _add(options: argparse.Namespace, path: Path) -> int:
+    arguments: list[str] = [one for one in options.way if one != "--"]
+    if NAME.fullmatch(options.name) is None or "__" in options.name:
+        message = f"{options.name!r} cannot be the name of a server: use at most 40 letters, digits, '-', '_' and '.', without '__'"
+        raise UsageError(message)
+    if len(arguments) == 1 and arguments[0].startswith(("http://", "https://")):
+        _refuse(
+            options.env or options.network, "--env and --network are for servers with a command"
+        )
+        entry: JsonObject = {"url": arguments[0], **_pairs("headers", options.header, "--header")}
+    else:
+        _refuse(bool(options.header), "--header is for servers with a URL")
+        entry = {"command": arguments[0], **_pairs("env", options.env, "--env")}
+        if arguments[1:]:
+            entry["args"] = list(arguments[1:])
+        if options.network:
+            entry["needs"] = ["network"]
+    add_server(path, options.name, entry)
+    return _tell(f"added {options.name} ({path}); Tiller asks before its tools are used first")
+
+
+def _refuse(is_wrong: object, message: str) -> None:
+    if is_wrong:
+        raise UsageError(message)
+
+
+def _pairs(key: str, given: list[str], option: str) -> JsonObject:
+    pairs: dict[str, JsonValue] = {}
+    for one in given:
+        name, mark, value = one.partition("=")
+        if not name or not mark:
+            message = f"{option} {one!r}: write NAME=VALUE"
+            raise UsageError(message)
+        pairs[name] = value
+    return {key: pairs} if pairs else {}
+
+
+def _tell(text: str) -> int:
+    _ = sys.stdout.write(f"{text}\n")
+    return DONE
