@@ -48,7 +48,7 @@ def add_session_options(parser: argparse.ArgumentParser, *, can_choose: bool = F
         metavar="ID",
         nargs="?" if can_choose else None,
         const=CHOOSE if can_choose else None,
-        help="continue this session; ID as `tiller sessions list` prints it, or the session's file"
+        help="continue this session; ID or number as `tiller sessions list` prints it, or the session's file"
         + ("; without ID, choose from a list" if can_choose else ""),
     )
     which.add_argument(

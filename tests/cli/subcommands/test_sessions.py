@@ -87,10 +87,21 @@ def test_the_sessions_of_this_folder_are_listed(tmp_path: Path, capsys: Capture)
     keep(tmp_path, "other", chain(user("elsewhere")), cwd="/w/x")
     assert run(tmp_path, "--workspace", str(tmp_path)) == 0
     (line,) = lines(capsys)
-    assert line.startswith("mine  20")
+    assert line.startswith("  1  mine  20")
     assert line.endswith("   1 messages  no model                  A title")
     assert run(tmp_path, "list", "--all") == 0
     assert [line.split()[0] for line in lines(capsys)] == ["other", "mine"]
+
+
+def test_the_number_of_the_list_names_a_session(tmp_path: Path, capsys: Capture) -> None:
+    keep(tmp_path, "first", chain(user("hello")))
+    here = ("--workspace", str(tmp_path))
+    assert run(tmp_path, *here, "show", "1") == 0
+    assert "> hello" in lines(capsys)
+    assert run(tmp_path, *here, "show", "2") == 2
+    assert (
+        f"there is no session 2 in {tmp_path}; see tiller sessions list" in capsys.readouterr().err
+    )
 
 
 def test_programs_get_json_and_the_place_where_the_list_goes_on(

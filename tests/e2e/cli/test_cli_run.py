@@ -208,12 +208,12 @@ def test_a_session_is_continued_as_it_is_listed_and_by_its_file(ground: Ground) 
     first = tiller(ground, "run", "--json", "first").lines[0]
     assert tiller(ground, "run", "second").code == 0
     listed = tiller(ground, "sessions", "list").out.splitlines()
-    shown = next(line for line in listed if "first" in line).split()[0]
+    number, shown = next(line for line in listed if "first" in line).split()[:2]
     assert len(shown) == 6
     assert first["id"].endswith(shown)
-    for name in (shown, first["file"]):
+    for name in (number, shown, first["file"]):
         assert tiller(ground, "run", "--session", name, "again").code == 0
-    assert said(checked_entries(Path(first["file"]))) == ["first", "again", "again"]
+    assert said(checked_entries(Path(first["file"]))) == ["first", "again", "again", "again"]
     ambiguous = tiller(ground, "run", "--session", first["id"][:2], "again")
     assert (ambiguous.code, "the ids of 2 sessions begin or end" in ambiguous.err) == (2, True)
 

@@ -23,12 +23,12 @@ def test_what_was_run_is_listed_found_shown_copied_and_removed(ground: Ground) -
         "Say hello",
         "Fix the parser",
     ]
-    short = listed.out.splitlines()[1].split()[0]
+    number, short = listed.out.splitlines()[1].split()[:2]
 
     found = tiller(ground, "sessions", "search", "会话", "pars")
     assert found.out.splitlines()[0].startswith(short)
 
-    shown = tiller(ground, "sessions", "show", short)
+    shown = tiller(ground, "sessions", "show", number)
     assert shown.out.splitlines()[2:] == [
         "",
         "> Fix the parser",

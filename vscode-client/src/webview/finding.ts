@@ -10,7 +10,19 @@ const MARK = "tiller-find";
 export function matchesOf(cells: readonly Cell[], query: string): number[] {
   const wanted = query.toLowerCase();
   if (wanted === "") return [];
-  return cells.flatMap((cell, index) => (searchedText(cell).toLowerCase().includes(wanted) ? [index] : []));
+  return cells.flatMap((cell, index) => (loweredText(cell).includes(wanted) ? [index] : []));
+}
+
+/** Cells that did not change are the same objects: a long conversation is lowered once. */
+const lowered = new WeakMap<Cell, string>();
+
+function loweredText(cell: Cell): string {
+  let text = lowered.get(cell);
+  if (text === undefined) {
+    text = searchedText(cell).toLowerCase();
+    lowered.set(cell, text);
+  }
+  return text;
 }
 
 function searchedText({ row, chunk }: Cell): string {

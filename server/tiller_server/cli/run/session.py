@@ -58,6 +58,7 @@ async def wanted(options: argparse.Namespace, environment: Environment) -> Sessi
 async def _found(request: SessionRequest) -> SessionId:
     """Return the id of the session that is named by a part of its id or by its file."""
     from agent_core.assembly.library import open_library  # noqa: PLC0415 - at first use
+    from tiller_server.cli.stored_sessions.session_list import numbered  # noqa: PLC0415 - see above
 
     part = request.session
     if part.endswith(ENDING):
@@ -65,8 +66,9 @@ async def _found(request: SessionRequest) -> SessionId:
     if part in SPECIAL or len(part) == ID_CHARS:
         return SessionId(part)
     paths = request.paths or app_paths(request.env)
+    folder = str(await anyio.Path(request.workspace).resolve())
     async with open_library(paths, clock=request.clock) as library:
-        return (await library.find(part)).session
+        return (await library.find(await numbered(library, part, folder))).session
 
 
 async def named(session: AgentSession, title: str | None) -> None:

@@ -10,7 +10,7 @@ import anyio
 
 from agent_core.assembly.library import SessionLibrary
 from agent_core.kernel import JsonValue, rfc3339
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
 from agent_core.storage import SessionSummary
 from agent_core.storage.index import Hit
@@ -29,6 +29,8 @@ from tiller_server.cli.terminal.text import (
 )
 
 MODEL_CELLS: Final = 24
+NUMBER_CELLS: Final = 3
+"""Digits of a number in the list: ids are longer."""
 PATIENCE_S: Final = 1.0
 NOTHING_SAID: Final = "(no words)"
 T = TypeVar("T")
@@ -45,11 +47,30 @@ async def listing(
     if not page.sessions:
         return _report_empty("there are no sessions", cwd)
     ids = await _short_ids(library)
-    for one in page.sessions:
-        _ = sys.stdout.write(_row(one, ids, colour=colour, with_folder=cwd is None) + "\n")
+    for number, one in enumerate(page.sessions, 1):
+        row = _row(one, ids, colour=colour, with_folder=cwd is None)
+        # A number counts the sessions of one folder.
+        _ = sys.stdout.write(f"{row}\n" if cwd is None else f"{number:>{NUMBER_CELLS}}  {row}\n")
     if page.next is not None:
         _report_more(options.limit)
     return 0
+
+
+async def numbered(library: SessionLibrary, reference: str, cwd: str) -> str:
+    """Return the id of a session that is named by its number in the list of a folder; any other reference as it is.
+
+    Raises:
+        UsageError: The folder has fewer sessions.
+    """
+    # The beginning of an id can be digits too: it is the time, which begins with a zero.
+    if not reference.isdecimal() or len(reference) > NUMBER_CELLS or reference.startswith("0"):
+        return reference
+    number = int(reference)
+    page = await library.list(cwd, limit=number)
+    if number > len(page.sessions):
+        message = f"there is no session {number} in {cwd}; see tiller sessions list"
+        raise UsageError(message)
+    return page.sessions[number - 1].session
 
 
 async def search(
@@ -124,7 +145,7 @@ def _row(one: SessionSummary, ids: dict[str, str], *, colour: bool, with_folder:
     title = one_line(one.title or one.preview) or NOTHING_SAID
     if with_folder:
         title = f"{one_line(one.cwd)}: {title}"
-    used = len(ids.get(one.session, one.session)) + len(facts) + MODEL_CELLS + 6
+    used = len(ids.get(one.session, one.session)) + len(facts) + MODEL_CELLS + NUMBER_CELLS + 8
     title = clipped(title, max(20, cells_of_row() - used))
     return f"{name}  {styled(facts, DIM, colour=colour)}  {model}  {title}"
 

@@ -60,7 +60,9 @@ def _add_verbs(verbs: CommandParsers) -> None:
         epilog="example: tiller sessions tree 6af3bb",
     )
     for one in (show, tree):
-        one.add_argument("session", metavar="ID", help="the id of a session as it is listed")
+        one.add_argument(
+            "session", metavar="ID", help="the id or number of a session as it is listed"
+        )
         unsaid = argparse.SUPPRESS
         one.add_argument("--json", action="store_true", default=unsaid, help="as JSON")
     _add_diff(verbs)
@@ -78,7 +80,9 @@ def _add_verbs(verbs: CommandParsers) -> None:
         help="write a session as a document",
         epilog="example: tiller sessions export 6af3bb --output talk.html",
     )
-    export.add_argument("session", metavar="ID", help="the id of a session as it is listed")
+    export.add_argument(
+        "session", metavar="ID", help="the id or number of a session as it is listed"
+    )
     export.add_argument(
         "--format", choices=("jsonl", "md", "html"), help="[as FILE's ending says, else md]"
     )
@@ -95,7 +99,9 @@ def _add_verbs(verbs: CommandParsers) -> None:
     removing = verbs.add_parser(
         "rm", help="remove sessions for good", epilog="example: tiller sessions rm 6af3bb"
     )
-    removing.add_argument("sessions", nargs="+", metavar="ID", help="ids as they are listed")
+    removing.add_argument(
+        "sessions", nargs="+", metavar="ID", help="ids or numbers as they are listed"
+    )
     removing.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -105,7 +111,7 @@ def _add_diff(verbs: CommandParsers) -> None:
         help="show what a session changed",
         epilog="example: tiller sessions diff 6af3bb --patch | git apply",
     )
-    diff.add_argument("session", metavar="ID", help="the id of a session as it is listed")
+    diff.add_argument("session", metavar="ID", help="the id or number of a session as it is listed")
     diff.add_argument("--patch", action="store_true", help="byte for byte, for git apply")
     diff.add_argument("--output", metavar="FILE", help="a new file, byte for byte")
 
@@ -128,10 +134,23 @@ async def _run(options: argparse.Namespace, environment: Environment, paths: App
         message = f"--limit is {options.limit}: ask for one session at least"
         raise UsageError(message)
     async with open_library(paths, clock=SystemClock()) as library:
+        await _find_numbers(options, library)
         code = await _command(options, environment, library)
         if library.problem is not None:
             complain("sessions", library.problem)
         return code
+
+
+async def _find_numbers(options: argparse.Namespace, library: SessionLibrary) -> None:
+    """Replace the numbers of the list by the ids of its sessions."""
+    given: dict[str, object] = vars(options)
+    if isinstance(one := given.get("session"), str):
+        options.session = await session_list.numbered(library, one, _folder(options.workspace))
+    if isinstance(several := given.get("sessions"), list):
+        folder = _folder(options.workspace)
+        options.sessions = [
+            await session_list.numbered(library, str(one), folder) for one in several
+        ]
 
 
 async def _command(
