@@ -14,8 +14,15 @@ import { OF_CHECKOUT } from "./support/workbench.ts";
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const THEMES = {
   light: "Default Light Modern",
+  contrastLight: "Default High Contrast Light",
   contrast: "Default High Contrast",
   dark: "Default Dark Modern",
+};
+/** By which VS Code knows the kind of a theme. */
+const CLASSES: Readonly<Record<string, string>> = {
+  contrastLight: "hc-light",
+  contrast: "hc-black",
+  dark: "vs-dark",
 };
 const SUMS = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n";
 const DELTAS = 20_000;
@@ -47,7 +54,7 @@ for (const [name, theme] of Object.entries(THEMES)) {
   test(`${theme} has no serious fault for those who use it otherwise`, async () => {
     const { window, code } = on;
     await code.configure({ ...OF_CHECKOUT, "workbench.colorTheme": theme });
-    await window.untilTheme(name === "contrast" ? "hc-black" : `vs${name === "dark" ? "-dark" : ""}`);
+    await window.untilTheme(CLASSES[name] ?? "vs");
     await window.picture(`look-${name}`);
     const faults = await window.panel.faults(await readFile(AXE, "utf8"));
     assert.deepEqual(faults, []);

@@ -208,6 +208,8 @@ panelTest("an earlier message is edited with its picture; nothing goes before it
   assert.equal(await stage.value(composer), "");
 
   await message.getByRole("button", { name: "Edit message" }).click();
+  // What is typed goes in only where the message is already.
+  assert.equal(await stage.value(composer), "Make it blue.");
   await composer.fill("Make it green.");
   await composer.press("Enter");
   assert.deepEqual(await stage.requests("agent/session/navigate"), [{ target: entry, summarize: false }]);
@@ -284,6 +286,22 @@ panelTest("@ offers problems, terminal and git, and says when there is nothing",
   await stage.page.getByText("The Problems view is empty.").waitFor();
   const asked = (await stage.sent()).flatMap((one) => (one.type === "gather" ? [one.what] : []));
   assert.deepEqual(asked, ["git", "problems"]);
+});
+
+panelTest("a low window shows the answers of a permission request whole", async (stage) => {
+  await stage.page.setViewportSize({ width: 300, height: 420 });
+  await stage.playLog("permission", { until: "permission.requested" });
+  await stage.play({ type: "context", focus: { uri: "file:///w/a.txt" } });
+  const button = stage.page.getByRole("button", { name: "Allow once" });
+  const isWhole = await button.evaluate((element) => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    const corners = [
+      document.elementFromPoint(left + 4, top + 2),
+      document.elementFromPoint(right - 4, bottom - 2),
+    ];
+    return corners.every((one) => element.contains(one));
+  });
+  assert.ok(isWhole, "a part of the button is hidden");
 });
 
 panelTest("rules are listed by what they do, and one is removed", async (stage) => {

@@ -237,7 +237,7 @@ for (const theme of themes) {
   });
 }
 
-for (const width of [268, 320]) {
+for (const width of [268, 288, 400, 700]) {
   test(`nothing reaches over the edge at ${width} px`, { skip, timeout: 120_000 }, async () => {
     const wide: string[] = [];
     for (const [name, scene] of Object.entries(SCENES)) {
