@@ -75,7 +75,7 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
   await window.pressTitle("Show Checkpoints");
   const listed = window.panel.frame.getByRole("list", { name: "Checkpoints" }).getByRole("listitem");
   await listed.first().getByRole("button", { name: "Make the greetings shout." }).click();
-  await window.panel.text("goes back").waitFor();
+  await window.panel.text("will be restored").waitFor();
   await window.picture("checkpoint-1-preview");
   assert.match((await listed.first().textContent()) ?? "", /GOOD MORNING/);
   assert.equal(await onDisk(), shouted, "looking has changed the file");

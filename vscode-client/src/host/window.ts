@@ -75,7 +75,7 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
         terminals,
         picture: () => {
           void link.current?.show();
-          panel.tellOthers(others.all);
+          panel.tellOthers(others.all, others.unread);
           findings.tell();
           panel.post(contextMessage(editorContext()));
         },
@@ -126,7 +126,7 @@ export function joinParts(window: Window): void {
   watch.changed.listen(show);
   others.changed.listen(() => {
     show();
-    panel.tellOthers(others.all);
+    panel.tellOthers(others.all, others.unread);
   });
   announceQuestions(watch, others, panel);
   announceEnds(others);

@@ -8,6 +8,7 @@ export const PANEL_COMMANDS = [
   "tiller.addModel",
   // Takes a permission mode. What the user's own settings do not allow, the editor asks about; the panel cannot allow it.
   "tiller.chooseMode",
+  "tiller.setCostLimit",
   "tiller.newSession",
   "tiller.stop",
   "tiller.showLog",

@@ -137,6 +137,8 @@ export interface OtherSession {
 export interface OthersMessage {
   type: "others";
   sessions: OtherSession[];
+  /** Ids of sessions in which a run ended that the user has not seen. */
+  unread?: readonly string[];
 }
 
 /** What the editor adds to a prompt by itself: the file in front, and what is selected there. */

@@ -44,7 +44,11 @@ export function reduce(state: PanelState, action: Action): PanelState {
     case "context":
       return { ...state, context: action.focus };
     case "others":
-      return { ...state, others: Object.fromEntries(action.sessions.map((one) => [one.session, one])) };
+      return {
+        ...state,
+        others: Object.fromEntries(action.sessions.map((one) => [one.session, one])),
+        unread: action.unread ?? [],
+      };
     case "snapshot":
       return replaced(state, sessionOf(action, state.session));
     case "events":

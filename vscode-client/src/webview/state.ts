@@ -163,6 +163,8 @@ export interface PanelState {
   host: HostState;
   /** Sessions of this window that are not in front, by id. */
   others: Readonly<Record<string, OtherSession>>;
+  /** Ids of sessions with a finished run that the user has not seen. */
+  unread: readonly string[];
   greeted: boolean;
   trusted: boolean;
   folders: readonly Folder[];
@@ -208,6 +210,7 @@ export const EMPTY_COMPOSER: Composer = {
 export const START: PanelState = {
   host: { ready: false },
   others: {},
+  unread: [],
   greeted: false,
   trusted: true,
   folders: [],

@@ -50,6 +50,14 @@ export function chooseMode(panel: Panel, mode: Mode): void {
   panel.host.post({ type: "command", command: "tiller.chooseMode", args: [mode] });
 }
 
+/** Leaves the Plan mode and asks for what was planned. */
+export function implement(panel: Panel): void {
+  attempt(panel, "implement", async () => {
+    await panel.host.request("agent/session/configure", { set: { mode: "ask" } });
+    await panel.host.request("agent/prompt", { content: [{ type: "text", text: "Implement the plan." }] });
+  });
+}
+
 export function stop(panel: Panel): void {
   attempt(panel, "stop", async () => {
     await panel.host.request("agent/run/cancel", { scope: "session", queue: "keep" });

@@ -97,6 +97,7 @@ test("the end of its run is told, with the error, and then it is followed no mor
     failed: true,
   });
   assert.deepEqual(window.others.all, []);
+  assert.deepEqual(window.others.unread, ["s1"]);
   assert.deepEqual(window.kept, []);
   window.feed.dispose();
 });

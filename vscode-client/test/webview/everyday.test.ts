@@ -317,3 +317,18 @@ panelTest("rules are listed by what they do, and one is removed", async (stage) 
   await stage.page.getByText("No rules yet.").waitFor();
   assert.deepEqual(await stage.requests("agent/permission/rules"), [{ op: "list" }, { op: "remove", rule }]);
 });
+
+panelTest("a plan is carried out by one click, in Ask mode", async (stage) => {
+  const snapshot = emptySnapshot();
+  assert.ok(snapshot.type === "snapshot");
+  const config = { ...snapshot.snapshot.config, mode: "plan" as const };
+  await stage.play(
+    HELLO,
+    emptySnapshot({ config }),
+    said(events(...STARTED, ended("completed"), { type: "session.state", state: "idle" })),
+  );
+  await stage.page.getByRole("button", { name: "Implement the plan" }).click();
+  assert.deepEqual(await stage.requests("agent/session/configure"), [{ set: { mode: "ask" } }]);
+  const content = [{ type: "text", text: "Implement the plan." }];
+  assert.deepEqual(await stage.requests("agent/prompt"), [{ content }]);
+});

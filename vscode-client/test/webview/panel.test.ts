@@ -85,13 +85,14 @@ panelTest("the list says which sessions ask, work, and have changes to review", 
       { session: "s7", doing: "asks", unreviewed: 0 },
       { session: "s8", doing: "works", unreviewed: 2 },
     ],
+    unread: ["s9"],
   });
   await stage.play({ type: "show", what: "sessions" });
   await stage.settled();
   const titles = await stage.page.locator(".entry-title").allInnerTexts();
   assert.deepEqual(
     titles.map((one) => one.replaceAll(/\s+/g, " ").trim()),
-    ["needs your answer words of s7", "working 2 changes to review words of s8", "words of s9"],
+    ["needs your answer words of s7", "working 2 changes to review words of s8", "finished words of s9"],
   );
 });
 

@@ -37,6 +37,8 @@ export class Others {
   readonly #memory: Memory;
   readonly #pause: ((ms: number) => Promise<void>) | undefined;
   readonly #followed = new Map<string, Followed>();
+  /** Sessions in which a run ended and that were not in front since, also those that are followed no more. */
+  readonly #unread = new Set<string>();
   #front: string | undefined;
 
   constructor(port: AgentPort, front: SessionFeed, memory: Memory, pause?: (ms: number) => Promise<void>) {
@@ -51,6 +53,10 @@ export class Others {
   /** The pictures of those that are known, the one that was left last at the end. */
   get all(): readonly Overview[] {
     return [...this.#followed.values()].flatMap(({ watch }) => watch.now ?? []);
+  }
+
+  get unread(): readonly string[] {
+    return [...this.#unread];
   }
 
   /** Follows again what the window followed before a server went, or before it was reloaded. */
@@ -69,6 +75,7 @@ export class Others {
     const left = this.#front;
     if (left === session) return;
     this.#front = session;
+    this.#unread.delete(session);
     this.#leave(session);
     if (left !== undefined) this.#follow(left);
     this.changed.fire();
@@ -91,7 +98,11 @@ export class Others {
     const overview = followed.watch.now;
     this.news.fire({ session, news });
     if (news.kind === "events" && overview !== undefined)
-      for (const event of news.events) if (event.type === "run.ended") this.ended.fire({ overview, event });
+      for (const event of news.events) {
+        if (event.type !== "run.ended") continue;
+        this.#unread.add(session);
+        this.ended.fire({ overview, event });
+      }
     // What is quiet and reviewed begins nothing by itself.
     if (news.kind === "lost" || (overview !== undefined && isQuiet(overview))) this.#leave(session);
     this.changed.fire();

@@ -12,13 +12,19 @@ const MOST_FILES = 20_000;
 const SHOWN = 40;
 const KEPT_MS = 10_000;
 
-let listed: { at: number; paths: Map<string, vscode.Uri> } | undefined;
+/** What a workspace has, by path. */
+interface Listed {
+  at: number;
+  paths: Map<string, vscode.Uri>;
+  folders: Map<string, vscode.Uri>;
+}
+
+let listed: Listed | undefined;
 
 /** Gives files whose paths fit; what is open comes first when nothing was typed. */
 export async function findFiles(query: string): Promise<Found[]> {
-  const paths = await workspacePaths();
+  const { paths, folders } = await workspacePaths();
   const open = openPaths();
-  const folders = foldersOf(paths);
   const names =
     query === ""
       ? [...open, ...[...paths.keys()].filter((one) => !open.has(one))]
@@ -46,8 +52,8 @@ function foldersOf(paths: ReadonlyMap<string, vscode.Uri>): Map<string, vscode.U
   return folders;
 }
 
-async function workspacePaths(): Promise<Map<string, vscode.Uri>> {
-  if (listed !== undefined && Date.now() - listed.at < KEPT_MS) return listed.paths;
+async function workspacePaths(): Promise<Listed> {
+  if (listed !== undefined && Date.now() - listed.at < KEPT_MS) return listed;
   const found = await Promise.all((vscode.workspace.workspaceFolders ?? []).map(filesOf));
   const paths = new Map(found.flat().map((uri) => [vscode.workspace.asRelativePath(uri), uri]));
   for (const name of openPaths()) {
@@ -56,8 +62,8 @@ async function workspacePaths(): Promise<Map<string, vscode.Uri>> {
     );
     if (document !== undefined) paths.set(name, document.uri);
   }
-  listed = { at: Date.now(), paths };
-  return paths;
+  listed = { at: Date.now(), paths, folders: foldersOf(paths) };
+  return listed;
 }
 
 async function filesOf(folder: vscode.WorkspaceFolder): Promise<vscode.Uri[]> {

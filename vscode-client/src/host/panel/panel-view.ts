@@ -110,7 +110,7 @@ export class PanelView implements vscode.WebviewViewProvider, vscode.WebviewPane
     await this.#reveal({ type: "show", what, ...more });
   }
 
-  tellOthers(others: readonly Overview[]): void {
+  tellOthers(others: readonly Overview[], unread: readonly string[]): void {
     const sessions = others.map(
       ({ session, title, run, pending, unreviewed }): OtherSession => ({
         session,
@@ -119,7 +119,7 @@ export class PanelView implements vscode.WebviewViewProvider, vscode.WebviewPane
         unreviewed,
       }),
     );
-    this.post({ type: "others", sessions });
+    this.post({ type: "others", sessions, unread });
   }
 
   /** Says how much waits for the user, on the icon. */

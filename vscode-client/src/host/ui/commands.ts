@@ -80,6 +80,7 @@ function sessionActs(window: Window): Record<string, Act> {
     "tiller.chooseMode": (mode?: unknown) => chooseMode(window, mode),
     "tiller.chooseModel": () => chooseModel(window),
     "tiller.addModel": () => addModel(window),
+    "tiller.setCostLimit": () => setCostLimit(window),
     "tiller.mcpServers": () => showMcpServers(window),
     "tiller.showRules": () => panel.show("rules"),
     "tiller.signIn": (provider?: string) =>
@@ -104,6 +105,21 @@ function sessionActs(window: Window): Record<string, Act> {
       if (await editor.suggestions.apply(uri, range, message)) findings.applied(uri, message);
     },
   };
+}
+
+/** Sets the limit of this session's runs; the settings can only be tightened. */
+async function setCostLimit({ daemon, feed }: Window): Promise<void> {
+  const said = await vscode.window.showInputBox({
+    title: "Cost limit of one run in this session",
+    prompt: "US dollars; leave empty to use the limit of your settings",
+    placeHolder: "0.50",
+    validateInput: (text) =>
+      text.trim() === "" || Number(text) > 0 ? undefined : "Enter an amount in US dollars, such as 0.50.",
+  });
+  if (said === undefined) return;
+  const budgets = said.trim() === "" ? null : { usd: Number(said) };
+  const session = feed.session === undefined ? {} : { session: feed.session };
+  await daemon.request("agent/session/configure", { ...session, set: { budgets } });
 }
 
 const EXPORTS = {

@@ -26,7 +26,7 @@ export async function inlineEdit({ daemon, feed, panel, watch }: Window): Promis
   if (!wish?.trim()) return;
   const cursor = document.lineAt(selection.active.line).range;
   const blocks = selection.isEmpty ? [fileBlock(document.uri, cursor)] : selectionBlocks(editor);
-  const text = `Edit ${name}, ${place}: ${wish.trim()}\n\nChange only what this needs, with the edit tool, and answer in one sentence.`;
+  const text = `Edit ${name}, ${place}: ${wish.trim()}`;
   if (!daemon.state.ready || watch.now?.model == null) {
     await panel.compose({ text, blocks, focus: true });
     return;

@@ -53,8 +53,8 @@ function wordsOf(panel: Panel, one: Checkpoint): string {
 }
 
 const STATUSES: Readonly<Record<string, [string, string]>> = {
-  same: ["check", "as it was"],
-  agentOnly: ["discard", "goes back"],
+  same: ["check", "unchanged"],
+  agentOnly: ["discard", "will be restored"],
   userEdited: ["warning", "You (or another program) changed this file since"],
   missing: ["trash", "deleted since"],
 };

@@ -6,7 +6,7 @@ import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import type { AnsweredRow, EditRow, NoticeRow, RetryRow, RunEndRow, ShellRow, SummaryRow } from "../rows.js";
 import { errorLine, oneLine, plainText } from "../safe-text.js";
-import { compact, go, retry } from "../verbs.js";
+import { compact, go, implement, retry } from "../verbs.js";
 import { baseName, countText, durationText, plural } from "../words.js";
 import { counts, icon, spinner, type View } from "./parts.js";
 import { fold, isOpen } from "./row-context.js";
@@ -29,13 +29,25 @@ export function runEnd(panel: Panel, row: RunEndRow): View {
   const [name, words] = ENDED[row.status] ?? ["info", row.status];
   const message = row.error?.message ?? WHY[row.status] ?? "The run ended before it was done.";
   const failed = row.error !== undefined || row.resumable;
-  if (!failed || row.superseded) return endLine(row, row.superseded && row.error ? message : undefined);
+  if (!failed || row.superseded)
+    return html`${endLine(row, row.superseded && row.error ? message : undefined)} ${planned(panel, row)}`;
   return html`<div class="mark error" role="group" aria-label="${words}">
     <div class="mark-head">${icon(name)} <strong>${words}</strong><span class="dim spent">${spentText(row)}</span></div>
     <div class="mark-words">${errorLine(message)}</div>
     ${row.error?.hint ? html`<div class="dim">${errorLine(row.error.hint)}</div>` : nothing}
     ${attempts(panel, row)}
     <div class="mark-acts">${whatToDo(panel, row.error?.kind, row.error?.provider, row.resumable ? row.run : undefined)}</div>
+  </div>`;
+}
+
+/** Offers to carry out a plan, below the run that made it. */
+function planned(panel: Panel, row: RunEndRow): View {
+  const { session, trusted } = panel.state;
+  const isNewest = session?.rows.at(-1)?.key === row.key;
+  if (!trusted || !isNewest || row.status !== "completed" || session?.config.mode !== "plan") return nothing;
+  return html`<div class="mark-acts">
+    <button type="button" class="primary" @click=${() => implement(panel)}>${icon("play")} Implement the plan</button>
+    <span class="dim">switches to Ask mode</span>
   </div>`;
 }
 

@@ -43,6 +43,10 @@ function numbers(panel: Panel, session: SessionView): View {
     panel.dispatch({ type: "menu", name: undefined });
     compact(panel);
   };
+  const setLimit = () => {
+    panel.dispatch({ type: "menu", name: undefined });
+    panel.host.post({ type: "command", command: "tiller.setCostLimit" });
+  };
   return html`<div
     class="menu meter-menu"
     role="dialog"
@@ -52,6 +56,9 @@ function numbers(panel: Panel, session: SessionView): View {
     <dl>${lines(session).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <button type="button" class="menu-item" @click=${makeRoom}>
       ${icon("fold")} <span class="menu-label">Compact conversation</span>
+    </button>
+    <button type="button" class="menu-item" @click=${setLimit}>
+      ${icon("credit-card")} <span class="menu-label">Set a cost limit per run…</span>
     </button>
   </div>`;
 }

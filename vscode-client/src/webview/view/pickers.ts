@@ -1,7 +1,7 @@
 // The choices below the text: permission mode, model, thinking.
 
 import { html, nothing } from "lit";
-import type { Mode, Thinking } from "../../shared/wire.js";
+import type { Mode, ModelEntry, Thinking } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { SessionView } from "../state.js";
@@ -66,7 +66,7 @@ export function modelPicker(panel: Panel, session: SessionView): View {
     models.find((one) => one.model === model)?.name ??
     model?.slice(model.indexOf("/") + 1) ??
     "Choose a model";
-  const usable = models.filter((one) => one.auth === "ok").slice(0, 12);
+  const usable = shortList(models, model);
   return picker(panel, {
     name: "model",
     title: "The model",
@@ -79,6 +79,18 @@ export function modelPicker(panel: Panel, session: SessionView): View {
     choose: (id) => (id ? configure(panel, { model: id }) : go(panel, "models")),
     opened: () => loadModels(panel),
   });
+}
+
+const SHORT = 12;
+
+/** Gives the models of the menu: the chosen one is among them, and rules that are no language model come last. */
+function shortList(models: readonly ModelEntry[], chosen: string | null): readonly ModelEntry[] {
+  const usable = models
+    .filter((one) => one.auth === "ok")
+    .sort((one, other) => Number(one.provider === "embedded") - Number(other.provider === "embedded"));
+  const first = usable.slice(0, SHORT);
+  const now = usable.find((one) => one.model === chosen);
+  return now === undefined || first.includes(now) ? first : [now, ...first.slice(0, SHORT - 1)];
 }
 
 interface Picker {

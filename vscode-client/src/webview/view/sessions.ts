@@ -63,7 +63,7 @@ function entry(panel: Panel, one: SessionInfo): View {
   const title = oneLine(one.title ?? one.preview) || "Untitled session";
   return html`<div class="entry ${now ? "current" : ""}" role="listitem">
     <button type="button" class="entry-main" aria-current=${now ? "true" : nothing} @click=${() => openSession(panel, one.session)}>
-      <span class="entry-title clip">${now ? shared(panel) : doing(panel.state.others[one.session])}${title}</span>
+      <span class="entry-title clip">${now ? shared(panel) : html`${doing(panel.state.others[one.session])}${unread(panel, one.session)}`}${title}</span>
       <span class="entry-detail dim clip">
         ${agoText(one.modified, panel.state.nowMs || Date.now())} · ${plural(one.messages, "message")}${one.model ? ` · ${one.model.slice(one.model.indexOf("/") + 1)}` : ""}
       </span>
@@ -92,6 +92,10 @@ function doing(other: OtherSession | undefined): View {
   if (!other) return nothing;
   const waiting = other.unreviewed;
   return html`${DOING[other.doing]}${waiting > 0 ? html`<span class="badge">${plural(waiting, "change")} to review</span> ` : nothing}`;
+}
+
+function unread(panel: Panel, session: string): View {
+  return panel.state.unread.includes(session) ? html`<span class="badge">finished</span> ` : nothing;
 }
 
 function sure(panel: Panel, session: string): void {
