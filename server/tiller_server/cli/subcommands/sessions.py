@@ -143,13 +143,12 @@ async def _run(options: argparse.Namespace, environment: Environment, paths: App
 
 async def _find_numbers(options: argparse.Namespace, library: SessionLibrary) -> None:
     """Replace the numbers of the list by the ids of its sessions."""
-    given: dict[str, object] = vars(options)
-    if isinstance(one := given.get("session"), str):
-        options.session = await session_list.numbered(library, one, _folder(options.workspace))
-    if isinstance(several := given.get("sessions"), list):
-        folder = _folder(options.workspace)
+    folder = _folder(options.workspace)
+    if hasattr(options, "session"):
+        options.session = await session_list.numbered(library, options.session, folder)
+    if hasattr(options, "sessions"):
         options.sessions = [
-            await session_list.numbered(library, str(one), folder) for one in several
+            await session_list.numbered(library, one, folder) for one in options.sessions
         ]
 
 

@@ -215,7 +215,7 @@ class LiveView(Struct, kw_only=True):
             return
         note = [f"  {self._tools.note}"] if self._tools.note else []
         room = self.screen.columns - 1
-        lines = (clipped(line, room) for line in (*note, self.status.line()))
+        lines = (clipped(line, room) for line in (*note, self.status.line(), *self.status.queued()))
         colour = self.shape.colour
         below = (styled(line, DIM, colour=colour) for line in lines)
         self.screen.draw((*self.markdown.tail(), *below))

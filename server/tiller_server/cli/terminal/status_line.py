@@ -1,6 +1,6 @@
 """State of a session as one line: current activity, its duration, use of the context window, cost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from agent_core.events import (
     Event,
     MessageDelta,
     QueueChanged,
+    QueueItem,
     RetryStarted,
     RunEnded,
     RunStarted,
@@ -26,6 +27,7 @@ from agent_core.events import (
     UsageReport,
 )
 from agent_core.kernel.text import one_line
+from agent_core.messages import Text
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_FRAMES: Final = "|/-\\"
@@ -33,6 +35,7 @@ KILO: Final = 1000
 MINUTE_S: Final = 60
 PERCENT: Final = 100
 FRAME_S: Final = 0.1
+QUEUE_SHOWN: Final = 3
 
 
 class StatusLine(Struct, kw_only=True):
@@ -45,7 +48,7 @@ class StatusLine(Struct, kw_only=True):
     _doing: str = ""
     _began_s: float | None = None
     _tools: dict[str, str] = msgspec.field(default_factory=dict)
-    _waiting: int = 0
+    _queue: tuple[QueueItem, ...] = ()
 
     @property
     def is_busy(self) -> bool:
@@ -71,7 +74,7 @@ class StatusLine(Struct, kw_only=True):
             case SessionUsage(usage=usage):
                 self._usage = usage
             case QueueChanged(queue=queue):
-                self._waiting = len(queue)
+                self._queue = queue
             case _:
                 self._doing = _doing(event) or self._doing
 
@@ -83,11 +86,19 @@ class StatusLine(Struct, kw_only=True):
         parts = [f"{frame} {doing}"]
         if self._began_s is not None:
             parts.append(seconds(now_s - self._began_s))
-        if self._waiting:
-            parts.append(f"{self._waiting} waiting")
+        if self._queue:
+            parts.append(f"{len(self._queue)} queued")
         if context := self.context():
             parts.append(context)
         return " · ".join(parts)
+
+    def queued(self) -> Iterator[str]:
+        """Return a line for each of the first queued prompts, and one that counts the others."""
+        for item in self._queue[:QUEUE_SHOWN]:
+            text = " ".join(part.text for part in item.content if isinstance(part, Text))
+            yield f"  queued: {one_line(text) or 'an attachment'}"
+        if len(self._queue) > QUEUE_SHOWN:
+            yield f"  and {len(self._queue) - QUEUE_SHOWN} more"
 
     def context(self) -> str:
         """Return how full the context is and what the session has cost; empty before the first answer."""
