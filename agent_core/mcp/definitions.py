@@ -310,6 +310,11 @@ def expanded(text: str, look_up: Callable[[str], str | None]) -> str:
 FILE_BYTES: Final = 1024 * 1024
 
 
+def project_files(root: Path) -> tuple[Path, Path]:
+    """Return the files in which a workspace may name servers; the later one wins."""
+    return root / ".mcp.json", project_folder(root) / "mcp.json"
+
+
 class ServerFiles(Value, frozen=True, kw_only=True):
     """The files that define servers. Of two servers with one name, the one defined nearer to the workspace wins."""
 
@@ -336,8 +341,7 @@ class ServerFiles(Value, frozen=True, kw_only=True):
         problems: list[str] = []
         places: list[tuple[Path, McpServerOrigin]] = [(self.config / "mcp.json", "user")]
         if with_project:
-            places.append((self.root / ".mcp.json", "project"))
-            places.append((project_folder(self.root) / "mcp.json", "project"))
+            places += [(path, "project") for path in project_files(self.root)]
         for path, origin in places:
             defined = self._of(path, origin)
             problems.extend(defined.problems)

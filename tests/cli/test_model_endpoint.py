@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.kernel.errors import UsageError
+from agent_core.kernel.errors import ConfigError, UsageError
 from agent_core.providers.catalog.models_file import load_models_file
 from agent_core.resources.paths import AppPaths, app_paths
 from tests.providers.auth.auth_server import auth_server
@@ -52,6 +52,17 @@ async def test_a_key_opens_the_server_and_is_stored_with_the_other_keys(tmp_path
     assert stored["lab"] == {"type": "api_key", "key": "sk-secret"}
 
 
+async def test_no_key_is_stored_where_the_file_cannot_be_changed(tmp_path: Path):
+    paths = paths_below(tmp_path)
+    paths.models.parent.mkdir(parents=True)
+    _ = paths.models.write_text("{")
+    async with auth_server({"/v1/models": [(200, LISTED)]}) as server:
+        with pytest.raises(ConfigError, match="repair it first"):
+            _ = await add_endpoint(paths, f"{server.url}/v1", provider="lab", key="sk-secret")
+    assert paths.models.read_text("utf-8") == "{"
+    assert not paths.auth.exists()
+
+
 @pytest.mark.parametrize(
     ("answer", "key", "said"),
     [
@@ -80,6 +91,7 @@ async def test_a_server_that_lists_nothing_leaves_the_file_as_it_was(
         ("http://me:secret@x/v1", None, "must hold no key"),
         ("http://x/v1?key=secret", None, "must hold no key"),
         ("http://x/v1", "My Lab", "cannot be the id"),
+        ("http://x/v1", "openai", "knows already; choose another --id"),
         ("http://127.0.0.1:9/v1", "lab", "cannot be reached; check the address"),
     ],
 )

@@ -11,7 +11,7 @@ from agent_core.kernel import JsonObject, JsonValue, SystemClock, json
 from agent_core.kernel.errors import UsageError
 from agent_core.providers.auth.oauth import StoredKey
 from agent_core.providers.auth.store import AuthStore
-from agent_core.providers.catalog.catalogue import MODELS_SHOWN
+from agent_core.providers.catalog.catalogue import MODELS_SHOWN, builtin_providers
 from agent_core.providers.http.client import JsonRequest, JsonRequestFailed, request_json
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.file import change_settings_now
@@ -46,16 +46,21 @@ async def add_endpoint(
     if IDENTITY.fullmatch(identity) is None:
         message = f"{identity!r} cannot be the id of a provider: use lower-case letters, digits, '.', '_' and '-'"
         raise UsageError(message)
+    known = await anyio.to_thread.run_sync(builtin_providers)
+    if identity in {one.id for one in known}:
+        # A key that is stored for the known one would go to this address.
+        message = f"{identity!r} is a provider that Tiller knows already; choose another --id"
+        raise UsageError(message)
     base_url, models = await _listed(base_url, key)
     entries: list[JsonValue] = [{"id": one} for one in models]
     entry: JsonObject = {"baseUrl": base_url, "api": API, "models": entries}
     if key is None:
         entry = {**entry, "apiKey": NO_KEY}
-    else:
-        store = AuthStore(paths.auth, clock=SystemClock())
-        await store.put(identity, StoredKey(key=literal_key(key)))
     changes: JsonObject = {"providers": {identity: entry}}
     await anyio.to_thread.run_sync(change_settings_now, paths.models, changes)
+    if key is not None:
+        store = AuthStore(paths.auth, clock=SystemClock())
+        await store.put(identity, StoredKey(key=literal_key(key)))
     return identity, models
 
 

@@ -69,7 +69,11 @@ def test_a_projects_server_is_listed_only_where_the_folder_is_trusted(
     assert written(folder / ".tiller" / "mcp.json") == {"here": {"command": "tool"}}
     _ = capsys.readouterr()
     assert run(tmp_path, "list", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["servers"] == []
+    said = json.loads(capsys.readouterr().out)
+    assert said["servers"] == []
+    assert said["problems"] == [
+        f"{folder} is not trusted, so the servers that it names are not used; to trust it: tiller trust add"
+    ]
 
 
 @pytest.mark.parametrize(

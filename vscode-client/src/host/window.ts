@@ -110,6 +110,11 @@ function contextMessage({ focus }: EditorContext): ContextMessage {
   return { type: "context", focus: { uri: focus.uri, ...(isEmpty ? {} : { selection }) } };
 }
 
+/** Gives the session in front, as requests name it; nothing before the first was opened. */
+export function ofSession({ feed }: Pick<Window, "feed">): { session?: string } {
+  return feed.session === undefined ? {} : { session: feed.session };
+}
+
 /** Joins the parts, and keeps the panel and the status bar up to date. */
 export function joinParts(window: Window): void {
   const { context, daemon, watch, others, panel, log } = window;

@@ -9,6 +9,7 @@ export const PANEL_COMMANDS = [
   // Takes a permission mode. What the user's own settings do not allow, the editor asks about; the panel cannot allow it.
   "tiller.chooseMode",
   "tiller.setCostLimit",
+  "tiller.exportMarkdown",
   "tiller.newSession",
   "tiller.stop",
   "tiller.showLog",

@@ -193,6 +193,4 @@ export type ToHost =
   | { type: "gather"; id: number; what: Gathered }
   /** How the session that is shown is called; empty: it has no name yet. */
   | { type: "titled"; title: string }
-  | { type: "trust" }
-  /** Lets the user keep something as a file; `data` is text, or base64 for other types than text. */
-  | { type: "save"; name: string; mime: string; data: string };
+  | { type: "trust" };

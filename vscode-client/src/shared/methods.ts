@@ -9,7 +9,6 @@ export const PANEL_METHODS = [
   "agent/session/configure",
   "agent/session/fork",
   "agent/session/delete",
-  "agent/session/export",
   "agent/session/tree",
   "agent/session/navigate",
   "agent/session/label",

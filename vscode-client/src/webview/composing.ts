@@ -35,7 +35,7 @@ export function compose(composer: Composer, action: ComposerAction): Composer {
     case "recalled":
       return recalled(composer, action.step);
     case "editing":
-      return { ...composer, editing: action.queueId, text: action.text, focusAsked: composer.focusAsked + 1 };
+      return { ...setAside(composer), editing: action.queueId, rewriting: undefined, text: action.text };
     case "rewriting":
       return rewritten(composer, action);
     case "withFiles":
@@ -53,9 +53,16 @@ function rewritten(
   composer: Composer,
   { rewriting, text, blocks }: Extract<ComposerAction, { type: "rewriting" }>,
 ): Composer {
-  const emptied = { ...composer, text, attachments: [], editing: undefined, rewriting };
-  const filled = blocks.reduce<Composer>((next, block) => attach(next, described(block), block), emptied);
-  return { ...filled, focusAsked: composer.focusAsked + 1 };
+  const emptied = { ...setAside(composer), text, editing: undefined, rewriting };
+  return blocks.reduce<Composer>((next, block) => attach(next, described(block), block), emptied);
+}
+
+/** Empties the composer for another message. What the user was writing is kept; a message that was being changed is not. */
+function setAside(composer: Composer): Composer {
+  const { text, attachments, editing, rewriting } = composer;
+  const isOther = editing !== undefined || rewriting !== undefined;
+  const draft = isOther ? composer.draft : { text, attachments };
+  return { ...composer, text: "", attachments: [], draft, focusAsked: composer.focusAsked + 1 };
 }
 
 /** Takes what the editor puts into the composer. */
@@ -150,6 +157,12 @@ function recalled(composer: Composer, step: 1 | -1): Composer {
   return { ...composer, text, recalled: place, kept };
 }
 
+/** Leaves a message of a session that is in front no more; the user's own draft comes back. */
+export function left(composer: Composer): Composer {
+  const isOther = composer.editing !== undefined || composer.rewriting !== undefined;
+  return isOther ? cleared(composer, "") : composer;
+}
+
 function cleared(composer: Composer, sent: string): Composer {
   const words = sent.trim();
   const history = words
@@ -157,8 +170,9 @@ function cleared(composer: Composer, sent: string): Composer {
     : composer.history;
   return {
     ...composer,
-    text: "",
-    attachments: [],
+    text: composer.draft?.text ?? "",
+    attachments: composer.draft?.attachments ?? [],
+    draft: undefined,
     offers: undefined,
     editing: undefined,
     rewriting: undefined,

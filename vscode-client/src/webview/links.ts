@@ -22,9 +22,9 @@ function openFile(panel: Panel, address: string): void {
 /** Opens a file by its path, absolute or below the first folder of the session, at a line that counts from 0. */
 export function openPath(panel: Panel, found: { path: string; line0: number }): void {
   const root = panel.state.session?.roots.find((one) => one.primary) ?? panel.state.session?.roots[0];
-  const below =
-    root && `${root.uri.replace(/\/$/, "")}/${found.path.split("/").map(encodeURIComponent).join("/")}`;
-  const uri = found.path.startsWith("/") ? `file://${found.path}` : below;
+  const path = found.path.split("/").map(encodeURIComponent).join("/");
+  const below = root && `${root.uri.replace(/\/$/, "")}/${path}`;
+  const uri = found.path.startsWith("/") ? `file://${path}` : below;
   if (!uri) return;
   const line = { line: found.line0, character: 0 };
   panel.host.post({ type: "open", uri, range: { start: line, end: line } });

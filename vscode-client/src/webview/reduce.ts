@@ -2,7 +2,7 @@
 
 import type { Place, ToPanel } from "../shared/messages.js";
 import type { ChangeSet, Item, JsonValue, QueueItem } from "../shared/wire.js";
-import { type ComposerAction, compose, filled } from "./composing.js";
+import { type ComposerAction, compose, filled, left } from "./composing.js";
 import { follow, sessionOf } from "./reduce-session.js";
 import { rowsOfItems, type SaidRow } from "./rows.js";
 import type { Lists, PanelState, SessionView, Toast } from "./state.js";
@@ -129,7 +129,7 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
     checkpoints: undefined,
     preview: undefined,
   };
-  const composer = { ...state.composer, editing: undefined, rewriting: undefined };
+  const composer = left(state.composer);
   const toasts = lasting(state.toasts);
   return {
     ...state,

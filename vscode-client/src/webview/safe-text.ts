@@ -1,8 +1,7 @@
 // Makes text of models, tools and files harmless to look at: nothing hidden, nothing turned around.
 
-// Escape sequences of terminals: colours and cursor movements, titles and links.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
+import { TERMINAL_ESCAPES } from "../shared/escapes.js";
+
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 // What turns writing around, joins nothing, or cannot be seen at all. Joiners stay: emoji need them.
@@ -12,7 +11,7 @@ const UNSEEN =
 /** Takes terminal escapes out, and writes invisible and turning characters as their number. */
 export function plainText(text: string): string {
   return text
-    .replace(ESCAPES, "")
+    .replace(TERMINAL_ESCAPES, "")
     .replace(/\r\n?/g, "\n")
     .replace(CONTROLS, (found) => String.fromCodePoint(0x2400 + ((found.charCodeAt(0) & 0x7f) % 0x7f)))
     .replace(UNSEEN, named);
@@ -23,9 +22,14 @@ export function oneLine(text: string): string {
   return plainText(text).replace(/\s+/g, " ").trim();
 }
 
-/** The same, without the commands of a terminal that an error names in brackets: the panel has buttons for them. */
+/** Takes out the commands of a terminal that a message names in brackets: the panel has buttons for them. */
+export function withoutCommands(text: string): string {
+  return text.replace(/ \(tiller [^()\n]*\)/g, "");
+}
+
+/** Writes a message for people in one line. */
 export function errorLine(text: string): string {
-  return oneLine(text.replace(/ \(tiller [^()\n]*\)/g, ""));
+  return oneLine(withoutCommands(text));
 }
 
 function named(found: string): string {

@@ -3,8 +3,8 @@
 import type { Gathered } from "../shared/messages.js";
 import type { Block } from "../shared/wire.js";
 import type { Panel } from "./panel-context.js";
-import { isBusy } from "./state.js";
-import { attempt, changeQueue, compact, exportSession, go, goBefore, openSession, rename } from "./verbs.js";
+import { type Draft, isBusy, type Rewriting } from "./state.js";
+import { attempt, changeQueue, compact, go, goBefore, openSession, rename } from "./verbs.js";
 import { plural, sizeText } from "./words.js";
 
 /** Pasted text above this becomes an attachment, so that the composer stays a place for words. */
@@ -28,7 +28,10 @@ export const OWN_COMMANDS: Readonly<Record<string, { says: string; run(panel: Pa
     changes: { says: "Show all changes", run: (panel) => go(panel, "changes") },
     model: { says: "Choose another model", run: (panel) => go(panel, "models") },
     rename: { says: "Give the session a title", run: rename },
-    export: { says: "Export the session as Markdown", run: (panel) => exportSession(panel, "markdown") },
+    export: {
+      says: "Export the session as Markdown",
+      run: (panel) => panel.host.post({ type: "command", command: "tiller.exportMarkdown" }),
+    },
   };
 
 /** How words travel: as the server decides, before the next call of the model, or when the run is over. */
@@ -47,19 +50,34 @@ export function send(panel: Panel, delivery: Delivery = "auto"): void {
   if (text.trim()) content.push({ type: "text", text });
   const messageId = newId();
   panel.dispatch({ type: "composer", action: { type: "cleared", sent: text } });
-  attempt(panel, `prompt:${messageId}`, async () => {
-    try {
-      if (rewriting) await goBefore(panel, rewriting);
-      // An empty context stands for none: the one that the editor told last is not added.
-      const context = panel.state.withoutContext ? { context: {} } : {};
-      await submit(panel, { content, messageId, delivery, ...context });
-    } catch (error) {
-      // What was not taken goes back to where it was written.
-      const words = panel.state.composer.text ? {} : { text };
-      panel.dispatch({ type: "compose", ...words, blocks: attachments.map((one) => one.block) });
-      throw error;
-    }
-  });
+  attempt(panel, `prompt:${messageId}`, () =>
+    deliver(panel, { text, attachments, rewriting, said: { content, messageId, delivery } }),
+  );
+}
+
+interface Outgoing extends Draft {
+  rewriting: Rewriting | undefined;
+  said: { content: Block[]; messageId: string; delivery: Delivery };
+}
+
+/** Sends a message, in the place of an earlier one where it was that. What was not taken goes back to where it was written. */
+async function deliver(panel: Panel, { text, attachments, rewriting, said }: Outgoing): Promise<void> {
+  const blocks = attachments.map((one) => one.block);
+  try {
+    if (rewriting) await goBefore(panel, rewriting);
+  } catch (error) {
+    if (rewriting)
+      panel.dispatch({ type: "composer", action: { type: "rewriting", rewriting, text, blocks } });
+    throw error;
+  }
+  try {
+    // An empty context stands for none: the one that the editor told last is not added.
+    const context = panel.state.withoutContext ? { context: {} } : {};
+    await submit(panel, { ...said, ...context });
+  } catch (error) {
+    panel.dispatch({ type: "compose", ...(panel.state.composer.text ? {} : { text }), blocks });
+    throw error;
+  }
 }
 
 /** Names a prompt, so that one that is sent twice is still one. */

@@ -113,6 +113,12 @@ export interface Rewriting {
   files: boolean;
 }
 
+/** Words that are being written, and what goes along with them. */
+export interface Draft {
+  text: string;
+  attachments: readonly Attachment[];
+}
+
 export interface Composer {
   text: string;
   attachments: readonly Attachment[];
@@ -121,6 +127,8 @@ export interface Composer {
   editing: string | undefined;
   /** The earlier message that is sent anew, in its place. */
   rewriting: Rewriting | undefined;
+  /** What was being written when a queued or an earlier message took its place; it comes back afterwards. */
+  draft: Draft | undefined;
   history: readonly string[];
   /** Place in the history, counted from the newest; -1 means not in it. */
   recalled: number;
@@ -201,6 +209,7 @@ export const EMPTY_COMPOSER: Composer = {
   offers: undefined,
   editing: undefined,
   rewriting: undefined,
+  draft: undefined,
   history: [],
   recalled: -1,
   kept: "",

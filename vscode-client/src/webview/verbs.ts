@@ -94,10 +94,10 @@ export function changeQueue(panel: Panel, ops: QueueOp[]): void {
 }
 
 export function answerPermission(panel: Panel, asked: PermissionRequest, option: string, note: string): void {
-  if (note) panel.dispatch({ type: "noted", request: asked.request, note });
   attempt(panel, asked.request, async () => {
     const answer = { request: asked.request, option, ...(note && { note }) };
     const { status, by } = await panel.host.request("agent/permission/respond", answer);
+    if (status === "recorded" && note) panel.dispatch({ type: "noted", request: asked.request, note });
     if (status !== "recorded") {
       const who = by ? ` by ${by}` : "";
       const text = status === "expired" ? "This request has expired." : `Already answered${who}.`;
@@ -200,21 +200,6 @@ export function rename(panel: Panel, title: string): void {
     await panel.host.request("agent/session/rename", { title });
   });
 }
-
-export function exportSession(panel: Panel, format: "markdown" | "html" | "jsonl"): void {
-  panel.dispatch({ type: "menu", name: undefined });
-  attempt(panel, "export", async () => {
-    const { content } = await panel.host.request("agent/session/export", { format });
-    const [ending, mime] = EXPORTS[format];
-    panel.host.post({ type: "save", name: `session.${ending}`, mime, data: content });
-  });
-}
-
-const EXPORTS = {
-  markdown: ["md", "text/markdown"],
-  html: ["html", "text/html"],
-  jsonl: ["jsonl", "text/plain"],
-} as const;
 
 export function loadTree(panel: Panel): void {
   attempt(panel, "tree", async () => {

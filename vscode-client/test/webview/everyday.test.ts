@@ -125,7 +125,8 @@ panelTest(
     const lines = Array.from({ length: 1600 }, (_, index) => `line ${index + 3401}`).join("\n");
     const details = {
       exit_code: 0,
-      full_output: "/tmp/full.txt",
+      full_output: "/tmp/full 100%.txt",
+      truncated: true,
       truncation: { total_lines: 5000, output_lines: 1600 },
     };
     const advice = "[Showing lines 3401-5000 of 5000. Full output: /tmp/full.txt]";
@@ -141,7 +142,9 @@ panelTest(
     assert.doesNotMatch(text, /Showing lines/);
     assert.match(text, /The last 1,600 of 5000 lines are kept here/);
     await stage.page.getByRole("button", { name: "Open the full output" }).click();
-    assert.ok((await stage.sent()).some((one) => one.type === "open" && one.uri === "file:///tmp/full.txt"));
+    assert.ok(
+      (await stage.sent()).some((one) => one.type === "open" && one.uri === "file:///tmp/full%20100%25.txt"),
+    );
   },
 );
 
@@ -198,14 +201,15 @@ panelTest("an earlier message is edited with its picture; nothing goes before it
     { type: "checkpoint.created", checkpoint: { checkpoint: "c1", run: "r1", at: AT, files: 1 } },
   );
   const message = stage.page.locator(".user");
+  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
+  await composer.fill("Half a thought");
   await message.hover();
   await message.getByRole("button", { name: "Edit message" }).click();
-  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
   assert.equal(await stage.value(composer), "Make it blue.");
   assert.equal(await stage.count(stage.page.locator(".composer .chip img")), 1);
   await stage.page.getByRole("button", { name: "Cancel" }).click();
   assert.deepEqual(await stage.requests("agent/session/navigate"), []);
-  assert.equal(await stage.value(composer), "");
+  assert.equal(await stage.value(composer), "Half a thought");
 
   await message.getByRole("button", { name: "Edit message" }).click();
   // What is typed goes in only where the message is already.
@@ -215,6 +219,7 @@ panelTest("an earlier message is edited with its picture; nothing goes before it
   assert.deepEqual(await stage.requests("agent/session/navigate"), [{ target: entry, summarize: false }]);
   const [sent] = await stage.requests("agent/prompt");
   assert.deepEqual(sent?.["content"], [picture, { type: "text", text: "Make it green." }]);
+  assert.equal(await stage.value(composer), "Half a thought");
 
   await message.getByRole("button", { name: "Edit message" }).click();
   await stage.page.getByRole("checkbox").check();
@@ -222,6 +227,17 @@ panelTest("an earlier message is edited with its picture; nothing goes before it
   const asked = { checkpoint: "c1", scope: "both", onConflict: "skip" };
   assert.deepEqual(await stage.requests("agent/checkpoint/restore"), [asked]);
   assert.equal((await stage.requests("agent/session/navigate")).length, 1);
+
+  // What is refused is still the earlier message, with its picture.
+  await stage.answer({ "agent/session/navigate": { refused: { message: "The session is busy." } } });
+  const prompts = (await stage.requests("agent/prompt")).length;
+  await message.getByRole("button", { name: "Edit message" }).click();
+  assert.equal(await stage.value(composer), "Make it blue.");
+  await composer.press("Enter");
+  await stage.page.getByText("The session is busy.").waitFor();
+  assert.equal(await stage.value(composer), "Make it blue.");
+  assert.match(await stage.text(stage.page.locator(".composer")), /Editing an earlier message/);
+  assert.equal((await stage.requests("agent/prompt")).length, prompts);
 });
 
 panelTest("a rejection shows its reason", async (stage) => {
@@ -280,10 +296,12 @@ panelTest("@ offers problems, terminal and git, and says when there is nothing",
   await composer.pressSequentially("Explain @gi");
   await stage.page.getByRole("option", { name: /git/ }).click();
   await stage.page.locator(".composer .chip", { hasText: "Diff" }).waitFor();
-  await stage.answer({ gather: { refused: { message: "The Problems view is empty." } } });
+  await stage.answer({
+    gather: { refused: { message: "There are no errors or warnings in the Problems view." } },
+  });
   await composer.pressSequentially("@prob");
   await composer.press("Enter");
-  await stage.page.getByText("The Problems view is empty.").waitFor();
+  await stage.page.getByText("There are no errors or warnings in the Problems view.").waitFor();
   const asked = (await stage.sent()).flatMap((one) => (one.type === "gather" ? [one.what] : []));
   assert.deepEqual(asked, ["git", "problems"]);
 });
@@ -331,4 +349,23 @@ panelTest("a plan is carried out by one click, in Ask mode", async (stage) => {
   assert.deepEqual(await stage.requests("agent/session/configure"), [{ set: { mode: "ask" } }]);
   const content = [{ type: "text", text: "Implement the plan." }];
   assert.deepEqual(await stage.requests("agent/prompt"), [{ content }]);
+});
+
+panelTest("what a command prints itself is never taken for advice", async (stage) => {
+  const own = "checked\n\n[Showing lines 1-2 of 2. limit reached]";
+  await play(stage, ...STARTED, ...called("b", "bash", { command: "./check" }, own, { truncated: false }));
+  await stage.page.locator(".tool-head").click();
+  assert.match(await stage.text(stage.page.locator(".tool-body")), /limit reached/);
+});
+
+panelTest("a match in a folded lookup is unfolded", async (stage) => {
+  await play(
+    stage,
+    ...STARTED,
+    ...["a", "b", "c"].flatMap((name) => called(name, "read", { path: `${name}.py` }, `needle ${name}`)),
+  );
+  assert.equal(await stage.count(stage.page.locator(".tool")), 0);
+  await stage.page.keyboard.press("Control+f");
+  await stage.page.getByRole("searchbox", { name: "Find in conversation" }).fill("needle b");
+  await stage.page.locator(".tool-body", { hasText: "needle b" }).waitFor();
 });

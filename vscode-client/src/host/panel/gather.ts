@@ -1,8 +1,10 @@
 // What can be named with @ besides files: the selection, the problems, the last terminal command, uncommitted changes.
 
 import * as vscode from "vscode";
+import { TERMINAL_ESCAPES } from "../../shared/escapes.js";
 import type { Gathered } from "../../shared/messages.js";
 import type { Block } from "../../shared/wire.js";
+import { repositoryOf } from "../editor/git.js";
 import { diagnosticsBlock, selectionBlocks } from "./selection.js";
 import type { Terminals } from "./terminals.js";
 
@@ -16,7 +18,7 @@ export async function gather(what: Gathered, terminals: Terminals): Promise<Bloc
     case "selection":
       return some(selectionBlocks(), "Nothing is selected in the editor.");
     case "problems":
-      return some(problems(), "The Problems view is empty.");
+      return some(problems(), "There are no errors or warnings in the Problems view.");
     case "terminal":
       return [terminal(terminals)];
     case "git":
@@ -57,19 +59,13 @@ function terminal(terminals: Terminals): Block {
   return {
     type: "resource",
     uri: "terminal:/last-command",
-    text: `$ ${last.command}\n${last.output}${code}`,
+    text: `$ ${last.command}\n${last.output.replace(TERMINAL_ESCAPES, "").replaceAll("\r\n", "\n")}${code}`,
   };
 }
 
-interface GitApi {
-  repositories: { rootUri: vscode.Uri; diff(cached?: boolean): Promise<string> }[];
-}
-
+/** Gives the changes of the repository of the file in front. */
 async function uncommitted(): Promise<Block> {
-  const git = vscode.extensions.getExtension<{ getAPI(version: 1): GitApi }>("vscode.git");
-  const api = (await git?.activate())?.getAPI(1);
-  const [repository] = api?.repositories ?? [];
-  if (repository === undefined) throw new Error("No Git repository is open in this window.");
+  const repository = await repositoryOf(vscode.window.activeTextEditor?.document.uri);
   const parts = await Promise.all([repository.diff(true), repository.diff(false)]);
   const patch = parts.filter((one) => one.trim() !== "").join("\n");
   if (patch === "") throw new Error("There are no uncommitted changes to tracked files.");

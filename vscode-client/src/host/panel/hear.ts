@@ -63,7 +63,7 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
   }
 }
 
-type Shown = Extract<ToHost, { type: "open" | "openLink" | "diff" | "copy" | "insert" | "save" }>;
+type Shown = Extract<ToHost, { type: "open" | "openLink" | "diff" | "copy" | "insert" }>;
 
 async function show(message: Shown): Promise<void> {
   switch (message.type) {
@@ -85,8 +85,6 @@ async function show(message: Shown): Promise<void> {
       return vscode.env.clipboard.writeText(message.text);
     case "insert":
       return insert(message.text);
-    case "save":
-      return save(message.name, message.mime, message.data);
   }
 }
 
@@ -124,16 +122,4 @@ async function insert(text: string): Promise<void> {
   await editor.edit((edit) => {
     for (const selection of editor.selections) edit.replace(selection, text);
   });
-}
-
-/** Asks the user for a place, and writes a file there; `data` is text, or base64 for other types than text. */
-export async function save(name: string, mime: string, data: string): Promise<void> {
-  const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
-  const plain = name.replaceAll(/[/\\:]/g, "-");
-  const target = await vscode.window.showSaveDialog({
-    ...(folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, plain) }),
-  });
-  if (target === undefined) return;
-  const isText = mime.startsWith("text/") || mime.includes("json");
-  await vscode.workspace.fs.writeFile(target, Buffer.from(data, isText ? "utf8" : "base64"));
 }

@@ -3,12 +3,9 @@
 import type { Disposable } from "../signal.js";
 
 const OUTPUT_CHARS = 20_000;
-// Escape sequences of terminals: colours, cursor movements, titles and links.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
-
 export interface TerminalCommand {
   command: string;
+  /** The end of what it printed, as it was printed. */
   output: string;
   exitCode: number | undefined;
 }
@@ -55,9 +52,6 @@ export class Terminals {
     };
     this.#running.set(execution, command);
     this.last = command;
-    for await (const text of execution.read())
-      command.output = (command.output + text.replace(ESCAPES, "").replaceAll("\r\n", "\n")).slice(
-        -OUTPUT_CHARS,
-      );
+    for await (const text of execution.read()) command.output = (command.output + text).slice(-OUTPUT_CHARS);
   }
 }

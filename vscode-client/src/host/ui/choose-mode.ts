@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import type { Mode } from "../../shared/wire.js";
 import { asAgentError } from "../agent/port.js";
-import type { Window } from "../window.js";
+import { ofSession, type Window } from "../window.js";
 import { runTiller } from "./sign-in.js";
 
 const MODES: Readonly<Record<Mode & ("plan" | "ask" | "auto" | "yolo"), string>> = {
@@ -36,10 +36,6 @@ async function isConfirmed(mode: keyof typeof MODES): Promise<boolean> {
   const allow = "Allow";
   const question = "Your own settings allow less. Allow this mode?";
   return (await vscode.window.showWarningMessage(question, { modal: true, detail }, allow)) === allow;
-}
-
-function ofSession({ feed }: Window): { session?: string } {
-  return feed.session === undefined ? {} : { session: feed.session };
 }
 
 function isMode(mode: unknown): mode is keyof typeof MODES {

@@ -4,10 +4,9 @@ import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Block, Range } from "../../shared/wire.js";
 import { testBlocks } from "../editor/test-failures.js";
-import { save } from "../panel/hear.js";
 import { diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection.js";
 import { forgetInstallation } from "../server/prepare.js";
-import type { Window } from "../window.js";
+import { ofSession, type Window } from "../window.js";
 import { attempt } from "./attempt.js";
 import { chooseMode } from "./choose-mode.js";
 import { commitMessage } from "./commit-message.js";
@@ -57,7 +56,7 @@ function serverActs(window: Window): Record<string, Act> {
 
 function sessionActs(window: Window): Record<string, Act> {
   const { daemon, editor, feed, findings, panel, watch } = window;
-  const session = () => (feed.session === undefined ? {} : { session: feed.session });
+  const session = () => ofSession(window);
   return {
     "tiller.newSession": async () => {
       await feed.open("new");
@@ -108,7 +107,7 @@ function sessionActs(window: Window): Record<string, Act> {
 }
 
 /** Sets the limit of this session's runs; the settings can only be tightened. */
-async function setCostLimit({ daemon, feed }: Window): Promise<void> {
+async function setCostLimit(window: Window): Promise<void> {
   const said = await vscode.window.showInputBox({
     title: "Cost limit of one run in this session",
     prompt: "US dollars; leave empty to use the limit of your settings",
@@ -118,31 +117,30 @@ async function setCostLimit({ daemon, feed }: Window): Promise<void> {
   });
   if (said === undefined) return;
   const budgets = said.trim() === "" ? null : { usd: Number(said) };
-  const session = feed.session === undefined ? {} : { session: feed.session };
-  await daemon.request("agent/session/configure", { ...session, set: { budgets } });
+  await window.daemon.request("agent/session/configure", { ...ofSession(window), set: { budgets } });
 }
 
-const EXPORTS = {
-  markdown: ["session.md", "text/markdown"],
-  html: ["session.html", "text/html"],
-} as const;
+const EXPORTS = { markdown: "session.md", html: "session.html" } as const;
 
-async function exported({ daemon, feed }: Window, format: keyof typeof EXPORTS): Promise<void> {
-  const session = feed.session === undefined ? {} : { session: feed.session };
-  const { content } = await daemon.request("agent/session/export", { ...session, format });
-  const [name, mime] = EXPORTS[format];
-  await save(name, mime, content);
+/** Writes the session into a file that the user chooses. */
+async function exported(window: Window, format: keyof typeof EXPORTS): Promise<void> {
+  const { content } = await window.daemon.request("agent/session/export", { ...ofSession(window), format });
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri;
+  const place = folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, EXPORTS[format]) };
+  const target = await vscode.window.showSaveDialog(place);
+  if (target !== undefined) await vscode.workspace.fs.writeFile(target, Buffer.from(content, "utf8"));
 }
 
-/** Answers the first permission request of the session in front. */
-async function answer({ daemon, watch }: Window, kind: "allowOnce" | "rejectOnce"): Promise<void> {
-  const asked = watch.now?.pending.find((one) => "subject" in one);
-  if (asked === undefined || !("options" in asked)) {
-    void vscode.window.showInformationMessage("Tiller: nothing waits for your permission.");
+/** Answers the request that the panel shows; one that is not in sight is shown, and answered by the next press. */
+async function answer(window: Window, kind: "allowOnce" | "rejectOnce"): Promise<void> {
+  const { daemon, panel, watch } = window;
+  const [asked] = watch.now?.pending ?? [];
+  if (asked === undefined) {
+    void vscode.window.showInformationMessage("Tiller: no request waits for your answer.");
     return;
   }
-  const option = asked.options.find((one) => one.kind === kind);
-  if (option === undefined) return;
+  const option = "options" in asked ? asked.options.find((one) => one.kind === kind) : undefined;
+  if (option === undefined || !panel.isVisible) return panel.show("transcript");
   await daemon.request("agent/permission/respond", { request: asked.request, option: option.id });
 }
 
@@ -185,12 +183,12 @@ function composerActs(window: Window): Record<string, Act> {
 }
 
 /** Says something for the user at once; during a run it waits for its end. Without a model the words go to the composer. */
-async function say({ daemon, feed, panel, watch }: Window, text: string, blocks: Block[]): Promise<void> {
+async function say(window: Window, text: string, blocks: Block[]): Promise<void> {
+  const { daemon, panel, watch } = window;
   if (!daemon.state.ready || watch.now?.model == null) return panel.compose({ text, blocks, focus: true });
-  const session = feed.session === undefined ? {} : { session: feed.session };
   await panel.show("transcript");
   await daemon.request("agent/prompt", {
-    ...session,
+    ...ofSession(window),
     messageId: randomUUID(),
     content: [{ type: "text", text }, ...blocks],
     delivery: "followUp",

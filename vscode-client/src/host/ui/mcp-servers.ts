@@ -1,10 +1,8 @@
 // The MCP servers of this folder: a list to look at, add to and remove from. The program changes the files.
 
-import { dirname } from "node:path";
 import * as vscode from "vscode";
-import { AgentError, NOT_SERVED } from "../agent/port.js";
-import { localPrograms } from "../server/programs.js";
 import type { Window } from "../window.js";
+import { runTiller } from "./sign-in.js";
 
 interface McpServer {
   name: string;
@@ -13,42 +11,34 @@ interface McpServer {
   way: string;
 }
 
-type Row = vscode.QuickPickItem & { act?: () => Promise<unknown>; server?: McpServer };
+/** What is done with a row that was chosen. */
+type Act = () => Promise<unknown>;
+type Row = vscode.QuickPickItem & { act?: Act; remove?: Act };
 
-const COMMAND_MS = 30_000;
 const REMOVE: vscode.QuickInputButton = { iconPath: new vscode.ThemeIcon("trash"), tooltip: "Remove" };
-const EDIT: vscode.QuickInputButton = {
-  iconPath: new vscode.ThemeIcon("go-to-file"),
-  tooltip: "Open mcp.json",
-};
 
-/** Shows the servers until the list is left; each change shows it anew. */
+/** Shows the servers until one is opened or the list is left; it is shown anew after each change. */
 export async function showMcpServers(window: Window): Promise<void> {
+  for (let act = await chosen(window); act !== undefined; act = await chosen(window))
+    if ((await act()) !== "again") return;
+}
+
+async function chosen(window: Window): Promise<Act | undefined> {
   const pick = vscode.window.createQuickPick<Row>();
   pick.title = "MCP Servers";
   pick.placeholder = "Servers whose tools the agent can use";
   pick.matchOnDescription = true;
-  const fill = async () => {
-    pick.busy = true;
-    pick.items = await rows(window);
-    pick.busy = false;
-  };
-  const done = new Promise<Row | undefined>((resolve) => {
-    pick.onDidAccept(() => resolve(pick.selectedItems[0]));
+  pick.busy = true;
+  const done = new Promise<Act | undefined>((resolve) => {
+    pick.onDidAccept(() => resolve(pick.selectedItems[0]?.act));
+    pick.onDidTriggerItemButton(({ item }) => resolve(item.remove));
     pick.onDidHide(() => resolve(undefined));
-    pick.onDidTriggerItemButton(async ({ button, item: { server } }) => {
-      if (server === undefined) return;
-      if (button === EDIT) return void vscode.window.showTextDocument(vscode.Uri.file(server.file));
-      const place = server.origin === "project" ? ["--project"] : [];
-      await mcp(window, ["remove", server.name, ...place]);
-      await fill();
-    });
   });
   pick.show();
   try {
-    await fill();
-    const chosen = await done;
-    await chosen?.act?.();
+    pick.items = await rows(window);
+    pick.busy = false;
+    return await done;
   } finally {
     pick.dispose();
   }
@@ -61,19 +51,31 @@ async function rows(window: Window): Promise<Row[]> {
   return [
     { label: "$(add) Add a server…", act: () => add(window) },
     ...(servers.length > 0 ? [separator("Servers")] : []),
-    ...servers.map(
-      (server): Row => ({
-        label: server.name,
-        description: server.way,
-        detail: server.origin === "project" ? "named by this folder" : "your own",
-        buttons: [EDIT, REMOVE],
-        server,
-        act: async () => void vscode.window.showTextDocument(vscode.Uri.file(server.file)),
-      }),
-    ),
+    ...servers.map((one) => row(window, one)),
     ...(problems.length > 0 ? [separator("Problems")] : []),
     ...problems.map((one): Row => ({ label: `$(warning) ${one}` })),
   ];
+}
+
+function row(window: Window, server: McpServer): Row {
+  const { name, origin, file, way } = server;
+  // A file that other agents read too is changed by hand.
+  const isOwn = !file.endsWith(".mcp.json");
+  return {
+    label: name,
+    description: way,
+    detail: origin === "project" ? "of this folder" : "your own",
+    act: async () => vscode.window.showTextDocument(vscode.Uri.file(file)),
+    ...(isOwn && { buttons: [REMOVE], remove: () => remove(window, server) }),
+  };
+}
+
+async function remove(window: Window, { name, origin, file }: McpServer): Promise<"again"> {
+  const question = `Remove the MCP server ${name}?`;
+  const options = { modal: true, detail: `Its entry in ${file} is deleted.` };
+  if ((await vscode.window.showWarningMessage(question, options, "Remove")) === "Remove")
+    await mcp(window, ["remove", name, ...(origin === "project" ? ["--project"] : [])]);
+  return "again";
 }
 
 async function add(window: Window): Promise<void> {
@@ -86,12 +88,12 @@ async function add(window: Window): Promise<void> {
   if (!name?.trim()) return;
   const way = await vscode.window.showInputBox({
     title: "Add an MCP server: address",
-    prompt: "URL, or the command that starts the server",
+    prompt: "URL, or the command that starts the server; put arguments with spaces in quotes",
     placeHolder: "https://host/mcp, or: npx -y @acme/docs-mcp",
     ignoreFocusOut: true,
   });
   if (!way?.trim()) return;
-  const words = way.trim().split(/\s+/);
+  const words = wordsOf(way);
   const isUrl = words.length === 1 && /^https?:\/\//.test(words[0] ?? "");
   const network = isUrl ? [] : await askNetwork();
   if (network === undefined) return;
@@ -99,29 +101,28 @@ async function add(window: Window): Promise<void> {
   void vscode.window.showInformationMessage(`Tiller: ${said.trim()}`);
 }
 
+/** Cuts a command at its spaces, except inside of quotes. */
+function wordsOf(command: string): string[] {
+  return [...command.matchAll(/"([^"]*)"|'([^']*)'|\S+/g)].map(
+    ([all, double, single]) => double ?? single ?? all,
+  );
+}
+
 async function askNetwork(): Promise<string[] | undefined> {
   const choices = [
     { label: "Without the network", words: [] as string[] },
     { label: "With the network", words: ["--network"] },
   ];
-  const chosen = await vscode.window.showQuickPick(choices, {
+  const answer = await vscode.window.showQuickPick(choices, {
     title: "Add an MCP server: network",
     placeHolder: "The command runs in the sandbox. Does it need the network?",
     ignoreFocusOut: true,
   });
-  return chosen?.words;
+  return answer?.words;
 }
 
-/** Runs `tiller mcp` in the folder of the window; throws what it complains of. */
-async function mcp(window: Window, words: string[]): Promise<string> {
-  await window.daemon.start();
-  const launch = window.daemon.launch;
-  if (launch === undefined) throw new AgentError("The Tiller server is not running.", NOT_SERVED);
-  const folder = vscode.workspace.workspaceFolders?.find((one) => one.uri.scheme === "file")?.uri.fsPath;
-  const cwd = folder ?? dirname(launch.command);
-  const options = { timeoutMs: COMMAND_MS, cwd };
-  const ran = await localPrograms().run(launch.command, [...launch.base, "mcp", ...words], options);
-  if (ran.code !== 0)
-    throw new AgentError(ran.err.trim().split("\n").at(-1) ?? "The command failed.", NOT_SERVED);
-  return ran.out;
+/** Runs `tiller mcp` in the folder of the window. */
+function mcp(window: Window, words: readonly string[]): Promise<string> {
+  const folder = vscode.workspace.workspaceFolders?.find((one) => one.uri.scheme === "file");
+  return runTiller(window, ["mcp", ...words], folder === undefined ? {} : { cwd: folder.uri.fsPath });
 }

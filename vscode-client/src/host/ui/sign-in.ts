@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { NO_KEY } from "../../shared/no-key.js";
 import { AgentError, NOT_SERVED } from "../agent/port.js";
-import { localPrograms } from "../server/programs.js";
+import { localPrograms, type RunOptions } from "../server/programs.js";
 import type { Window } from "../window.js";
 import { shortModel } from "./status-text.js";
 
@@ -34,7 +34,7 @@ export async function signIn(window: Window, wanted?: string): Promise<void> {
   }
   const key = await askKey(provider);
   if (key === undefined) return;
-  await runTiller(window, ["auth", "login", provider.id, "--key"], key);
+  await runTiller(window, ["auth", "login", provider.id, "--key"], { input: key });
   await chooseModel(window, provider.id);
 }
 
@@ -62,7 +62,7 @@ export async function addModel(window: Window): Promise<void> {
       location: vscode.ProgressLocation.Notification,
       title: `Tiller: requesting the models of ${url.trim()}`,
     },
-    () => (key === "" ? runTiller(window, words) : runTiller(window, [...words, "--key"], key)),
+    () => (key === "" ? runTiller(window, words) : runTiller(window, [...words, "--key"], { input: key })),
   );
   const { provider } = JSON.parse(added) as { provider: string };
   await chooseModel(window, provider);
@@ -214,18 +214,24 @@ async function hasCopied(name: string, code: string, url: string): Promise<boole
 }
 
 /** Runs a command of the program that serves; throws what it complains of. */
-export async function runTiller(window: Window, words: string[], input = ""): Promise<string> {
+export async function runTiller(
+  window: Window,
+  words: readonly string[],
+  { input = "", cwd, timeoutMs = COMMAND_MS }: Pick<RunOptions, "input" | "cwd" | "timeoutMs"> = {},
+): Promise<string> {
   await window.daemon.start();
   const launch = window.daemon.launch;
   if (launch === undefined) throw new AgentError("The Tiller server is not running.", NOT_SERVED);
   const ran = await localPrograms().run(launch.command, [...launch.base, ...words], {
-    timeoutMs: COMMAND_MS,
+    timeoutMs,
     input,
+    ...(cwd === undefined ? {} : { cwd }),
   });
-  if (ran.code !== 0)
-    throw new AgentError(
-      ran.err.trim().split("\n").at(-1) ?? "The command failed and printed nothing.",
-      NOT_SERVED,
-    );
-  return ran.out;
+  if (ran.code === 0) return ran.out;
+  const last = ran.err.trim().split("\n").at(-1);
+  const silent =
+    ran.code === undefined
+      ? `tiller ${words[0]} did not end within ${timeoutMs / 1000} s and was stopped.`
+      : `tiller ${words[0]} failed with exit code ${ran.code} and printed nothing.`;
+  throw new AgentError(last || silent, NOT_SERVED);
 }

@@ -5,7 +5,7 @@ import { unsafeHTML } from "lit/directives/unsafe-html.js";
 import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import type { AnsweredRow, EditRow, NoticeRow, RetryRow, RunEndRow, ShellRow, SummaryRow } from "../rows.js";
-import { errorLine, oneLine, plainText } from "../safe-text.js";
+import { errorLine, oneLine, plainText, withoutCommands } from "../safe-text.js";
 import { compact, go, implement, retry } from "../verbs.js";
 import { baseName, countText, durationText, plural } from "../words.js";
 import { counts, icon, spinner, type View } from "./parts.js";
@@ -166,10 +166,10 @@ function summaryText(text: string): string {
 const LEVELS = { info: "info", warning: "warning", error: "error" } as const;
 
 export function notice(panel: Panel, row: NoticeRow): View {
-  const text = plainText(row.text);
+  const text = plainText(withoutCommands(row.text));
   if (row.level === "info") return html`<div class="aside">${icon("info")} <span>${text}</span></div>`;
   return html`<div class="mark ${row.level}">
-    <div class="mark-words">${icon(LEVELS[row.level])} ${errorLine(row.text)}</div>
+    <div class="mark-words">${icon(LEVELS[row.level])} ${text}</div>
     ${row.hint ? html`<div class="dim">${errorLine(row.hint)}</div>` : nothing}
     ${row.errorKind === "AuthRequired" ? html`<div class="mark-acts">${whatToDo(panel, row.errorKind, undefined, undefined)}</div>` : nothing}
   </div>`;

@@ -3,6 +3,7 @@
 import { html, nothing } from "lit";
 import type { JsonValue } from "../../shared/wire.js";
 import { pathOf } from "../grouping.js";
+import { openPath } from "../links.js";
 import type { Panel } from "../panel-context.js";
 import { type ToolRow, textOf } from "../rows.js";
 import { plainText } from "../safe-text.js";
@@ -17,9 +18,15 @@ const LINES_SHOWN = 24;
 const CHARACTERS_SHOWN = 100_000;
 /** Lines of more matches are plain text. */
 const LINKED_MAX = 400;
-/** Advice for the model at the end of a result: how to read on. People have buttons for it. */
-const ADVICE =
-  /\n\n\[[^\n]*(?:Showing lines|Showing last|more lines in file|limit reached|Use offset=|truncated to)[^\n]*\]$/;
+/** Advice for the model beside a result that was cut: how to read on. People have buttons for it. */
+const ADVICE: Readonly<Record<string, RegExp>> = {
+  // What the command printed itself can look alike, but for the numbers of lines.
+  bash: /\n\n\[Showing (?:lines \d+-\d+ of \d+|last \S+ of line \d+)[^\n]*\](?=\n\n|$)/,
+  read: /\n\n\[(?:Showing lines \d+-\d+ of \d+|\d+ more lines in file\.)[^\n]*\]$/,
+  grep: /\n\n\[[^\n]*(?:limit reached|truncated to)[^\n]*\]$/,
+  find: /\n\n\[[^\n]*limit reached[^\n]*\]$/,
+  ls: /\n\n\[[^\n]*limit reached[^\n]*\]$/,
+};
 
 export function output(panel: Panel, row: ToolRow): View {
   const pictures = row.content.filter((block) => block.type === "image");
@@ -52,7 +59,10 @@ function printed(panel: Panel, row: ToolRow, raw: string): View {
 /** The content of a call that failed may hold advice for the model; then the details say what happened. */
 function outputText(row: ToolRow, raw: string): string {
   const happened = field(row.details, "happened");
-  const whole = (typeof happened === "string" ? happened : raw).replace(ADVICE, "");
+  // The lines that a call asked for need not be cut for more to be in the file.
+  const isCut = field(row.details, "truncated") === true || row.name === "read";
+  const advice = isCut ? ADVICE[row.name] : undefined;
+  const whole = typeof happened === "string" ? happened : advice ? raw.replace(advice, "") : raw;
   return plainText(whole.length > CHARACTERS_SHOWN ? whole.slice(-CHARACTERS_SHOWN) : whole).replace(
     /\n$/,
     "",
@@ -73,7 +83,7 @@ function leftOut(panel: Panel, row: ToolRow): View {
     The ${which} ${kept.toLocaleString("en-US")} of ${plural(total, "line")} are kept here.
     ${
       typeof path === "string" && path
-        ? html`<button type="button" class="link" @click=${() => panel.host.post({ type: "open", uri: `file://${path}` })}>Open the full output</button>`
+        ? html`<button type="button" class="link" @click=${() => openPath(panel, { path, line0: 0 })}>Open the full output</button>`
         : nothing
     }
   </div>`;

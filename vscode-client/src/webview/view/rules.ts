@@ -29,7 +29,7 @@ export function rules(panel: Panel): View {
   );
   return html`${placeHead(panel, "Permission rules")}
     <div class="place-list">
-      <div class="pad dim">A rule is added when you choose an "Always" answer to a permission request. Rules that allow apply in Auto mode, or where their request was answered.</div>
+      <div class="pad dim">A rule is added when you answer a permission request for longer than once.</div>
       ${listed ? nothing : html`<div class="pad">${spinner()}</div>`}
       ${listed?.length === 0 ? html`<div class="empty dim">No rules yet.</div>` : nothing}
       ${groups.map(([picture, words, some]) => (some.length > 0 ? group(panel, { picture, words, some }) : nothing))}

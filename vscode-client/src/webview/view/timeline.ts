@@ -20,6 +20,7 @@ import { loadOlder } from "../verbs.js";
 import { findBar } from "./find-bar.js";
 import { answered, edit, notice, retrying, runEnd, shell, summary } from "./marks.js";
 import { icon, spinner, styled, type View } from "./parts.js";
+import { fold } from "./row-context.js";
 import { saidChunk, thought, userSaid } from "./said.js";
 import { group, tool } from "./tool.js";
 import { welcome } from "./welcome.js";
@@ -55,7 +56,9 @@ export class Timeline {
     const session = panel.state.session;
     if (session && session.session !== this.#session) this.#begin(session.session);
     const isOpen = (key: string) => panel.state.folds[key] === true;
-    this.#cells = session ? this.#list.cells(grouped(session.rows, isOpen)) : [];
+    // While something is searched each lookup is a row of its own, which can hold a match.
+    const rows = panel.state.find?.query ? session?.rows : session && grouped(session.rows, isOpen);
+    this.#cells = this.#list.cells(rows ?? []);
     if (session && this.#cells.length === 0 && session.older === undefined && !session.run)
       return welcome(panel);
     const virtualizer = this.#ready();
@@ -129,6 +132,7 @@ export class Timeline {
     if (index !== undefined && key !== this.#found) {
       this.#follows = false;
       this.#goTo = index;
+      this.#unfold(panel, this.#cells[index]);
     }
     this.#found = key;
     return findBar(panel, {
@@ -137,6 +141,16 @@ export class Timeline {
       count: matches.length,
       partial: session?.older !== undefined,
     });
+  }
+
+  /** Opens a row that hides its words, so that the match in it can be seen. */
+  #unfold(panel: Panel, cell: Cell | undefined): void {
+    const { kind, key } = cell?.row ?? {};
+    const keys =
+      kind === "tool" ? [key, `output:${key}`] : kind === "thought" || kind === "summary" ? [key] : [];
+    const closed = keys.filter((one) => one !== undefined && panel.state.folds[one] !== true);
+    // Not in the middle of being shown.
+    for (const one of closed) if (one !== undefined) queueMicrotask(() => fold(panel, one, true));
   }
 
   #begin(session: string): void {

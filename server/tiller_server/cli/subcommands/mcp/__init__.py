@@ -5,10 +5,19 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
-from agent_core.mcp.definitions import NAME, Defined, Server, ServerFiles, shown_way
+from agent_core.mcp.definitions import (
+    NAME,
+    Defined,
+    Server,
+    ServerFiles,
+    project_files,
+    shown_way,
+)
 from agent_core.resources.paths import AppPaths, app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, code_of_error, complain
@@ -34,20 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="its URL, or -- and the command that starts it",
     )
-    _ = added.add_argument(
-        "--env",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="set a variable of the command; ${NAME} takes it from your environment",
-    )
-    _ = added.add_argument(
-        "--header",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="send a header to the URL; ${NAME} takes it from your environment",
-    )
+    for name, effect in (("--env", "set a variable of the command"), ("--header", "send a header")):
+        _ = added.add_argument(
+            name,
+            metavar="NAME=VALUE",
+            action="append",
+            default=[],
+            help=f"{effect}; ${{NAME}} takes the value from your environment",
+        )
     _ = added.add_argument("--network", action="store_true", help="let the command use the network")
     removed = verbs.add_parser("remove", help="remove a server from its file")
     _ = removed.add_argument("name", metavar="NAME", help="name of the server")
@@ -83,7 +86,11 @@ def _defined(paths: AppPaths, root: Path, environment: Environment) -> Defined:
     files = ServerFiles(
         config=paths.config, root=root, env=environment.variables, is_trusted=lambda: is_trusted
     )
-    return files.read_now()
+    defined = files.read_now()
+    if is_trusted or not any(path.exists() for path in project_files(root)):
+        return defined
+    problem = f"{root} is not trusted, so the servers that it names are not used; to trust it: tiller trust add"
+    return replace(defined, problems=(*defined.problems, problem))
 
 
 def _list(defined: Defined, paths: AppPaths) -> int:
@@ -111,7 +118,8 @@ def _row(one: Server) -> JsonObject:
 
 
 def _add(options: argparse.Namespace, path: Path) -> int:
-    arguments: list[str] = [one for one in options.way if one != "--"]
+    given: list[str] = options.way
+    arguments = given[1:] if given[0] == "--" and given[1:] else given
     if NAME.fullmatch(options.name) is None or "__" in options.name:
         message = f"{options.name!r} cannot be the name of a server: use at most 40 letters, digits, '-', '_' and '.', without '__'"
         raise UsageError(message)
