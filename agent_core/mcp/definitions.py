@@ -341,7 +341,7 @@ class ServerFiles(Value, frozen=True, kw_only=True):
         problems: list[str] = []
         places: list[tuple[Path, McpServerOrigin]] = [(self.config / "mcp.json", "user")]
         if with_project:
-            places += [(path, "project") for path in project_files(self.root)]
+            places.extend((path, "project") for path in project_files(self.root))
         for path, origin in places:
             defined = self._of(path, origin)
             problems.extend(defined.problems)

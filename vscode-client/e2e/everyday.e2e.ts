@@ -42,13 +42,17 @@ test("a commit message is written into the box of the Source Control view", asyn
   const { window, ground } = on;
   await ground.provider.script({ text: "Greetings shout" });
   await window.page.keyboard.press("Control+Shift+G");
-  await window.page.keyboard.press("g");
   await window.command("Tiller: Generate Commit Message");
   await window.page.locator(".scm-input").getByText("Greetings shout").waitFor();
   const asked = (await ground.provider.asked()).at(-1) ?? "";
   assert.match(asked, /Write a commit message/);
   assert.match(asked, /GOOD MORNING/);
   await window.picture("every-3-commit-message");
+  await ground.provider.script({ text: "Another message" });
+  await window.command("Tiller: Generate Commit Message");
+  await window.page.getByText("Replace the commit message that you have written?").waitFor();
+  await window.page.keyboard.press("Escape");
+  await window.page.locator(".scm-input").getByText("Greetings shout").waitFor();
 });
 
 test("the panel opens in a tab as well, and both show the same", async () => {

@@ -46,9 +46,9 @@ async def add_endpoint(
     if IDENTITY.fullmatch(identity) is None:
         message = f"{identity!r} cannot be the id of a provider: use lower-case letters, digits, '.', '_' and '-'"
         raise UsageError(message)
-    known = await anyio.to_thread.run_sync(builtin_providers)
-    if identity in {one.id for one in known}:
-        # A key that is stored for the known one would go to this address.
+    builtin = await anyio.to_thread.run_sync(builtin_providers)
+    if identity in {one.id for one in builtin}:
+        # A key that is stored for the built-in one would go to this address.
         message = f"{identity!r} is a provider that Tiller knows already; choose another --id"
         raise UsageError(message)
     base_url, models = await _listed(base_url, key)
