@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { commit } from "./support/ground.ts";
+import { commit, TILLER } from "./support/ground.ts";
 import { GREETINGS, SHOUTED, shouting } from "./support/sample.ts";
 import { stage } from "./support/stage.ts";
 import { until } from "./support/until.ts";
@@ -67,6 +67,22 @@ test("the panel opens in a tab as well, and both show the same", async () => {
     window.panelTab.text("Seen in both.").waitFor(),
   ]);
   await window.picture("every-4-tab");
+});
+
+test("a chat in the terminal is in the session of the panel, and each shows the run of the other", async () => {
+  const { window, ground } = on;
+  const screen = window.page.locator(".xterm-rows").last();
+  await window.command("Terminal: Create New Terminal");
+  await screen.waitFor();
+  await window.page.keyboard.type(`${TILLER} chat --continue\n`);
+  await screen.getByText("An editor has this session open").waitFor();
+  await ground.provider.script({ text: "Asked in the terminal." }, { text: "Asked in the panel." });
+  await window.page.keyboard.type("who asks\n");
+  await window.panel.text("who asks").waitFor();
+  await window.panel.text("Asked in the terminal.").waitFor();
+  await window.panel.say("And now?");
+  await screen.getByText("Asked in the panel.").waitFor();
+  await window.picture("every-6-terminal");
 });
 
 test("an MCP server is added and listed", async () => {

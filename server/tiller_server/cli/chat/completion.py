@@ -1,5 +1,6 @@
 """Suggestions of the menu below the input line: commands behind `/`, their arguments, and files behind `@`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,12 +27,17 @@ def suggestions(line: str, *, session: AgentSession, files: FileIndex) -> list[I
     """Return what a line could become. Blocking: files are looked for."""
     if line.startswith("/") and "\n" not in line:
         return _of_command(line, session=session)
+    return file_suggestions(line, root=Path(session.info.root), files=files)
+
+
+def file_suggestions(line: str, *, root: Path, files: FileIndex) -> list[InputSuggestion]:
+    """Return what a line could become when it ends with the beginning of a file's name behind `@`."""
     head, mark, typed = line.rpartition("@")
     if not mark or any(one.isspace() for one in typed) or (head and not head[-1].isspace()):
         return []
     found = files.find(typed, limit=MOST_SUGGESTIONS)
     if not found:  # it may lie outside of the workspace, or be ignored
-        return _paths(f"{head}@", typed, root=Path(session.info.root))
+        return _paths(f"{head}@", typed, root=root)
     return [InputSuggestion(f"{head}@{path}", path) for path in found]
 
 
@@ -40,11 +46,7 @@ def _of_command(line: str, *, session: AgentSession) -> list[InputSuggestion]:
     if not blank:
         rows = {one: (command.hint, command.about) for one, command in COMMANDS.items()}
         rows |= {one.name: ("", one.description) for one in session.resources.commands()}
-        ranks = {one: rank for one in rows if (rank := _command_rank(name, one)) is not None}
-        return [
-            InputSuggestion(f"/{one} ", f"/{one} {rows[one][0]}".rstrip(), one_line(rows[one][1]))
-            for one in sorted(ranks, key=lambda one: ranks[one])
-        ]
+        return command_suggestions(name, rows)
     if name == "model":
         refs = (one.ref for one in session.models.available())
         near_refs = [ref for ref in refs if typed.lower() in ref.lower()]
@@ -56,6 +58,20 @@ def _of_command(line: str, *, session: AgentSession) -> list[InputSuggestion]:
         return _paths(f"/{name} ", typed, root=Path(session.info.root))
     return [
         InputSuggestion(f"/{name} {one}", one) for one in command.values if one.startswith(typed)
+    ]
+
+
+def command_suggestions(typed: str, rows: Mapping[str, tuple[str, str]]) -> list[InputSuggestion]:
+    """Return the commands that fit what is typed behind `/`, the best first.
+
+    Args:
+        typed: The beginning of a name, or some of its characters.
+        rows: Hint for the arguments and description of each command.
+    """
+    ranks = {one: rank for one in rows if (rank := _command_rank(typed, one)) is not None}
+    return [
+        InputSuggestion(f"/{one} ", f"/{one} {rows[one][0]}".rstrip(), one_line(rows[one][1]))
+        for one in sorted(ranks, key=lambda one: ranks[one])
     ]
 
 

@@ -1,13 +1,16 @@
 """Interface between a conversation and its commands."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 import anyio
 
 from agent_core.assembly import SessionRequest
+from agent_core.events import PermissionMode
 from agent_core.kernel.values import Value
+from agent_core.messages import UserContent
 from agent_core.session import AgentSession
+from tiller_server.cli.terminal.permission_prompt import AskingSession
 from tiller_server.cli.terminal.run_renderer import DIM
 
 
@@ -31,18 +34,8 @@ ChatLineOutcome = Switch | Refill | None
 """Effect of a line on the conversation; None: the next line is read."""
 
 
-class ChatContext(Protocol):
-    """A conversation, as its commands see it."""
-
-    @property
-    def session(self) -> AgentSession:
-        """The session that is talked in."""
-        ...
-
-    @property
-    def request(self) -> SessionRequest:
-        """How it was opened."""
-        ...
+class ChatDialog(Protocol):
+    """Dialog of a command with the user."""
 
     @property
     def columns(self) -> int:
@@ -63,6 +56,75 @@ class ChatContext(Protocol):
 
     def to_clipboard(self, text: str) -> None:
         """Copy a text to the clipboard of the terminal's machine, if the terminal can do that."""
+        ...
+
+
+class ChatContext(ChatDialog, Protocol):
+    """A conversation in a session of this process, as its commands see it."""
+
+    @property
+    def session(self) -> AgentSession:
+        """The session that is talked in."""
+        ...
+
+    @property
+    def request(self) -> SessionRequest:
+        """How it was opened."""
+        ...
+
+
+class ChatSession(AskingSession, Protocol):
+    """A session as a conversation uses it: one of this process, or one that the daemon has loaded.
+
+    Each action raises a TillerError when the session refuses it.
+    """
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run, a compaction or a command of the user is active."""
+        ...
+
+    @property
+    def commands(self) -> Collection[str]:
+        """Names of the commands of the conversation itself, aliases included."""
+        ...
+
+    @property
+    def offered(self) -> Collection[str]:
+        """Names of the skills, templates and commands of extensions."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """The title that an extension gave last; empty when there is none."""
+        ...
+
+    def runs(self, text: str) -> bool:
+        """Return whether a prompt is a command of an extension, which need not show anything."""
+        ...
+
+    async def follow(self) -> str:
+        """Publish the events of the session for as long as it lasts; return why it is gone, for the user."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop what is active."""
+        ...
+
+    async def prompt(self, content: Sequence[UserContent]) -> None:
+        """Send a prompt; during a run it steers the run."""
+        ...
+
+    async def run_shell(self, command: str, *, exclude_from_context: bool) -> None:
+        """Run a command of the user."""
+        ...
+
+    async def next_mode(self) -> PermissionMode:
+        """Set the next permission mode that the user's settings allow, and return it."""
+        ...
+
+    async def run_command(self, dialog: ChatDialog, name: str, arguments: str) -> ChatLineOutcome:
+        """Run a command of the conversation."""
         ...
 
 

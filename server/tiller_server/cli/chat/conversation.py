@@ -3,23 +3,29 @@
 import argparse
 import sys
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
+import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
 from agent_core.kernel import SessionId
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel.errors import SessionLocked, TillerError
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
-from tiller_server.cli.chat.completion import suggestions
+from agent_core.transcript import AnyEntry
+from tiller_server.cli.chat.completion import file_suggestions, suggestions
 from tiller_server.cli.chat.context import Switch, is_kept
 from tiller_server.cli.chat.file_index import FileIndex
 from tiller_server.cli.chat.history_view import show_history
-from tiller_server.cli.chat.line_input import ChatInput, ChatKeys, PromptSurface
+from tiller_server.cli.chat.line_input import ChatInput, ChatKeys, LineCompleter, PromptSurface
+from tiller_server.cli.chat.local_session import LocalChatSession
 from tiller_server.cli.chat.loop import ChatLoop
 from tiller_server.cli.chat.session_switch import arrive
-from tiller_server.cli.chat.status import below
+from tiller_server.cli.chat.status import StatusSource, below as status_below
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.run.session import named, open_or_copy, wanted
 from tiller_server.cli.session_options import CHOOSE
@@ -31,7 +37,12 @@ from tiller_server.cli.terminal.text import SHORT_ID
 
 HISTORY: Final = "chat_history"
 GREETING: Final = "/help shows what you can type. Ctrl-D quits."
+SHARED: Final = (
+    "An editor has this session open. Both show the same run; each can prompt, stop and answer."
+)
 PICK: Final = "/resume"
+OPEN_S: Final = 10.0
+"""How long a daemon may take to open a session that it has loaded."""
 NO_MODEL: Final = (
     "No model selected yet.\n"
     "  /login  sign in to a provider\n"
@@ -53,27 +64,42 @@ async def converse(options: argparse.Namespace, environment: Environment) -> int
     view = _view(environment, surface)
     text, name, before = "", options.name, None
     previous: SessionId | None = None
+    copies = False
     while True:
         try:
-            async with open_or_copy(request) as session:
+            async with open_or_copy(request, copies=copies) as session:
                 await named(session, name)
                 if previous is not None:
                     await arrive(session, request, previous)
                 switch = await _talk(
                     session, request, view, surface=surface, text=text, prompt=prompt
                 )
+            here, is_stored = session.id, await is_kept(session)
+        except SessionLocked as locked:
+            here, is_stored = locked.session, True
+            shared = (
+                None
+                if copies or here is None
+                else await _share(here, request, view, surface=surface, text=text, prompt=prompt)
+            )
+            if shared is None or here is None:
+                # No daemon has it open: another terminal or a script does.
+                copies = True
+                continue
+            switch = shared
         except TillerError as error:
             if before is None:
                 raise
             view.tell(str(error))
             request, before, previous = before, None, None
             continue
-        prompt = ""
+        prompt, copies = "", False
         if switch.request is None:
-            await _tell_where(session)
+            if is_stored:
+                _tell_where(here)
             return switch.code
-        before = replace(request, session=session.id if session.info.location else "new")
-        request, text, name, previous = switch.request, switch.text, None, session.id
+        before = replace(request, session=here if is_stored else "new")
+        request, text, name, previous = switch.request, switch.text, None, here
 
 
 def _view(environment: Environment, surface: PromptSurface) -> LiveView:
@@ -95,13 +121,92 @@ async def _talk(
     text: str,
     prompt: str,
 ) -> Switch:
-    files = FileIndex(request.workspace.absolute())
-    talk = ChatLoop(session, request, view, set_title=surface.title, copy=surface.copy)
-    line = ChatInput(
+    root = request.workspace.absolute()
+    files = FileIndex(root)
+    talk = ChatLoop(
+        LocalChatSession(session, request), root, view, set_title=surface.title, copy=surface.copy
+    )
+    line = _line(
+        talk,
+        request,
+        view,
+        surface=surface,
+        complete=lambda line: suggestions(line, session=session, files=files),
+        below=session.info.snapshot,
+    )
+    with line.written():
+        snapshot = session.info.snapshot()
+        view.begin({"model": snapshot.config.model, "cwd": session.info.root})
+        show_history(session.info.entries, view, session=session.id, title=session.tree.title)
+        view.tell(GREETING)
+        if snapshot.config.model is None:
+            view.tell(NO_MODEL, YELLOW)
+        return await talk.run(line, text=text, prompt=prompt)
+
+
+async def _share(
+    identity: SessionId,
+    request: SessionRequest,
+    view: LiveView,
+    *,
+    surface: PromptSurface,
+    text: str,
+    prompt: str,
+) -> Switch | None:
+    """Talk in a session that the daemon has open for an editor; None: the daemon does not have it."""
+    from tiller_server.cli.shared_session.chat import SharedChatSession  # noqa: PLC0415 - seldom needed
+    from tiller_server.cli.shared_session.connection import (  # noqa: PLC0415 - seldom needed
+        DaemonRefused,
+        connected,
+    )
+    from tiller_server.cli.shared_session.session import SharedSession  # noqa: PLC0415 - see above
+
+    root = Path(await anyio.Path(request.workspace).resolve())
+    files = FileIndex(root)
+    async with connected(request.env, root) as connection:
+        if connection is None:
+            return None
+        session = SharedSession(connection, request)
+        entries: Sequence[AnyEntry] | None = None
+        with suppress(DaemonRefused), anyio.move_on_after(OPEN_S):
+            await session.open(identity, root)
+            entries = await session.stored_entries()
+        if entries is None:
+            return None
+        chat = SharedChatSession(session)
+        talk = ChatLoop(chat, root, view, set_title=surface.title, copy=surface.copy)
+        line = _line(
+            talk,
+            request,
+            view,
+            surface=surface,
+            complete=lambda line: (
+                chat.suggestions(line) or file_suggestions(line, root=root, files=files)
+            ),
+            below=lambda: session.state,
+        )
+        with line.written():
+            view.begin({"model": session.state.config.model, "cwd": str(root)})
+            show_history(entries, view, session=identity, title=session.state.title)
+            view.tell(SHARED, YELLOW)
+            view.tell(GREETING)
+            return await talk.run(line, text=text, prompt=prompt)
+
+
+def _line(
+    talk: ChatLoop,
+    request: SessionRequest,
+    view: LiveView,
+    *,
+    surface: PromptSurface,
+    complete: LineCompleter,
+    below: Callable[[], StatusSource],
+) -> ChatInput:
+    return ChatInput(
         surface,
         history=app_paths(request.env).data / HISTORY,
-        complete=lambda line: suggestions(line, session=session, files=files),
-        below=lambda: f" {below(session.info.snapshot(), surface.columns - 1)}",
+        complete=complete,
+        below=lambda: f" {status_below(below(), surface.columns - 1)}",
         keys=ChatKeys(
             stop=talk.stop,
             next_mode=talk.next_mode,
@@ -109,18 +214,9 @@ async def _talk(
         ),
         is_asked=lambda: talk.is_asked,
     )
-    with line.written():
-        snapshot = session.info.snapshot()
-        view.begin({"model": snapshot.config.model, "cwd": session.info.root})
-        show_history(session, view)
-        view.tell(GREETING)
-        if snapshot.config.model is None:
-            view.tell(NO_MODEL, YELLOW)
-        return await talk.run(line, text=text, prompt=prompt)
 
 
-async def _tell_where(session: AgentSession) -> None:
-    """Write how to continue the session, if it was stored."""
-    if await is_kept(session):
-        short = session.id[-SHORT_ID:]
-        _ = sys.stderr.write(f"Session {short} is stored. Continue it with: tiller -r {short}\n")
+def _tell_where(session: SessionId) -> None:
+    """Write how to continue a stored session."""
+    short = session[-SHORT_ID:]
+    _ = sys.stderr.write(f"Session {short} is stored. Continue it with: tiller -r {short}\n")

@@ -5,25 +5,22 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from math import inf
+from pathlib import Path
 from time import monotonic
 from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
-from agent_core.assembly import SessionRequest
-from agent_core.events import PermissionMode, UiTitle
+from agent_core.events import UiTitle
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 from agent_core.resources.offers import SlashInvocation, slashed
-from agent_core.session import AgentSession
-from tiller_server.cli.chat.context import ChatLineOutcome, Refill, Switch
+from tiller_server.cli.chat.context import ChatLineOutcome, ChatSession, Refill, Switch
 from tiller_server.cli.chat.line_input import LineKind
-from tiller_server.cli.chat.session_switch import may_leave
-from tiller_server.cli.chat.slash_commands import COMMANDS, OTHER_NAMES
 from tiller_server.cli.chat.status import mode_line
-from tiller_server.cli.exit_codes import INTERRUPTED, TERMINATED
+from tiller_server.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED
 from tiller_server.cli.terminal.live_view import LiveView
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice, ask_on_terminal
 from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
@@ -32,8 +29,6 @@ from tiller_server.cli.terminal.text import BOLD, one_line
 TICK_S: Final = 0.1
 TWICE_S: Final = 2.0
 """A second Ctrl-C within this time quits."""
-MODES: Final[tuple[PermissionMode, ...]] = ("plan", "ask", "auto", "yolo")
-"""From the strictest to the loosest."""
 ENDINGS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -130,8 +125,8 @@ class ChatLoop:
 
     def __init__(
         self,
-        session: AgentSession,
-        request: SessionRequest,
+        session: ChatSession,
+        root: Path,
         view: LiveView,
         *,
         set_title: Callable[[str], None],
@@ -141,13 +136,13 @@ class ChatLoop:
 
         Args:
             session: The session that is talked in.
-            request: How it was opened.
+            root: The workspace, in which the files of a prompt are looked for.
             view: Where events are shown.
             set_title: Sets the title of the terminal; an empty one restores its own.
             copy: Copies a text to the clipboard of the terminal.
         """
-        self.session = session
-        self.request = request
+        self._session = session
+        self._root = root
         self._view = view
         self._set_title = set_title
         self._copy = copy
@@ -174,6 +169,7 @@ class ChatLoop:
                 group.start_soon(self._turn)
                 group.start_soon(self._ask)
                 group.start_soon(self._watch)
+                group.start_soon(self._follow)
                 outcome = await self._fenced(prompt)
                 self._switch = (
                     outcome if isinstance(outcome, Switch) else await self._listen(lines, text)
@@ -193,7 +189,7 @@ class ChatLoop:
 
     def stop(self) -> None:
         """Stop what goes on, if something does."""
-        if self._group is not None and self._is_busy and not self._stopping:
+        if self._group is not None and self._session.is_busy and not self._stopping:
             self._stopping = True
             self._group.start_soon(self._stop)
 
@@ -229,22 +225,19 @@ class ChatLoop:
 
     def next_mode(self) -> None:
         """Set the next permission mode that the user's settings allow, and tell it."""
-        info = self.session.info
-        allowed = MODES[: MODES.index(info.allowed_mode) + 1]
-        place = allowed.index(info.config.mode) if info.config.mode in allowed else -1
-        mode = allowed[(place + 1) % len(allowed)]
-        _ = info.configure(mode=mode)
-        self.tell(mode_line(mode))
+        if self._group is not None:
+            self._group.start_soon(self._next_mode)
 
-    @property
-    def _is_busy(self) -> bool:
-        activity = self.session.info.snapshot().activity
-        return bool(activity.run or activity.compaction or activity.bash)
+    async def _next_mode(self) -> None:
+        try:
+            self.tell(mode_line(await self._session.next_mode()))
+        except TillerError as error:
+            self.tell(str(error), RED)
 
     async def _stop(self) -> None:
         try:
             with suppress(TillerError):
-                _ = await self.session.abort()
+                await self._session.stop()
         finally:
             self._stopping = False
 
@@ -281,7 +274,7 @@ class ChatLoop:
         """
         if self._stopping:
             return Switch(request=None, code=INTERRUPTED)
-        if not self._is_busy:
+        if not self._session.is_busy:
             if since_s <= TWICE_S:
                 return Switch(request=None)
             self.tell("Press Ctrl-C again to quit.")
@@ -290,9 +283,7 @@ class ChatLoop:
 
     async def _fenced(self, line: str) -> ChatLineOutcome:
         """Run a line. An error is shown to the user; the key Up brings the line back."""
-        ours = (*COMMANDS, *OTHER_NAMES)
-        theirs = (one.name for one in self.session.resources.commands())
-        meant = meaning(line, ours=ours, theirs=theirs)
+        meant = meaning(line, ours=self._session.commands, theirs=self._session.offered)
         if meant is None:
             return None
         try:
@@ -304,10 +295,10 @@ class ChatLoop:
     async def _do(self, meant: ChatLine) -> ChatLineOutcome:
         match meant:
             case ChatPrompt(text=text):
-                if self.session.resources.runs(text):
+                if self._session.runs(text):
                     self.tell(f"> {text}")  # a command of an extension need not show anything
                 content = await anyio.to_thread.run_sync(self._content, text)
-                _ = await self.session.prompt(content, delivery="auto")
+                await self._session.prompt(content)
             case Shell():
                 if self._group is not None:
                     self._group.start_soon(self._shell, meant)
@@ -318,21 +309,12 @@ class ChatLoop:
                     YELLOW,
                 )
             case _:
-                command = COMMANDS[OTHER_NAMES.get(meant.name, meant.name)]
-                if command.at_rest and self._is_busy:
-                    self.tell(
-                        f"A run is active. Press Esc to stop it, then type /{meant.name} again.",
-                        YELLOW,
-                    )
-                    return None
-                self.tell(f"> /{meant.name} {meant.arguments}".rstrip())
-                after = await command.run(self, meant.arguments)
-                return await may_leave(self.session, after)
+                return await self._session.run_command(self, meant.name, meant.arguments)
         return None
 
     async def _shell(self, shell: Shell) -> None:
         try:
-            _ = await self.session.execute_bash(
+            await self._session.run_shell(
                 shell.command, exclude_from_context=shell.exclude_from_context
             )
         except TillerError as error:
@@ -344,11 +326,11 @@ class ChatLoop:
             return (Text(text=text),)
         from tiller_server.cli.run.prompt_input import file_parts, mentioned  # noqa: PLC0415 - see above
 
-        files = dict.fromkeys(mentioned([text], root=self.request.workspace))
+        files = dict.fromkeys(mentioned([text], root=self._root))
         return (Text(text=text), *(part for path in files for part in file_parts(path)))
 
     async def _show(self) -> None:
-        reader = self.session.subscribe()
+        reader = self._session.subscribe()
         self._show_title()
         try:
             while events := await reader.take():
@@ -362,9 +344,14 @@ class ChatLoop:
 
     def _show_title(self) -> None:
         """Set the title that an extension gave last, or restore the terminal's own."""
-        views = self.session.info.snapshot().views
-        titles = [str(one.view.get("text")) for one in views if isinstance(one, UiTitle)]
-        self._set_title(titles[-1] if titles else "")
+        self._set_title(self._session.title)
+
+    async def _follow(self) -> None:
+        """Leave when the session is gone."""
+        self.tell(await self._session.follow(), YELLOW)
+        self._switch = Switch(request=None, code=FAILED)
+        if self._group is not None:
+            self._group.cancel_scope.cancel()
 
     async def _watch(self) -> None:
         """Leave when the process is asked to end, or its terminal is gone."""
@@ -381,7 +368,7 @@ class ChatLoop:
     async def _ask(self) -> None:
         write = self._view.interject
         await ask_on_terminal(
-            self.session,
+            self._session,
             read_line=self._answer,
             write_question=write,
             write_note=write,

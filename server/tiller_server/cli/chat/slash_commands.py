@@ -112,14 +112,14 @@ async def _think(chat: ChatContext, level: str) -> None:
     if not level:
         _ = await models.cycle_thinking()
     else:
-        await models.think(_one_of(level, get_args(ThinkingLevel), what="level"))
+        await models.think(one_of(level, get_args(ThinkingLevel), what="level"))
     chat.tell(f"Thinking: {models.thinking}")
 
 
 async def _mode(chat: ChatContext, mode: str) -> None:
     info = chat.session.info
     if mode:
-        _ = info.configure(mode=_one_of(mode, get_args(PermissionMode), what="mode"))
+        _ = info.configure(mode=one_of(mode, get_args(PermissionMode), what="mode"))
     chat.tell(f"{mode_line(info.config.mode)} Containment: {info.snapshot().sandbox}.")
 
 
@@ -326,7 +326,12 @@ KEYS: Final = (
 )
 
 
-def _one_of(word: str, choices: Sequence[T], *, what: str) -> T:
+def one_of(word: str, choices: Sequence[T], *, what: str) -> T:
+    """Return the choice that a word names.
+
+    Raises:
+        UsageError: It names none.
+    """
     for one in choices:
         if one == word:
             return one

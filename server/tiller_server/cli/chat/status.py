@@ -1,12 +1,11 @@
 """Descriptions of a session for its user: the line below the input, its status and its cost."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
-from agent_core.events import PermissionMode
+from agent_core.events import ChangeCounts, PermissionMode, QueueItem, SessionConfig, UsageReport
 from agent_core.kernel.text import cell_count
 from agent_core.session import AgentSession
-from agent_core.session.snapshot import SessionSnapshot
 from tiller_server.cli.terminal.text import one_line
 
 MODE_MEANINGS: Final[Mapping[PermissionMode, str]] = {
@@ -22,7 +21,36 @@ def mode_line(mode: PermissionMode) -> str:
     return f"Permission mode {mode}: {MODE_MEANINGS[mode]}."
 
 
-def below(snapshot: SessionSnapshot, columns: int) -> str:
+class StatusSource(Protocol):
+    """State of a session, as the line below the input shows it."""
+
+    @property
+    def config(self) -> SessionConfig:
+        """Configuration in force."""
+        ...
+
+    @property
+    def usage(self) -> UsageReport:
+        """Tokens, cost and use of the context window."""
+        ...
+
+    @property
+    def changes(self) -> ChangeCounts:
+        """Changes that wait for a decision."""
+        ...
+
+    @property
+    def queue(self) -> Sequence[QueueItem]:
+        """Prompts that wait."""
+        ...
+
+    @property
+    def title(self) -> str | None:
+        """Title; None: it has none."""
+        ...
+
+
+def below(snapshot: StatusSource, columns: int) -> str:
     """Return the line below the input: model, mode, context use, cost, unreviewed changes, queue, title.
 
     Args:

@@ -79,8 +79,14 @@ async def named(session: AgentSession, title: str | None) -> None:
 
 
 @asynccontextmanager
-async def open_or_copy(request: SessionRequest) -> AsyncGenerator[AgentSession, None]:
+async def open_or_copy(
+    request: SessionRequest, *, copies: bool = True
+) -> AsyncGenerator[AgentSession, None]:
     """Open a session; one that an editor has open stays as it is, and a copy of what was said so far goes on.
+
+    Args:
+        request: Session to open, and how.
+        copies: Whether to continue in a copy of a session that another process has open.
 
     Raises:
         TillerError: It can be neither opened nor copied.
@@ -89,7 +95,7 @@ async def open_or_copy(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         try:
             session = await stack.enter_async_context(open_session(request))
         except SessionLocked as locked:
-            if locked.session is None:
+            if locked.session is None or not copies:
                 raise
             copy = await _copied(request, locked.session)
             complain("run", f"{locked}. This goes on in a copy of it, {copy}")

@@ -4,13 +4,14 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, Protocol
 
 import anyio
 from anyio import to_thread
 
 from agent_core.events import (
     Answer,
+    EventSubscription,
     PermissionRequest,
     PermissionRequested,
     PermissionResolved,
@@ -24,7 +25,6 @@ from agent_core.events import (
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.text import shown
 from agent_core.kernel.values import Value
-from agent_core.session import AgentSession
 from tiller_server.cli.terminal.text import one_line
 from tiller_server.lsp.dialogs.permission_dialog import dialog, shortened
 
@@ -60,8 +60,42 @@ ReadLine = Callable[[], Awaitable[str]]
 WriteText = Callable[[str], object]
 
 
+class PermissionAnswers(Protocol):
+    """Where permission requests are answered."""
+
+    def answer(self, request: str, option: str, *, note: str | None, by: str) -> object:
+        """Answer a request."""
+        ...
+
+
+class QuestionAnswers(Protocol):
+    """Where questions are answered."""
+
+    def answer(self, request: str, answers: Mapping[str, Answer] | None, *, by: str) -> object:
+        """Answer a question; None: the user declined."""
+        ...
+
+
+class AskingSession(Protocol):
+    """A session that asks its user."""
+
+    @property
+    def permissions(self) -> PermissionAnswers:
+        """Where permission requests are answered."""
+        ...
+
+    @property
+    def questions(self) -> QuestionAnswers:
+        """Where questions are answered."""
+        ...
+
+    def subscribe(self) -> EventSubscription:
+        """Open a reader of its events."""
+        ...
+
+
 async def ask_on_terminal(
-    session: AgentSession,
+    session: AskingSession,
     *,
     read_line: ReadLine,
     write_question: WriteText,

@@ -1,0 +1,170 @@
+"""Slash commands of a conversation in a session that the daemon has loaded."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol, get_args
+
+from agent_core.assembly import SessionRequest
+from agent_core.events import PermissionMode, ThinkingLevel
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import UsageError
+from agent_core.kernel.json import as_object, is_object
+from agent_core.kernel.values import Value
+from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
+from tiller_server.cli.chat.slash_commands import COMMANDS as LOCAL_COMMANDS, OTHER_NAMES, one_of
+from tiller_server.cli.chat.status import StatusSource, mode_line
+from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
+
+HELP_CELLS: Final = 22
+MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
+LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
+MOST_CHOICES: Final = 40
+
+
+class SharedActions(Protocol):
+    """Actions of commands in the session; each raises DaemonRefused when the daemon refuses it."""
+
+    @property
+    def state(self) -> StatusSource:
+        """State of the session now."""
+        ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run, a compaction or a command of the user is active."""
+        ...
+
+    async def request(self, method: str, params: JsonObject) -> JsonValue:
+        """Send a request about the session and wait for its result."""
+        ...
+
+    async def configure(self, changes: JsonObject) -> None:
+        """Change the configuration."""
+        ...
+
+    async def follow_up(self, text: str) -> None:
+        """Send a prompt that starts a run when this one has ended."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop what is active."""
+        ...
+
+    def request_for(self, session: str) -> SessionRequest:
+        """Return the request that opens another session in this terminal."""
+        ...
+
+
+class SharedCommand(Value, frozen=True, kw_only=True):
+    """A command; its hint and its description are those of the command of the same name in any chat."""
+
+    run: Callable[[SharedActions, ChatDialog, str], Awaitable[ChatLineOutcome]]
+
+
+async def run_command(
+    session: SharedActions, dialog: ChatDialog, name: str, arguments: str
+) -> ChatLineOutcome:
+    """Run a command.
+
+    Raises:
+        UsageError: It works only in a session that this terminal has for itself, or its argument is wrong.
+        DaemonRefused: The daemon refused it.
+    """
+    command = COMMANDS.get(OTHER_NAMES.get(name, name))
+    if command is None:
+        message = f"/{name} does not work here, because an editor has this session open; use its panel, or /new"
+        raise UsageError(message)
+    return await command.run(session, dialog, arguments)
+
+
+async def _help(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+    del session
+    rows = ((name, LOCAL_COMMANDS[name]) for name in COMMANDS)
+    dialog.tell(
+        "\n".join(f"  {f'/{name} {one.hint}':<{HELP_CELLS}}  {one.about}" for name, one in rows)
+    )
+    dialog.tell("An editor has this session open too. The other commands work in its panel.")
+
+
+async def _stop(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+    if not session.is_busy:
+        dialog.tell("Nothing is running.")
+        return
+    await session.stop()
+
+
+async def _next(session: SharedActions, dialog: ChatDialog, text: str) -> None:
+    del dialog
+    if not text:
+        message = "/next needs a text; it is sent when this run has ended"
+        raise UsageError(message)
+    await session.follow_up(text)
+
+
+async def _model(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
+    if not wanted:
+        listed = as_object(await session.request("agent/model/list", {})).get("models")
+        rows = [one for one in (listed if isinstance(listed, list) else []) if is_object(one)]
+        refs = [str(one.get("id")) for one in rows if one.get("auth") != "missing"]
+        chosen = await dialog.choose(
+            f"Use which model? Now: {session.state.config.model or 'none'}", refs[:MOST_CHOICES]
+        )
+        if chosen is None:
+            return
+        wanted = refs[chosen] if isinstance(chosen, int) else chosen
+    await session.configure({"model": wanted})
+    dialog.tell(f"Using {wanted}", GREEN)
+
+
+async def _think(session: SharedActions, dialog: ChatDialog, level: str) -> None:
+    if not level:
+        result = as_object(await session.request("agent/thinking/cycle", {}))
+        level = str(result.get("level"))
+    else:
+        await session.configure({"thinking": one_of(level, LEVELS, what="level")})
+    dialog.tell(f"Thinking: {level}")
+
+
+async def _mode(session: SharedActions, dialog: ChatDialog, mode: str) -> None:
+    if mode:
+        wanted = one_of(mode, MODES, what="mode")
+        await session.configure({"mode": wanted})
+        dialog.tell(mode_line(wanted))
+        return
+    dialog.tell(mode_line(session.state.config.mode))
+
+
+async def _compact(session: SharedActions, dialog: ChatDialog, instructions: str) -> None:
+    params: JsonObject = {"instructions": instructions} if instructions else {}
+    result = as_object(await session.request("agent/compact", params))
+    if result.get("compaction") is None:
+        dialog.tell(str(result.get("why") or "Nothing to compact."), YELLOW)
+
+
+async def _name(session: SharedActions, dialog: ChatDialog, title: str) -> None:
+    if title:
+        _ = await session.request("agent/session/rename", {"title": title})
+    dialog.tell(f"Title: {title or session.state.title or 'none'}")
+
+
+async def _new(session: SharedActions, dialog: ChatDialog, _: str) -> Switch:
+    del dialog
+    return Switch(request=session.request_for("new"))
+
+
+async def _quit(session: SharedActions, dialog: ChatDialog, _: str) -> Switch:
+    del session, dialog
+    return Switch(request=None)
+
+
+COMMANDS: Final[Mapping[str, SharedCommand]] = {
+    "help": SharedCommand(run=_help),
+    "model": SharedCommand(run=_model),
+    "think": SharedCommand(run=_think),
+    "permission": SharedCommand(run=_mode),
+    "next": SharedCommand(run=_next),
+    "stop": SharedCommand(run=_stop),
+    "compact": SharedCommand(run=_compact),
+    "name": SharedCommand(run=_name),
+    "new": SharedCommand(run=_new),
+    "quit": SharedCommand(run=_quit),
+}

@@ -1,0 +1,127 @@
+"""`tiller chat --continue` beside an editor that has the session open: both follow one run."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from anyio import to_thread
+
+from tests.support.clients.server import Ground, calls, says
+from tests.support.clients.shims import end_daemon, introduced
+from tests.support.lsp.lsp_answers import LeavesOpen
+from tests.support.lsp.lsp_client import RawClient
+from tests.support.programs.pty_screen import Terminal, terminal
+from tests.support.session.session_files import checked_entries, said
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+
+READY = "permission"
+CHAT = ["chat", "--continue"]
+PANEL: dict[str, Any] = {"agent": {"capabilities": {"v": 1, "permission": {}, "events": {}}}}
+SLOW = {"text": "There is a lot to say. " * 8, "deltas": 80, "delta_delay_s": 0.05}
+CTRL_D, ESCAPE = "\x04", "\x1b"
+
+
+async def until(window: Terminal, seen: str | Callable[[str], bool]) -> str:
+    return await to_thread.run_sync(window.until, seen)
+
+
+async def leave(window: Terminal) -> int:
+    window.type(CTRL_D)
+    return await to_thread.run_sync(window.end)
+
+
+async def ask(client: RawClient, text: str, *, message: str, wait: bool) -> Any:
+    content = [{"type": "text", "text": text}]
+    params = {"messageId": message, "content": content, "wait": wait}
+    return await client.request("agent/prompt", params, timeout_s=60)
+
+
+async def test_the_terminal_sees_the_run_of_the_editor_steers_it_and_stops_another(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("First answer."), SLOW, says("Steered."), SLOW])
+    async with introduced(ground, options=PANEL) as client:
+        stream = client.subscribe()
+        _ = await ask(client, "first question", message="m1", wait=True)
+        _ = await ask(client, "tell me", message="m2", wait=False)
+        await stream.wait(type="message.delta")
+        with terminal(ground, CHAT, columns=100, lines=30) as window:
+            picture = await until(window, "An editor has this session open")
+            assert "First answer." in picture
+            _ = await until(window, "There is a lot to say.")
+            window.line("and briefly")
+            _ = await until(window, "Steered.")
+            # The words of both came through one run, in the editor too.
+            await stream.wait(type="message.ended", role="user", delivery="steer")
+            await stream.wait(type="run.ended", status="completed")
+            _ = await until(window, lambda seen: seen.count("done ·") >= 1)
+            _ = await ask(client, "once more", message="m3", wait=False)
+            _ = await until(window, "> once more")
+            window.type(ESCAPE)
+            _ = await until(window, "cancelled")
+            await stream.wait(type="run.ended", status="cancelled")
+            assert await leave(window) == 0
+        assert len(ground.sessions()) == 1
+    expected = ["first question", "tell me", "and briefly", "once more"]
+    assert said(checked_entries(*ground.sessions())) == expected
+
+
+async def test_a_question_of_the_run_is_answered_in_the_terminal(ground: Ground) -> None:
+    ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
+    ground.provider.script(
+        [says("Ready."), calls(("bash", {"command": "touch one"})), says("That was it.")]
+    )
+    async with introduced(ground, options=PANEL) as client:
+        asked = LeavesOpen()
+        client.handlers |= {"agent/permission": asked, "window/showMessageRequest": asked}
+        stream = client.subscribe()
+        _ = await ask(client, "hello", message="m1", wait=True)
+        _ = await ask(client, "touch it", message="m2", wait=False)
+        await stream.wait(type="permission.requested")
+        with terminal(ground, CHAT, columns=100, lines=30) as window:
+            _ = await until(window, "touch one\n")
+            window.line("y")
+            _ = await until(window, "That was it.")
+            resolved = await stream.wait(type="permission.resolved")
+            assert resolved["by"] == "terminal"
+            assert await leave(window) == 0
+    assert (ground.root / "one").exists()
+
+
+async def test_commands_change_the_session_of_the_editor_or_say_where_they_work(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("Ready.")])
+    async with introduced(ground, options=PANEL) as client:
+        stream = client.subscribe()
+        _ = await ask(client, "hello", message="m1", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=40) as window:
+            _ = await until(window, READY)
+            window.line("/help")
+            _ = await until(window, "The other commands work in its panel.")
+            window.line("/name Repairs")
+            _ = await until(window, "Title: Repairs")
+            await stream.wait(type="session.title", title="Repairs")
+            window.line("/permission plan")
+            _ = await until(window, "Permission mode plan: read only.")
+            window.line("/undo")
+            _ = await until(window, "/undo does not work here")
+            window.line("!echo a-$((40 + 2))")
+            _ = await until(window, "a-42")
+            window.line("/new")
+            _ = await until(window, lambda seen: seen.count("/help shows what you can type") == 2)
+            assert await leave(window) == 0
+        config = (await client.request("agent/session/open", {}))["config"]
+        assert config["mode"] == "plan"
+
+
+async def test_the_terminal_leaves_with_a_reason_when_the_daemon_ends(ground: Ground) -> None:
+    ground.provider.script([says("Ready.")])
+    async with introduced(ground, options=PANEL) as client:
+        _ = await ask(client, "hello", message="m1", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=30) as window:
+            _ = await until(window, READY)
+            await to_thread.run_sync(end_daemon, ground.env)
+            _ = await until(window, "The connection to the daemon has ended.")
+            assert await to_thread.run_sync(window.end) == 1
