@@ -71,17 +71,19 @@ test("the panel opens in a tab as well, and both show the same", async () => {
 
 test("a chat in the terminal is in the session of the panel, and each shows the run of the other", async () => {
   const { window, ground } = on;
-  const screen = window.page.locator(".xterm-rows").last();
+  // The command that runs is drawn once more, above the others.
+  const shown = (words: RegExp) => window.page.locator(".xterm-rows").getByText(words).first().waitFor();
   await window.command("Terminal: Create New Terminal");
-  await screen.waitFor();
+  await shown(/[#$]/);
+  await window.page.locator(".xterm-helper-textarea").last().focus();
   await window.page.keyboard.type(`${TILLER} chat --continue\n`);
-  await screen.getByText("An editor has this session open").waitFor();
+  await shown(/An editor has this session open/);
   await ground.provider.script({ text: "Asked in the terminal." }, { text: "Asked in the panel." });
   await window.page.keyboard.type("who asks\n");
   await window.panel.text("who asks").waitFor();
   await window.panel.text("Asked in the terminal.").waitFor();
   await window.panel.say("And now?");
-  await screen.getByText("Asked in the panel.").waitFor();
+  await shown(/Asked in the panel\./);
   await window.picture("every-6-terminal");
 });
 

@@ -18,6 +18,8 @@ const QUIET = {
   "chat.disableAIFeatures": true,
   "chat.commandCenter.enabled": false,
   "editor.minimap.enabled": false,
+  // What a terminal shows is text of the page then.
+  "terminal.integrated.gpuAcceleration": "off",
   // In a browser the default is to save after a second; on a desktop nothing is.
   "files.autoSave": "off",
   "git.openRepositoryInParentFolders": "never",

@@ -75,24 +75,20 @@ async def converse(options: argparse.Namespace, environment: Environment) -> int
                     session, request, view, surface=surface, text=text, prompt=prompt
                 )
             here, is_stored = session.id, await is_kept(session)
-        except SessionLocked as locked:
-            here, is_stored = locked.session, True
-            shared = (
-                None
-                if copies or here is None
-                else await _share(here, request, view, surface=surface, text=text, prompt=prompt)
-            )
-            if shared is None or here is None:
+        except TillerError as error:
+            taken = error.session if isinstance(error, SessionLocked) and not copies else None
+            if taken is None:
+                if before is None:
+                    raise
+                view.tell(str(error))
+                request, before, previous, copies = before, None, None, False
+                continue
+            shared = await _share(taken, request, view, surface=surface, text=text, prompt=prompt)
+            if shared is None:
                 # No daemon has it open: another terminal or a script does.
                 copies = True
                 continue
-            switch = shared
-        except TillerError as error:
-            if before is None:
-                raise
-            view.tell(str(error))
-            request, before, previous = before, None, None
-            continue
+            here, is_stored, switch = taken, True, shared
         prompt, copies = "", False
         if switch.request is None:
             if is_stored:
