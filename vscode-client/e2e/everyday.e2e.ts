@@ -87,6 +87,18 @@ test("a chat in the terminal is in the session of the panel, and each shows the 
   await window.picture("every-6-terminal");
 });
 
+test("the message of the edit shows which files its restore would take back", async () => {
+  const { window } = on;
+  const frame = window.panel.frame;
+  await frame
+    .getByText(/^Edit greet\.py, lines 1–/)
+    .first()
+    .hover();
+  await frame.getByRole("button", { name: "Restore the files to before this message…" }).first().click();
+  await frame.getByText("will be restored").first().waitFor();
+  await window.picture("every-7-restore");
+});
+
 test("an MCP server is added and listed", async () => {
   const { window, ground } = on;
   await window.command("Tiller: MCP Servers…");

@@ -7,10 +7,10 @@ from typing import Final, TypeVar, get_args
 import anyio
 from msgspec.structs import replace
 
-from agent_core.assembly.library import open_library
+from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.assembly.models import keep_first_model
 from agent_core.events import PermissionMode, ThinkingLevel
-from agent_core.kernel.errors import CheckpointConflict, UsageError
+from agent_core.kernel.errors import CheckpointConflict, SessionNotFound, UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.session.changes.views import RestoreResult
 from agent_core.storage.port import SessionSummary
@@ -213,22 +213,38 @@ async def _new(chat: ChatContext, _: str) -> Switch:
 
 
 async def _resume(chat: ChatContext, wanted: str) -> Switch | None:
-    from agent_core.assembly.library import open_library  # noqa: PLC0415 - opens a database
-
     paths = app_paths(chat.request.env)
     async with open_library(paths, clock=chat.request.clock) as library:
-        if wanted:
-            return Switch(
-                request=replace(chat.request, session=(await library.find(wanted)).session)
-            )
-        page = await library.list(chat.session.info.root, limit=MOST_CHOICES)
-        others = [one for one in page.sessions if one.session != chat.session.id]
-        rows = [_session_row(one) for one in others]
-        chosen = await chat.choose("Continue which session?", rows)
-        if chosen is None:
-            return None
-        found = others[chosen] if isinstance(chosen, int) else await library.find(chosen)
-    return Switch(request=replace(chat.request, session=found.session))
+        # A text that names no session searches: the answer to a list can be another text.
+        chosen: Switch | str | None = wanted
+        while isinstance(chosen, str):
+            chosen = await _session_named(chat, library, chosen)
+    return chosen
+
+
+async def _session_named(
+    chat: ChatContext, library: SessionLibrary, text: str
+) -> Switch | str | None:
+    """Switch to the session that a text names or the user chooses; return other text that they typed, or None for neither."""
+
+    def switch(session: str) -> Switch:
+        return Switch(request=replace(chat.request, session=session))
+
+    query = None
+    if text:
+        try:
+            return switch((await library.find(text)).session)
+        except SessionNotFound:
+            query = text
+    page = await library.list(chat.session.info.root, query=query, limit=MOST_CHOICES)
+    others = [one for one in page.sessions if one.session != chat.session.id]
+    if query is not None and not others:
+        message = f"no session of this folder has this id, or contains {query!r}"
+        raise SessionNotFound(message)
+    chosen = await chat.choose(
+        "Continue which session, or search for which text?", [_session_row(one) for one in others]
+    )
+    return switch(others[chosen].session) if isinstance(chosen, int) else chosen
 
 
 def _session_row(one: SessionSummary) -> str:
@@ -288,7 +304,9 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "init": ChatCommand(hint="[TEXT]", about="write or update AGENTS.md", run=init),
     "review": ChatCommand(hint="[TEXT]", about="review uncommitted changes", run=review),
     "new": ChatCommand(hint="", about="start a new session (also /clear)", run=_new, at_rest=True),
-    "resume": ChatCommand(hint="[ID]", about="continue another session", run=_resume, at_rest=True),
+    "resume": ChatCommand(
+        hint="[ID or TEXT]", about="continue another session", run=_resume, at_rest=True
+    ),
     "name": ChatCommand(hint="[TITLE]", about="name this session", run=_name),
     "tree": ChatCommand(
         hint="[TEXT]", about="continue from an earlier entry", run=go_to, at_rest=True

@@ -54,9 +54,12 @@ def items(
     """
     results = _results(entries)
     newest = _newest_run(branch or entries)
+    begun = _runs_of_prompts(branch or entries)
     for entry in entries:
+        run = begun.get(entry.id)
+        began: HistoryItem = {} if run is None else {"run": run}
         for item in _items(entry, results, newest=newest):
-            yield EntryItem(entry=entry.id, item={**item, "at": rfc3339(entry.at_ms)})
+            yield EntryItem(entry=entry.id, item={**item, **began, "at": rfc3339(entry.at_ms)})
 
 
 def of_run(entries: Sequence[AnyEntry], run: str) -> Sequence[AnyEntry]:
@@ -165,6 +168,20 @@ def _items(
             yield {"item": entry.id, "kind": "summary", "summary": entry.summary}
         case _:
             return
+
+
+def _runs_of_prompts(entries: Sequence[AnyEntry]) -> Mapping[str, str]:
+    """Return the run that each prompt began, by the id of the prompt's entry."""
+    found: dict[str, str] = {}
+    for place, entry in enumerate(entries):
+        match entry:
+            case CustomEntry(custom_type="tiller.run", data={"run": str(run), "status": "started"}):
+                prompt = _prompt_index(entries, place)
+                if prompt != place:
+                    found[entries[prompt].id] = run
+            case _:
+                pass
+    return found
 
 
 def _newest_run(entries: Sequence[AnyEntry]) -> str | None:

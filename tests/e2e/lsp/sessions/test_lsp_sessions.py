@@ -377,3 +377,16 @@ async def test_lists_and_branches_show_the_users_own_words(ground: Ground) -> No
         nodes = (await client.request("agent/session/tree", {}))["nodes"]
         assert "Parallel two" in [one["preview"] for one in nodes]
         assert not [one for one in nodes if "points at" in one["preview"]]
+
+
+async def test_a_prompt_of_the_past_names_the_run_that_it_began(ground: Ground) -> None:
+    ground.provider.script([says("one"), says("two")])
+    async with ground.client() as client:
+        content = [{"type": "text", "text": "first question"}]
+        params = {"messageId": "m1", "content": content, "wait": True}
+        ended = await client.request("agent/prompt", params)
+        await say(client, "second question")
+        items = (await client.request("agent/session/read", {}))["items"]
+        asked = [one["run"] for one in items if one["role"] == "user"]
+        assert asked[0] == ended["run"] != asked[1]
+        assert all("run" not in one for one in items if one["role"] == "assistant")
