@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.events import Event, EventEnvelope, SessionUsage
+from agent_core.events import Event, EventEnvelope, PermissionRequested, SessionUsage
 from agent_core.events.codec import NAMES
 from tests.events.test_codec import SAMPLES
 from tiller_server.cli.shared_session.events import SHOWN, event_of
@@ -29,6 +29,14 @@ def test_an_event_is_the_same_after_the_wire(event: Event) -> None:
     assert read is not None
     assert (read.seq, read.first, read.at_ms) == (7, 5, AT_MS)
     assert serializer.event(read) == serializer.event(sent)
+
+
+def test_a_request_that_lacks_a_part_is_left_out() -> None:
+    asked = next(one for one in READ if isinstance(one, PermissionRequested))
+    wire: Any = serializer.event(EventEnvelope(seq=1, first=1, at_ms=AT_MS, event=asked))
+    for part in ("request", "title", "since", "subject", "options", "default"):
+        rest = {name: one for name, one in wire["request"].items() if name != part}
+        assert event_of({**wire, "request": rest}) is None, part
 
 
 @pytest.mark.parametrize(

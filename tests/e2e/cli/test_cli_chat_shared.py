@@ -125,3 +125,17 @@ async def test_the_terminal_leaves_with_a_reason_when_the_daemon_ends(ground: Gr
             await to_thread.run_sync(end_daemon, ground.env)
             _ = await until(window, "The connection to the daemon has ended.")
             assert await to_thread.run_sync(window.end) == 1
+
+
+async def test_a_session_that_no_daemon_has_open_goes_on_in_a_copy(ground: Ground) -> None:
+    ground.provider.script([says("Ready."), says("In the copy.")])
+    async with ground.client() as client:
+        _ = await ask(client, "hello", message="m1", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=30) as window:
+            _ = await until(window, "goes on in a copy")
+            _ = await until(window, READY)
+            window.line("and here?")
+            _ = await until(window, "In the copy.")
+            _ = await until(window, "done ·")
+            assert await leave(window) == 0
+    assert len(ground.sessions()) == 2

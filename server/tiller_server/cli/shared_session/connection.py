@@ -38,6 +38,7 @@ class DaemonConnection:
         self._writer = writer
         self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[JsonValue]] = {}
+        self._asked: list[JsonValue] = []
         self.on_notification: Callable[[str, JsonObject], None] = lambda _name, _params: None
         """Function that is called with each notification of the daemon; it must not raise."""
 
@@ -82,17 +83,24 @@ class DaemonConnection:
         given = as_object(params)
         if isinstance(method, str) and number is None:
             if method == "$/cancelRequest":
-                # The question is answered elsewhere: its event says so too.
-                error: JsonObject = {"code": CANCELLED, "message": "cancelled"}
-                self._send({"id": given.get("id"), "error": error})
+                self._cancelled(given.get("id"))
             else:
                 self.on_notification(method, given)
         elif isinstance(method, str):
-            if method not in ASKED:
+            if method in ASKED:
+                self._asked.append(number)
+            else:
                 text = f"a terminal does not answer {method}"
                 self._send({"id": number, "error": {"code": NOT_FOUND, "message": text}})
         elif isinstance(number, int) and (answer := self._answers.get(number)) is not None:
             self._settle(answer, message)
+
+    def _cancelled(self, number: JsonValue) -> None:
+        """Answer a question that was answered elsewhere: its event says so too."""
+        if number in self._asked:
+            self._asked.remove(number)
+            error: JsonObject = {"code": CANCELLED, "message": "answered elsewhere"}
+            self._send({"id": number, "error": error})
 
     def _settle(self, answer: asyncio.Future[JsonValue], message: JsonObject) -> None:
         if answer.done():

@@ -20,7 +20,6 @@ from agent_core.events import (
     MessageDelta,
     MessageEnded,
     Notice,
-    PermissionOption,
     PermissionRequest,
     PermissionRequested,
     PermissionResolved,
@@ -47,8 +46,8 @@ from agent_core.events import (
     UiTitle,
 )
 from agent_core.events.codec import STOP_REASONS, event_name
-from agent_core.events.values import Risk, TaggedEvent
-from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, SessionId, parse_rfc3339
+from agent_core.events.values import TaggedEvent
+from agent_core.kernel import JsonObject, JsonValue, parse_rfc3339
 from agent_core.kernel.json import as_object, is_object
 from tiller_server.lsp.documents.uris import path_of
 
@@ -120,22 +119,8 @@ def asked_of(wire: JsonValue) -> PermissionRequest | Question:
         question = value_of(asked, Question)
         return msgspec.structs.replace(question, run=question.run or None)
     request = as_object(_normal(asked))
-    subject = as_object(asked.get("subject"))
-    options = request.get("options")
-    return PermissionRequest(
-        request=str(request["request"]),
-        session=SessionId(str(request["session"])),
-        run=RunId(str(run)) if (run := request.get("run")) else None,
-        item=ItemId(str(request["item"])),
-        title=str(request["title"]),
-        description=msgspec.convert(request.get("description"), str | None),
-        risk=msgspec.convert(request.get("risk"), Risk),
-        since_ms=msgspec.convert(request.get("sinceMs"), int),
-        expires_ms=msgspec.convert(request.get("expiresMs"), int | None),
-        subject=_subject(subject),
-        options=msgspec.convert(options, tuple[PermissionOption, ...]),
-        default=str(request["default"]),
-    )
+    whole = {**request, "run": request.get("run") or None, "subject": _subject(asked)}
+    return _made(whole, PermissionRequest)
 
 
 @cache
@@ -153,7 +138,8 @@ def _event(wire: JsonObject, shape: type[TaggedEvent]) -> TaggedEvent:
     return value_of({name: one for name, one in wire.items() if name != "at"}, shape)
 
 
-def _subject(wire: JsonObject) -> CommandSubject | TargetSubject | TrustSubject | ServerSubject:
+def _subject(asked: JsonObject) -> CommandSubject | TargetSubject | TrustSubject | ServerSubject:
+    wire = as_object(asked.get("subject"))
     shape = SUBJECTS.get(str(wire.get("type")), TargetSubject)
     places = {
         field: path_of(uri)
@@ -177,8 +163,8 @@ def _made(normal: Mapping[str, object], shape: type[T]) -> T:
 
 
 def _field_of(raw: object, name: str, hint: object) -> object:
-    if name in OPAQUE:  # recursive types of JSON are beyond `convert`
-        return raw
+    if name in OPAQUE or isinstance(raw, msgspec.Struct):
+        return raw  # recursive types of JSON are beyond `convert`
     kind, *_ = get_args(hint) or (None,)
     if isinstance(raw, list) and isinstance(kind, type) and issubclass(kind, QueueItem):
         return tuple(_made(as_object(one), QueueItem) for one in cast("list[JsonValue]", raw))

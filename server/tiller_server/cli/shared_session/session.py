@@ -128,7 +128,7 @@ class SharedSession:
         try:
             self.state = SharedState.of(self._snapshot)
         except (msgspec.ValidationError, ValueError) as error:
-            message = f"the daemon is of another version than this command ({error}); run tiller daemon stop"
+            message = f"the snapshot of the daemon cannot be read: {error}"
             raise DaemonRefused(message) from error
 
     async def request(self, method: str, params: JsonObject) -> JsonValue:

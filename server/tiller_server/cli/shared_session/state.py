@@ -1,6 +1,7 @@
 """State of a session of the daemon, from a snapshot and the events after it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -15,6 +16,7 @@ from agent_core.events import (
     MessageDelta,
     PermissionRequest,
     PermissionRequested,
+    Question,
     QuestionRequested,
     QueueChanged,
     QueueItem,
@@ -111,12 +113,15 @@ class SharedState(msgspec.Struct, kw_only=True):
             events.append(QueueChanged(queue=self.queue))
         pending = snapshot.get("pending")
         for one in pending if isinstance(pending, list) else []:
-            asked = asked_of(one)
-            if isinstance(asked, PermissionRequest):
-                events.append(PermissionRequested(run=asked.run, request=asked))
-            else:
-                events.append(QuestionRequested(run=asked.run, request=asked))
+            with suppress(msgspec.ValidationError, ValueError):
+                events.append(_requested(asked_of(one)))
         return events
+
+
+def _requested(asked: PermissionRequest | Question) -> Event:
+    if isinstance(asked, PermissionRequest):
+        return PermissionRequested(run=asked.run, request=asked)
+    return QuestionRequested(run=asked.run, request=asked)
 
 
 def _unfinished(item: JsonObject, run: RunId) -> Sequence[Event]:
