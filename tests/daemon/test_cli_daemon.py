@@ -77,6 +77,22 @@ async def test_a_run_is_not_stopped_without_a_word(ground: Ground) -> None:
     assert out.startswith("stopped")
 
 
+async def test_a_restart_is_another_process_and_starts_one_where_none_runs(ground: Ground) -> None:
+    env = dict(ground.env)
+    try:
+        code, out, err = await tiller(env, "daemon", "restart")
+        assert (code, err) == (0, "")
+        first = re.match(r"started: process (\d+), at ", out)
+        assert first is not None, out
+        code, out, err = await tiller(env, "daemon", "restart")
+        assert (code, err) == (0, "")
+        second = re.fullmatch(r"stopped\nstarted: process (\d+), at .*\n", out)
+        assert second is not None, out
+        assert second[1] != first[1]
+    finally:
+        _ = await tiller(env, "daemon", "stop", "--force")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

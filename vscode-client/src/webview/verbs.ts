@@ -286,7 +286,8 @@ export function rewrite(panel: Panel, row: SaidRow): void {
 
 /** Gives the checkpoint before the run that a message began; undefined: that run changed no file. */
 export function checkpointOf(panel: Panel, row: SaidRow): string | undefined {
-  if (row.run === undefined) return undefined;
+  // What steered a run came after some of its changes.
+  if (row.run === undefined || row.delivery === "steer" || row.delivery === "followUp") return undefined;
   return panel.state.lists.checkpoints?.find((one) => one.run === row.run)?.checkpoint;
 }
 

@@ -186,6 +186,30 @@ panelTest("the conversation is searched, and the menu of thinking opens at the c
   assert.equal(focused, "true");
 });
 
+panelTest("only the message that began a run restores the files to before it", async (stage) => {
+  const checkpoint = { checkpoint: "c1", run: "r1", at: AT, files: 1 };
+  await stage.answer({ "agent/checkpoint/list": { checkpoints: [checkpoint] } });
+  const message = (item: string, text: string) => ({
+    type: "message.ended",
+    item,
+    entry: `entry-${item}`,
+    role: "user",
+    content: [{ type: "text", text }],
+  });
+  await play(
+    stage,
+    message("u1", "Make it blue."),
+    { type: "checkpoint.created", checkpoint },
+    { ...message("u2", "Rather green."), delivery: "steer" },
+  );
+  const offered = async (index: number) => {
+    const row = stage.page.locator(".user").nth(index);
+    await row.hover();
+    return await stage.count(row.getByRole("button", { name: "Restore the files to before this message…" }));
+  };
+  assert.deepEqual([await offered(0), await offered(1)], [1, 0]);
+});
+
 panelTest("an earlier message is edited with its picture; nothing goes before it is sent", async (stage) => {
   const picture = { type: "image", mime: "image/png", data: "aGk=" };
   const content = [picture, { type: "text", text: "Make it blue." }];

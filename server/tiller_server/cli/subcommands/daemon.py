@@ -31,14 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     parser.epilog = EXAMPLE
     _ = parser.add_argument(
-        "action", choices=("start", "stop", "status", "logs"), help="what to do with it"
+        "action", choices=("start", "stop", "restart", "status", "logs"), help="what to do with it"
     )
     _ = parser.add_argument(
         "--socket", metavar="PATH", help="the one that listens there [the user's own]"
     )
     _ = parser.add_argument("--json", action="store_true", help="status: as JSON")
     _ = parser.add_argument(
-        "--force", action="store_true", help="stop: also when runs go on; they are cancelled"
+        "--force",
+        action="store_true",
+        help="stop, restart: also when runs go on; they are cancelled",
     )
     _ = parser.add_argument("--follow", action="store_true", help="logs: go on as lines come")
 
@@ -71,6 +73,8 @@ def _act(options: argparse.Namespace, env: Mapping[str, str]) -> int:
             return _start(env)
         case "stop":
             return _stop(env, force=options.force)
+        case "restart":
+            return _restart(env, force=options.force)
         case "status":
             return _status(env, as_json=options.json)
         case _:
@@ -118,6 +122,12 @@ def _stop(env: Mapping[str, str], *, force: bool) -> int:
         "stopped" + ("" if not attached else "; an editor that needs it starts another one")
     )
     return DONE
+
+
+def _restart(env: Mapping[str, str], *, force: bool) -> int:
+    """Stop the daemon, if one runs, and start another; editors that were connected attach to it."""
+    code = DONE if ask_daemon(env, "status") is None else _stop(env, force=force)
+    return _start(env) if code == DONE else code
 
 
 def _agrees(question: str) -> bool:

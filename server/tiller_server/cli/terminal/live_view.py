@@ -284,6 +284,8 @@ class LiveView(Struct, kw_only=True):
                     self._put(self.markdown.append(text_of(content)))
                 self._end_markdown()
             case MessageEnded(role="user", content=content) if self.shape.you == "shown":
+                # A prompt begins a part of its own.
+                self._wrote = "words"
                 self.tell(quoted(text_of(content[:1])), BOLD)
             case _:
                 pass
