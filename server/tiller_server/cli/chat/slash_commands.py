@@ -305,7 +305,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "review": ChatCommand(hint="[TEXT]", about="review uncommitted changes", run=review),
     "new": ChatCommand(hint="", about="start a new session (also /clear)", run=_new, at_rest=True),
     "resume": ChatCommand(
-        hint="[ID or TEXT]", about="continue another session", run=_resume, at_rest=True
+        hint="[TEXT]", about="continue another session", run=_resume, at_rest=True
     ),
     "name": ChatCommand(hint="[TITLE]", about="name this session", run=_name),
     "tree": ChatCommand(
