@@ -28,8 +28,8 @@ LSP_SUITE := -c tests/lsp/pytest.toml --rootdir=. tests/lsp
 WITH_NODE := PATH="$(CURDIR)/$(VENV)/node/bin:$$PATH"
 # A window of a real VS Code needs both cores to itself.
 VSCODE_SUITE := tests/vscode
-# Holds every single answer to a time, so no other test of ours competes with it.
-ALONE := tests/e2e/faults/test_stuck_client.py
+# They hold answers to a time or the process to a size: each runs in a process of its own, and nothing beside it.
+ALONE := tests/e2e/faults/test_stuck_client.py tests/e2e/faults/test_stuck_reader.py
 COVERAGE := --cov --cov-config=pyproject.toml
 COVERED = $(if $(COVER),$(COVERAGE) --cov-append)
 # Extra words for the main run of pytest, or for the bench: make e2e ARGS="-k steering"
@@ -173,7 +173,7 @@ test: e2e-setup client-check-or-skip
 .PHONY: fast
 fast: $(DEV_STAMP)
 	$(PYTEST) $(LSP_SUITE) $(if $(COVER),$(COVERED) --cov-report= --cov-fail-under=0)
-	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) --ignore=$(ALONE) --loop test $(COVERED) $(ARGS)
+	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) $(ALONE:%=--ignore=%) --loop test $(COVERED) $(ARGS)
 
 # Coverage is measured in the first half alone: it would make the second, which computes more, half as fast again.
 .PHONY: full
@@ -181,17 +181,17 @@ full:
 	@$(MAKE) --no-print-directory test COVER=1
 	@$(MAKE) --no-print-directory rest
 
-# What `make test` leaves out. Those that hold answers to a time run alone.
+# What `make test` leaves out. Those that hold answers to a time, or the process to a size, run alone.
 .PHONY: rest
 rest: e2e-setup $(if $(STORIES_WANTED),e2e-vscode)
 	$(if $(STORIES_WANTED),,$(PYTEST) $(VSCODE_SUITE))
-	$(PYTEST) -rP $(ALONE)
-	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) --ignore=$(ALONE) --loop rest
+	set -e; for one in $(ALONE); do $(PYTEST) -rP $$one; done
+	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) $(ALONE:%=--ignore=%) --loop rest
 
 # What each test costs, for the marks of the loops: run it on a quiet machine.
 .PHONY: durations
 durations: e2e-setup
-	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) --ignore=$(ALONE) --write-durations tests/durations.toml $(COVERAGE)
+	$(PYTEST) $(PARALLEL) --ignore=$(VSCODE_SUITE) $(ALONE:%=--ignore=%) --write-durations tests/durations.toml $(COVERAGE)
 
 .PHONY: e2e
 e2e: e2e-setup
@@ -209,9 +209,9 @@ e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 campaign: export TILLER_CAMPAIGN := 1
 campaign: e2e-setup $(REFERENCE_STAMP) $(EDITOR_STAMP) $(WORKBENCH_STAMP) vsix
 	$(PYTEST) $(LSP_SUITE) --timeout=600
-	$(PYTEST) -rP $(ALONE) --timeout=3600
+	set -e; for one in $(ALONE); do $(PYTEST) -rP $$one --timeout=3600; done
 	$(PYTEST) $(VSCODE_SUITE)
-	$(PYTEST) $(PARALLEL) --ignore=$(ALONE) --ignore=$(VSCODE_SUITE) --timeout=3600 $(ARGS)
+	$(PYTEST) $(PARALLEL) $(ALONE:%=--ignore=%) --ignore=$(VSCODE_SUITE) --timeout=3600 $(ARGS)
 
 # Beside other agents: make bench PEERS=pi,codex
 PEERS ?=
