@@ -324,6 +324,7 @@ panelTest("@ offers problems, terminal and git, and says when there is nothing",
     gather: { refused: { message: "There are no errors or warnings in the Problems view." } },
   });
   await composer.pressSequentially("@prob");
+  await stage.page.getByRole("option", { name: /problems/i }).waitFor();
   await composer.press("Enter");
   await stage.page.getByText("There are no errors or warnings in the Problems view.").waitFor();
   const asked = (await stage.sent()).flatMap((one) => (one.type === "gather" ? [one.what] : []));
