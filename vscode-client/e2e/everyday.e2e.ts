@@ -77,7 +77,7 @@ test("a chat in the terminal is in the session of the panel, and each shows the 
   await shown(/[#$]/);
   await window.page.locator(".xterm-helper-textarea").last().focus();
   await window.page.keyboard.type(`${TILLER} chat --continue\n`);
-  await shown(/An editor has this session open/);
+  await shown(/The daemon has this session open/);
   await ground.provider.script({ text: "Asked in the terminal." }, { text: "Asked in the panel." });
   await window.page.keyboard.type("who asks\n");
   await window.panel.text("who asks").waitFor();

@@ -47,7 +47,7 @@ async def test_the_terminal_sees_the_run_of_the_editor_steers_it_and_stops_anoth
         _ = await ask(client, "tell me", message="m2", wait=False)
         await stream.wait(type="message.delta")
         with terminal(ground, CHAT, columns=100, lines=30) as window:
-            picture = await until(window, "An editor has this session open")
+            picture = await until(window, "The daemon has this session open")
             assert "First answer." in picture
             _ = await until(window, "There is a lot to say.")
             window.line("and briefly")
@@ -89,7 +89,7 @@ async def test_a_question_of_the_run_is_answered_in_the_terminal(ground: Ground)
     assert (ground.root / "one").exists()
 
 
-async def test_commands_change_the_session_of_the_editor_or_say_where_they_work(
+async def test_commands_change_the_shared_session_or_are_refused(
     ground: Ground,
 ) -> None:
     ground.provider.script([says("Ready.")])
@@ -99,14 +99,21 @@ async def test_commands_change_the_session_of_the_editor_or_say_where_they_work(
         with terminal(ground, CHAT, columns=100, lines=40) as window:
             _ = await until(window, READY)
             window.line("/help")
-            _ = await until(window, "The other commands work in its panel.")
+            _ = await until(window, "The other commands work in the panel of the editor.")
             window.line("/name Repairs")
             _ = await until(window, "Title: Repairs")
             await stream.wait(type="session.title", title="Repairs")
             window.line("/permission plan")
             _ = await until(window, "Permission mode plan: read only.")
+            window.line("/model")
+            _ = await until(window, "  2  lab/m\nUse which model? Now: lab/m")
+            window.line("2")
+            _ = await until(window, "Using lab/m")
+            window.line("/think low")
+            _ = await until(window, "Thinking: low")
+            await stream.wait(type="session.config")
             window.line("/undo")
-            _ = await until(window, "/undo does not work here")
+            _ = await until(window, "/undo does not work in a session that the daemon has open")
             window.line("!echo a-$((40 + 2))")
             _ = await until(window, "a-42")
             window.line("/new")

@@ -37,9 +37,7 @@ from tiller_server.cli.terminal.text import SHORT_ID
 
 HISTORY: Final = "chat_history"
 GREETING: Final = "/help shows what you can type. Ctrl-D quits."
-SHARED: Final = (
-    "An editor has this session open. Both show the same run; each can prompt, stop and answer."
-)
+SHARED: Final = "The daemon has this session open. Its editors show the same run; each can prompt, stop and answer."
 PICK: Final = "/resume"
 OPEN_S: Final = 10.0
 """How long a daemon may take to open a session that it has loaded."""
@@ -149,35 +147,33 @@ async def _share(
     text: str,
     prompt: str,
 ) -> Switch | None:
-    """Talk in a session that the daemon has open for an editor; None: the daemon does not have it."""
+    """Talk in a session that the daemon has open; None: the daemon does not have it."""
     from tiller_server.cli.shared_session.chat import SharedChatSession  # noqa: PLC0415 - seldom needed
     from tiller_server.cli.shared_session.connection import (  # noqa: PLC0415 - seldom needed
         DaemonRefused,
         connected,
     )
-    from tiller_server.cli.shared_session.session import SharedSession  # noqa: PLC0415 - see above
 
     root = Path(await anyio.Path(request.workspace).resolve())
     files = FileIndex(root)
     async with connected(request.env, root) as connection:
         if connection is None:
             return None
-        session = SharedSession(connection, request)
+        session = SharedChatSession(connection, request)
         entries: Sequence[AnyEntry] | None = None
         with suppress(DaemonRefused), anyio.move_on_after(OPEN_S):
             await session.open(identity, root)
             entries = await session.stored_entries()
         if entries is None:
             return None
-        chat = SharedChatSession(session)
-        talk = ChatLoop(chat, root, view, set_title=surface.title, copy=surface.copy)
+        talk = ChatLoop(session, root, view, set_title=surface.title, copy=surface.copy)
         line = _line(
             talk,
             request,
             view,
             surface=surface,
             complete=lambda line: (
-                chat.suggestions(line) or file_suggestions(line, root=root, files=files)
+                session.suggestions(line) or file_suggestions(line, root=root, files=files)
             ),
             below=lambda: session.state,
         )

@@ -1,7 +1,6 @@
 """A session that this process has loaded, as a conversation uses it."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 import anyio
 
@@ -11,13 +10,9 @@ from agent_core.messages import UserContent
 from agent_core.session import AgentSession
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome
 from tiller_server.cli.chat.session_switch import may_leave
-from tiller_server.cli.chat.slash_commands import COMMANDS, OTHER_NAMES
-from tiller_server.cli.chat.status import MODE_MEANINGS
+from tiller_server.cli.chat.slash_commands import COMMANDS, MODES, OTHER_NAMES
 from tiller_server.cli.terminal.permission_prompt import PermissionAnswers, QuestionAnswers
 from tiller_server.cli.terminal.run_renderer import DIM, YELLOW
-
-MODES: Final = tuple(MODE_MEANINGS)
-"""From the strictest to the loosest."""
 
 
 class LocalChatSession:

@@ -25,8 +25,9 @@ from tiller_server.cli.terminal.text import BOLD, SHORT_ID, moment, one_line
 
 T = TypeVar("T")
 MOST_CHOICES: Final = 40
-LEVELS: Final[tuple[str, ...]] = get_args(ThinkingLevel)
-MODES: Final[tuple[str, ...]] = get_args(PermissionMode)
+LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
+MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
+"""From the strictest to the loosest."""
 
 MOST_TRIED: Final = 1_000
 HELP_CELLS: Final = 22
@@ -112,14 +113,14 @@ async def _think(chat: ChatContext, level: str) -> None:
     if not level:
         _ = await models.cycle_thinking()
     else:
-        await models.think(one_of(level, get_args(ThinkingLevel), what="level"))
+        await models.think(one_of(level, LEVELS, what="level"))
     chat.tell(f"Thinking: {models.thinking}")
 
 
 async def _mode(chat: ChatContext, mode: str) -> None:
     info = chat.session.info
     if mode:
-        _ = info.configure(mode=one_of(mode, get_args(PermissionMode), what="mode"))
+        _ = info.configure(mode=one_of(mode, MODES, what="mode"))
     chat.tell(f"{mode_line(info.config.mode)} Containment: {info.snapshot().sandbox}.")
 
 

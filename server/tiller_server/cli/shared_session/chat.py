@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from agent_core.events import Answer, EventSubscription, PermissionMode
+from agent_core.assembly import SessionRequest
+from agent_core.events import Answer
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.messages import UserContent
 from tiller_server.cli.chat.completion import InputSuggestion, command_suggestions
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome
 from tiller_server.cli.chat.slash_commands import COMMANDS as LOCAL, OTHER_NAMES
 from tiller_server.cli.shared_session.commands import COMMANDS, run_command
+from tiller_server.cli.shared_session.connection import DaemonConnection
 from tiller_server.cli.shared_session.session import SharedSession
 
 
@@ -44,28 +45,19 @@ class SharedQuestions:
         self._session.post("agent/question/respond", {"request": request, **given})
 
 
-class SharedChatSession:
+class SharedChatSession(SharedSession):
     """A session of the daemon in a conversation."""
 
-    def __init__(self, session: SharedSession) -> None:
-        """Prepare it.
+    def __init__(self, connection: DaemonConnection, request: SessionRequest) -> None:
+        """Prepare it; `open` comes first.
 
         Args:
-            session: The session, opened.
+            connection: The connection.
+            request: How a session of this terminal's own would be opened.
         """
-        self.permissions = SharedPermissions(session)
-        self.questions = SharedQuestions(session)
-        self._session = session
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a run, a compaction or a command of the user is active."""
-        return self._session.is_busy
-
-    @property
-    def offered(self) -> Collection[str]:
-        """Names of the skills, templates and commands of extensions."""
-        return self._session.offered
+        super().__init__(connection, request)
+        self.permissions = SharedPermissions(self)
+        self.questions = SharedQuestions(self)
 
     @property
     def commands(self) -> Collection[str]:
@@ -75,48 +67,26 @@ class SharedChatSession:
     @property
     def title(self) -> str:
         """The title that an extension gave last; empty when there is none."""
-        return self._session.state.extension_title
+        return self.state.extension_title
 
     def suggestions(self, line: str) -> Sequence[InputSuggestion]:
         """Return the commands that a line could become."""
         if not line.startswith("/") or any(one.isspace() for one in line):
             return ()
         rows = {name: (LOCAL[name].hint, LOCAL[name].about) for name in COMMANDS}
-        return command_suggestions(line[1:], rows | dict.fromkeys(self.offered, ("", "")))
+        return command_suggestions(
+            line[1:], rows | {name: ("", about) for name, about in self.offered.items()}
+        )
 
     def runs(self, text: str) -> bool:
         """Return False: the panel and the terminal see what a command of an extension shows."""
         _ = text
         return False
 
-    def subscribe(self) -> EventSubscription:
-        """Open a reader of its events."""
-        return self._session.subscribe()
-
-    async def follow(self) -> str:
-        """Publish the events of the session for as long as it lasts; return why it is gone, for the user."""
-        return await self._session.follow()
-
-    async def stop(self) -> None:
-        """Stop what is active."""
-        await self._session.stop()
-
-    async def prompt(self, content: Sequence[UserContent]) -> None:
-        """Send a prompt; during a run it steers the run."""
-        await self._session.prompt(content)
-
-    async def run_shell(self, command: str, *, exclude_from_context: bool) -> None:
-        """Run a command of the user."""
-        await self._session.run_shell(command, exclude_from_context=exclude_from_context)
-
-    async def next_mode(self) -> PermissionMode:
-        """Set the next permission mode that the user's settings allow, and return it."""
-        return await self._session.next_mode()
-
     async def run_command(self, dialog: ChatDialog, name: str, arguments: str) -> ChatLineOutcome:
         """Run a command of the conversation."""
         dialog.tell(f"> /{name} {arguments}".rstrip())
-        return await run_command(self._session, dialog, name, arguments)
+        return await run_command(self, dialog, name, arguments)
 
 
 def _encoded(answer: Answer) -> JsonValue:

@@ -1,23 +1,25 @@
 """Slash commands of a conversation in a session that the daemon has loaded."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol, get_args
+from typing import Final, Protocol
 
 from agent_core.assembly import SessionRequest
-from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.values import Value
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
-from tiller_server.cli.chat.slash_commands import COMMANDS as LOCAL_COMMANDS, OTHER_NAMES, one_of
+from tiller_server.cli.chat.slash_commands import (
+    COMMANDS as LOCAL_COMMANDS,
+    HELP_CELLS,
+    LEVELS,
+    MODES,
+    MOST_CHOICES,
+    OTHER_NAMES,
+    one_of,
+)
 from tiller_server.cli.chat.status import StatusSource, mode_line
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
-
-HELP_CELLS: Final = 22
-MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
-LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
-MOST_CHOICES: Final = 40
 
 
 class SharedActions(Protocol):
@@ -71,7 +73,7 @@ async def run_command(
     """
     command = COMMANDS.get(OTHER_NAMES.get(name, name))
     if command is None:
-        message = f"/{name} does not work here, because an editor has this session open; use its panel, or /new"
+        message = f"/{name} does not work in a session that the daemon has open; use the panel of the editor, or /new"
         raise UsageError(message)
     return await command.run(session, dialog, arguments)
 
@@ -82,7 +84,9 @@ async def _help(session: SharedActions, dialog: ChatDialog, _: str) -> None:
     dialog.tell(
         "\n".join(f"  {f'/{name} {one.hint}':<{HELP_CELLS}}  {one.about}" for name, one in rows)
     )
-    dialog.tell("An editor has this session open too. The other commands work in its panel.")
+    dialog.tell(
+        "The daemon has this session open. The other commands work in the panel of the editor."
+    )
 
 
 async def _stop(session: SharedActions, dialog: ChatDialog, _: str) -> None:
@@ -104,7 +108,7 @@ async def _model(session: SharedActions, dialog: ChatDialog, wanted: str) -> Non
     if not wanted:
         listed = as_object(await session.request("agent/model/list", {})).get("models")
         rows = [one for one in (listed if isinstance(listed, list) else []) if is_object(one)]
-        refs = [str(one.get("id")) for one in rows if one.get("auth") != "missing"]
+        refs = [str(one.get("model")) for one in rows if one.get("auth") != "missing"]
         chosen = await dialog.choose(
             f"Use which model? Now: {session.state.config.model or 'none'}", refs[:MOST_CHOICES]
         )
@@ -116,11 +120,12 @@ async def _model(session: SharedActions, dialog: ChatDialog, wanted: str) -> Non
 
 
 async def _think(session: SharedActions, dialog: ChatDialog, level: str) -> None:
-    if not level:
-        result = as_object(await session.request("agent/thinking/cycle", {}))
-        level = str(result.get("level"))
-    else:
+    if level:
         await session.configure({"thinking": one_of(level, LEVELS, what="level")})
+    else:
+        result = as_object(await session.request("agent/thinking/cycle", {}))
+        # None: the model has no other.
+        level = str(result.get("level") or session.state.config.thinking)
     dialog.tell(f"Thinking: {level}")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, TypeVar, cast, get_args, get_type_hints
+from typing import Final, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec.structs import fields
@@ -166,8 +166,8 @@ def _field_of(raw: object, name: str, hint: object) -> object:
     if name in OPAQUE or isinstance(raw, msgspec.Struct):
         return raw  # recursive types of JSON are beyond `convert`
     kind, *_ = get_args(hint) or (None,)
-    if isinstance(raw, list) and isinstance(kind, type) and issubclass(kind, QueueItem):
-        return tuple(_made(as_object(one), QueueItem) for one in cast("list[JsonValue]", raw))
+    if kind is QueueItem:
+        return tuple(_made(one, QueueItem) for one in msgspec.convert(raw, list[dict[str, object]]))
     return msgspec.convert(raw, hint)
 
 

@@ -1,7 +1,7 @@
 """A session that the daemon has loaded, over a connection of this terminal."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -25,7 +25,7 @@ from agent_core.messages import Text, UserContent
 from agent_core.resources.paths import app_paths
 from agent_core.transcript import AnyEntry, Transcript
 from tiller_server import VERSION
-from tiller_server.cli.chat.status import MODE_MEANINGS
+from tiller_server.cli.chat.slash_commands import MODES
 from tiller_server.cli.shared_session.connection import DaemonConnection, DaemonRefused
 from tiller_server.cli.shared_session.events import event_of
 from tiller_server.cli.shared_session.state import SharedState
@@ -48,8 +48,8 @@ class SharedSession:
         """
         self.id = ""
         self.state: SharedState
-        self.offered: Collection[str] = ()
-        """Names of the skills, templates and commands of extensions."""
+        self.offered: Mapping[str, str] = {}
+        """Descriptions of the skills, templates and commands of extensions, by name."""
         self._connection = connection
         self._request = request
         self._feed = EventFeed(SystemClock())
@@ -96,7 +96,11 @@ class SharedSession:
         await self._look()
         listed = as_object(await self.request("agent/command/list", {})).get("commands")
         rows = listed if isinstance(listed, list) else []
-        self.offered = [str(one.get("name")) for one in rows if is_object(one)]
+        self.offered = {
+            str(one.get("name")): str(one.get("description") or "")
+            for one in rows
+            if is_object(one)
+        }
 
     async def stored_entries(self) -> Sequence[AnyEntry]:
         """Read the present branch from the file of the session, at the moment of the state.
@@ -192,9 +196,8 @@ class SharedSession:
 
     async def next_mode(self) -> PermissionMode:
         """Set the next permission mode that the user's settings allow, and return it."""
-        modes = tuple(MODE_MEANINGS)
-        place = modes.index(self.state.config.mode) + 1
-        for mode in (*modes[place:], *modes[: place - 1]):
+        place = MODES.index(self.state.config.mode) + 1
+        for mode in (*MODES[place:], *MODES[: place - 1]):
             try:
                 await self.configure({"mode": mode})
             except DaemonRefused:
