@@ -45,6 +45,7 @@ CAMEL = {
     "bearer_variables": "bearerVariables",
     "ambient_variables": "ambientVariables",
     "any_model": "anyModel",
+    "key_check": "keyCheck",
 }
 COPIED = ("id", "name", "api", "keyless", "environment", "headers", "compat", *CAMEL)
 

@@ -58,7 +58,7 @@ async def test_no_other_user_can_read_what_is_stored(ground: Ground, tmp_path: P
         await stream.wait(type="run.ended")
     ground = replace(ground, env={**ground.env, "TILLER_CONFIG_DIR": str(config)})
     await _run(ground, "trust", "add")
-    await _run(ground, "auth", "login", "openai", "--key")
+    await _run(ground, "auth", "login", "together", "--key")
     assert list(data.rglob("*.jsonl"))
     assert list(data.rglob("bash-*.log")) or list(runtime.rglob("bash-*.log"))
     assert not list(_others_can(mine))

@@ -171,6 +171,8 @@ class ProviderInfo(Value, frozen=True, kw_only=True):
     """It lets everybody in."""
     any_model: bool = False
     """Ids that are not listed are taken too."""
+    key_check: str = ""
+    """Path below the base URL that answers only to a valid key; empty: none is known."""
     oauth: OAuthFacts | None = None
     """How to log in without a key."""
     models: tuple[ModelInfo, ...] = ()
@@ -226,6 +228,7 @@ def _provider(given: JsonObject) -> ProviderInfo:
         compat=json.as_object(given.get("compat")),
         keyless=given.get("keyless") is True,
         any_model=given.get("anyModel") is True,
+        key_check=_text(given, "keyCheck"),
         oauth=None if oauth is None else read_oauth(json.as_object(oauth)),
     )
     models = tuple(_model(bare, json.as_object(one)) for one in _list(given.get("models")))

@@ -7,9 +7,11 @@ from typing import Final
 
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import UsageError
+from agent_core.providers.auth.key_check import check_key
 from agent_core.providers.auth.oauth import AuthEntry, OAuthFacts, PkceFacts
 from agent_core.providers.auth.oauth_browser import log_in_with_browser
 from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
+from agent_core.providers.catalog.catalogue import ProviderInfo
 
 KEY_LENGTH: Final = 16_384
 
@@ -45,6 +47,21 @@ def checked_key(text: str) -> str:
         message = "invalid key: a key is one word of printable ASCII characters"
         raise UsageError(message)
     return key
+
+
+async def key_test_note(provider: ProviderInfo, key: str) -> str:
+    """Ask the provider whether it takes a key; return what to tell the user about it, as a sentence.
+
+    Raises:
+        UsageError: The provider refused the key.
+    """
+    check = await check_key(provider, key)
+    if check.status == "refused":
+        message = f"{provider.name} refused the key ({check.detail}); nothing was stored. Copy the whole key and try again"
+        raise UsageError(message)
+    if check.status == "accepted":
+        return f"{provider.name} accepted the key."
+    return f"The key could not be tested: {check.detail}." if check.detail else ""
 
 
 def read_key(asked: str, example: str) -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from agent_core.providers.auth.oauth import DeviceFacts, StoredTokens
@@ -15,6 +16,7 @@ from tiller_server.cli.sign_in import log_in
 from tiller_server.cli.subcommands import auth
 
 Capture = pytest.CaptureFixture[str]
+# Together and Hugging Face have no test of a key: with them nothing leaves the machine.
 
 
 class Piped(io.StringIO):
@@ -43,19 +45,19 @@ def stored(tmp_path: Path) -> Any:
 
 
 def test_a_key_from_a_pipe_is_stored_and_not_shown(tmp_path: Path, capsys: Capture) -> None:
-    assert run(tmp_path, "login", provider="openai", key=True, stdin=" sk-secret\n") == 0
+    assert run(tmp_path, "login", provider="together", key=True, stdin=" sk-secret\n") == 0
     said = capsys.readouterr()
-    assert said.out == f"Stored the key of OpenAI in {tmp_path}/c/auth.json\n"
+    assert said.out == f"Stored the key of Together AI in {tmp_path}/c/auth.json\n"
     assert "sk-secret" not in said.out + said.err
-    assert stored(tmp_path) == {"openai": {"type": "api_key", "key": "sk-secret"}}
+    assert stored(tmp_path) == {"together": {"type": "api_key", "key": "sk-secret"}}
 
 
 @pytest.mark.parametrize(
     ("key", "kept"), [("$a$b", "$$a$$b"), ("!rm", "$!rm"), ("a!b", "a!b"), ("!$x", "$!$$x")]
 )
 def test_a_key_stands_for_itself_whatever_signs_it_has(tmp_path: Path, key: str, kept: str) -> None:
-    assert run(tmp_path, "login", provider="groq", key=True, stdin=key) == 0
-    assert stored(tmp_path)["groq"]["key"] == kept
+    assert run(tmp_path, "login", provider="huggingface", key=True, stdin=key) == 0
+    assert stored(tmp_path)["huggingface"]["key"] == kept
 
 
 @pytest.mark.parametrize(
@@ -84,15 +86,15 @@ def test_what_cannot_be_stored_is_one_sentence_that_does_not_show_it(
 
 
 def test_logging_out_forgets_and_says_what_still_opens(tmp_path: Path, capsys: Capture) -> None:
-    run(tmp_path, "login", provider="openai", key=True, stdin="sk-a")
-    run(tmp_path, "login", provider="groq", key=True, stdin="sk-b")
+    run(tmp_path, "login", provider="together", key=True, stdin="sk-a")
+    run(tmp_path, "login", provider="huggingface", key=True, stdin="sk-b")
     capsys.readouterr()
-    assert run(tmp_path, "logout", provider="openai") == 0
-    assert capsys.readouterr().out == "Signed out of openai\n"
-    assert list(stored(tmp_path)) == ["groq"]
-    assert run(tmp_path, "logout", provider="openai", OPENAI_API_KEY="sk-env") == 0
+    assert run(tmp_path, "logout", provider="together") == 0
+    assert capsys.readouterr().out == "Signed out of together\n"
+    assert list(stored(tmp_path)) == ["huggingface"]
+    assert run(tmp_path, "logout", provider="together", TOGETHER_API_KEY="sk-env") == 0
     assert capsys.readouterr().out == (
-        "Nothing is stored for openai. Its key comes from: environment (OPENAI_API_KEY)\n"
+        "Nothing is stored for together. Its key comes from: environment (TOGETHER_API_KEY)\n"
     )
     assert run(tmp_path, "logout", provider="nobody") == 2
 
@@ -149,7 +151,7 @@ def test_a_broken_file_is_told_and_not_written_over(tmp_path: Path, capsys: Capt
     path = tmp_path / "c" / "auth.json"
     path.parent.mkdir()
     path.write_text('{"openai": oops}', "utf-8")
-    assert run(tmp_path, "login", provider="groq", key=True, stdin="sk-b") == 2
+    assert run(tmp_path, "login", provider="huggingface", key=True, stdin="sk-b") == 2
     said = capsys.readouterr().err
     assert said.startswith(f"tiller auth: {path}:1:12: not JSON")
     assert path.read_text("utf-8") == '{"openai": oops}'
@@ -157,7 +159,7 @@ def test_a_broken_file_is_told_and_not_written_over(tmp_path: Path, capsys: Capt
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "c").write_text("a file", "utf-8")
-    assert run(tmp_path, "login", provider="groq", key=True, stdin="sk-b") != 0
+    assert run(tmp_path, "login", provider="huggingface", key=True, stdin="sk-b") != 0
     said = capsys.readouterr().err
     assert "cannot be written" in said
     assert "sk-b" not in said
@@ -210,3 +212,27 @@ def test_a_provider_of_an_extension_is_listed_and_takes_a_login(
     assert "127.0.0.1:9 cannot be reached" in capsys.readouterr().err
     assert run(tmp_path, "login", provider="corp", key=True, stdin="sk-corp") == 0
     assert stored(tmp_path) == {"corp": {"type": "api_key", "key": "sk-corp"}}
+
+
+@pytest.mark.anyio
+async def test_a_key_that_the_provider_refuses_is_not_stored(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    wrong = {"error": {"message": "Incorrect API key provided: sk-wrong"}}
+    async with auth_server({"/models": [(401, wrong), (200, {})]}) as server:
+        path = tmp_path / "c" / "models.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps({"providers": {"openai": {"baseUrl": server.url}}}), "utf-8")
+
+        def login() -> int:
+            return run(tmp_path, "login", provider="openai", key=True, stdin="sk-wrong")
+
+        assert await anyio.to_thread.run_sync(login) == 2
+        said = capsys.readouterr()
+        assert (
+            "OpenAI refused the key (status 401: Incorrect API key provided: …); nothing was stored"
+            in said.err
+        )
+        assert not (tmp_path / "c" / "auth.json").exists()
+        assert await anyio.to_thread.run_sync(login) == 0
+    assert capsys.readouterr().err == "OpenAI accepted the key.\n"

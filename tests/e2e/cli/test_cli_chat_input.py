@@ -13,8 +13,9 @@ from tests.support.session.session_files import checked_entries, said
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 CTRL_D, CTRL_G, CTRL_O, CTRL_Z = "\x04", "\x07", "\x0f", "\x1a"
-DOWN, SHIFT_TAB = "\x1b[B", "\x1b[Z"
+DOWN, ESCAPE, SHIFT_TAB = "\x1b[B", "\x1b", "\x1b[Z"
 READY = "permission"
+FRESH = '{"defaultProjectTrust": "always"}'
 
 
 def leave(window: Terminal) -> None:
@@ -184,15 +185,80 @@ def test_a_session_that_is_continued_shows_its_last_prompts_and_answers(ground: 
         leave(window)
 
 
-def test_signing_in_hides_the_key_and_keeps_answers_out_of_the_history(ground: Ground) -> None:
+def account(ground: Ground) -> None:
+    """Let Anthropic be the provider of the test, whose list of models answers to every key; no model is chosen."""
+    (ground.dirs.config / "settings.json").write_text(FRESH)
+    (ground.dirs.config / "models.json").write_text(
+        f'{{"providers": {{"anthropic": {{"baseUrl": "{ground.provider.origin}"}}}}}}'
+    )
+
+
+def test_the_first_start_asks_for_an_account_and_a_model_and_keeps_the_prompt(
+    ground: Ground,
+) -> None:
+    account(ground)
+    ground.provider.script([says("It works.")])
+    with terminal(ground, ["Say hello"], columns=80, lines=30) as window:
+        _ = window.until("Connect to a server by its address")
+        # The first row is marked; typed text filters, Enter takes what is left.
+        window.type("anthro")
+        _ = window.until(lambda seen: "Sign in to OpenAI" not in seen)
+        window.type("\r")
+        _ = window.until("Key of Anthropic (hidden, Enter = cancel)")
+        window.line("sk-ant-secret")
+        _ = window.until("Anthropic accepted the key.")
+        _ = window.until("Use which model?")
+        window.type(DOWN + "\r")
+        _ = window.until("for this and new sessions")
+        _ = window.until("> Say hello")
+        window.type("\r")
+        _ = window.until("It works.")
+        leave(window)
+    assert "sk-ant-secret" not in window.whole
+
+
+def test_the_first_start_can_be_left_with_escape_and_says_how_to_go_on(ground: Ground) -> None:
+    (ground.dirs.config / "models.json").unlink()
+    (ground.dirs.config / "settings.json").write_text(FRESH)
+    with terminal(ground, ["Say hello"], columns=80, lines=30) as window:
+        _ = window.until("What should answer?")
+        window.type(ESCAPE)
+        _ = window.until("/setup shows this again")
+        _ = window.until("> Say hello")
+        window.type("\x15")
+        leave(window)
+
+
+def test_a_server_is_connected_by_its_address(ground: Ground) -> None:
+    (ground.dirs.config / "models.json").unlink()
+    (ground.dirs.config / "settings.json").write_text(FRESH)
     with terminal(ground, [], columns=80, lines=40) as window:
+        _ = window.until("What should answer?")
+        window.line("address")
+        _ = window.until("Address of the server")
+        window.line(f"{ground.provider.origin}/v1")
+        _ = window.until("Its key (hidden, Enter = it needs none)")
+        window.line("")
+        _ = window.until("Use which model?")
+        window.type("\r")
+        _ = window.until("for this and new sessions")
+        leave(window)
+
+
+def test_signing_in_hides_the_key_and_keeps_answers_out_of_the_history(ground: Ground) -> None:
+    account(ground)
+    with terminal(ground, [], columns=80, lines=40) as window:
+        _ = window.until("What should answer?")
+        window.type(ESCAPE)
         _ = window.until(READY)
         window.line("/login")
         _ = window.until("Sign in to which provider?")
         window.line("anthropic")
         _ = window.until("Key of Anthropic (hidden, Enter = cancel)")
         window.line("sk-ant-secret")
-        _ = window.until("Signed in to Anthropic. Choose its model with /model")
+        _ = window.until("Signed in to Anthropic.")
+        _ = window.until("Use which model?")
+        window.type(ESCAPE)
         window.line("/logout")
         _ = window.until("  1  anthropic")
         window.line("1")

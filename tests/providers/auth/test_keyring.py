@@ -79,10 +79,10 @@ async def test_a_system_without_a_keyring_is_told_and_has_no_keys(ring: MemoryKe
 def test_the_command_keeps_keys_in_the_keyring_and_takes_them_out_again(
     ring: MemoryKeyring, tmp_path: Path
 ) -> None:
-    assert run_auth(tmp_path, "login", provider="openai", keyring=True, stdin="sk-ring") == 0
-    assert ring.kept == {("tiller", "openai"): "sk-ring"}
+    assert run_auth(tmp_path, "login", provider="together", keyring=True, stdin="sk-ring") == 0
+    assert ring.kept == {("tiller", "together"): "sk-ring"}
     assert "sk-ring" not in (tmp_path / "c" / "auth.json").read_text("utf-8")
-    assert run_auth(tmp_path, "logout", provider="openai") == 0
+    assert run_auth(tmp_path, "logout", provider="together") == 0
     assert ring.kept == {}
 
 
@@ -90,6 +90,6 @@ def test_the_command_stores_nothing_where_there_is_no_keyring(
     ring: MemoryKeyring, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keyring.set_keyring(NoKeyring())
-    assert run_auth(tmp_path, "login", provider="openai", keyring=True, stdin="sk-ring") == 1
+    assert run_auth(tmp_path, "login", provider="together", keyring=True, stdin="sk-ring") == 1
     assert "this system has no keyring that can be used" in capsys.readouterr().err
     assert not (tmp_path / "c" / "auth.json").exists()

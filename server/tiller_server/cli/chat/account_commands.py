@@ -1,10 +1,11 @@
-"""`/login` and `/logout`: signing in to a provider from inside a conversation."""
+"""`/setup`, `/login`, `/logout` and `/model`: signing in to a provider and choosing a model from inside a conversation."""
 
 import sys
 import webbrowser
 from difflib import get_close_matches
 from typing import Final
 
+from agent_core.assembly.models import keep_first_model
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import UsageError
 from agent_core.providers.auth.credentials import ProviderState
@@ -12,26 +13,134 @@ from agent_core.providers.auth.oauth import LoginFailed, StoredKey
 from agent_core.providers.auth.oauth_device import DeviceCode
 from agent_core.providers.auth.store import AuthStore
 from agent_core.resources.paths import app_paths
-from tiller_server.cli.chat.context import ChatContext
-from tiller_server.cli.sign_in import checked_key, literal_key, log_in
+from tiller_server.cli.chat.context import ChatContext, Refill
+from tiller_server.cli.model_endpoint import add_endpoint
+from tiller_server.cli.sign_in import checked_key, key_test_note, literal_key, log_in
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 
 FIRST: Final = ("anthropic", "openai", "google", "openrouter", "github-copilot", "mistral")
 """Providers that most people sign in to; they come first in the list."""
+MOST_NAMED: Final = 4
+LATER: Final = "No model selected yet. /setup shows this again; /login and /model do one step each."
+
+
+async def setup(chat: ChatContext, _: str) -> Refill | None:
+    """Ask what to work with: a server of this machine, an account, or the address of a server; then choose the model."""
+    models = chat.session.models
+    chat.tell("Looking for model servers on this machine …")
+    await models.refresh(servers="find")
+    states = models.providers()
+    local: dict[str, str] = {}
+    for one in models.available():
+        provider = states[one.provider].provider
+        if provider.keyless and provider.api != "embedded":
+            _ = local.setdefault(provider.id, provider.name)
+    accounts = [one for one in _with_account(chat) if one in FIRST[:MOST_NAMED]]
+    rows = [
+        *(f"{name}, which runs on this machine" for name in local.values()),
+        *(f"Sign in to {_described(states[one])}" for one in accounts),
+        "Sign in to another provider",
+        "Connect to a server by its address",
+    ]
+    chosen = await chat.choose("What should answer?", rows)
+    if not isinstance(chosen, int):
+        chat.tell(LATER)
+        return Refill(chosen) if chosen else None
+    names = [*local, *accounts]
+    if chosen == len(rows) - 1:
+        name = await _connect(chat)
+    elif chosen < len(local):
+        name = names[chosen]
+    else:
+        name = await _signed_in(chat, names[chosen] if chosen < len(names) else "")
+    if name is not None:
+        await choose_model(chat, "", provider=name)
+    return None
+
+
+async def _connect(chat: ChatContext) -> str | None:
+    """Add a server that speaks OpenAI's chat wire; return its id, None: the user cancelled.
+
+    Raises:
+        UsageError: The address cannot be used, or the server does not list its models.
+    """
+    url = await chat.ask("Address of the server, such as http://127.0.0.1:8000/v1 (Enter = cancel)")
+    if url is None:
+        chat.tell("Cancelled.")
+        return None
+    key = await chat.ask_secret("Its key (hidden, Enter = it needs none)")
+    paths = chat.request.paths or app_paths(chat.request.env)
+    name, listed = await add_endpoint(
+        paths, url, provider=None, key=None if key is None else checked_key(key)
+    )
+    await chat.session.models.refresh()
+    count = f"{len(listed)} models" if len(listed) > 1 else listed[0]
+    chat.tell(f"Added {name} with {count}.", GREEN)
+    return name
+
+
+async def choose_model(chat: ChatContext, wanted: str, *, provider: str = "") -> None:
+    """Use a model; without a name, the user chooses one.
+
+    Args:
+        chat: The conversation.
+        wanted: Name of the model; empty: the user is asked.
+        provider: Its models are listed, and the choice is the user's first; empty: those of all.
+
+    Raises:
+        ModelUnknown: No such model can be used.
+    """
+    models = chat.session.models
+    # After a first sign-in the model in force is a default that nobody has chosen.
+    before = None if provider else models.current
+    if not provider:
+        await models.refresh(servers="find")
+    if not wanted:
+        refs = [one.ref for one in models.available() if provider in ("", one.provider)]
+        current = models.current.ref if models.current else "none"
+        chosen = await chat.choose(
+            f"Use which model? Now: {current}",
+            refs,
+            marked=refs.index(current) if current in refs else 0,
+        )
+        if chosen is None:
+            return
+        wanted = refs[chosen] if isinstance(chosen, int) else chosen
+    facts = await models.choose(wanted)
+    paths = chat.request.paths or app_paths(chat.request.env)
+    kept = await keep_first_model(facts, before=before, paths=paths)
+    scope = " for this and new sessions" if kept else ""
+    chat.tell(f"Using {facts.ref}{scope}, thinking {models.thinking}", GREEN)
 
 
 async def login(chat: ChatContext, name: str) -> None:
-    """Sign in to a provider: with its page where it has one, else with a key that is typed hidden.
+    """Sign in to a provider, and choose its model where the session has none.
 
     Raises:
-        UsageError: The provider is unknown, or the key cannot be one.
+        UsageError: The provider is unknown, or the key cannot be one or was refused.
     """
-    states = _with_account(chat)
-    state = await _chosen(chat, name, states)
-    if state is None:
+    has_model = chat.session.models.current is not None
+    signed_in = await _signed_in(chat, name)
+    if signed_in is None:
         return
+    if has_model:
+        chat.tell("Choose its model with /model")
+    else:
+        await choose_model(chat, "", provider=signed_in)
+
+
+async def _signed_in(chat: ChatContext, name: str) -> str | None:
+    """Sign in to a provider: with its page where it has one, else with a key that is typed hidden; return its id.
+
+    None: the user cancelled, or the provider refused.
+
+    Raises:
+        UsageError: The provider is unknown, or the key cannot be one or was refused.
+    """
+    state = await _chosen(chat, name, _with_account(chat))
+    if state is None:
+        return None
     provider = state.provider
-    store = _store(chat)
     if provider.oauth is not None:
         try:
             entry = await log_in(
@@ -41,16 +150,21 @@ async def login(chat: ChatContext, name: str) -> None:
             )
         except LoginFailed as error:
             chat.tell(str(error), YELLOW)
-            return
+            return None
     else:
         key = await chat.ask_secret(f"Key of {provider.name} (hidden, Enter = cancel)")
         if not key:
             chat.tell("Cancelled.")
-            return
-        entry = StoredKey(key=literal_key(checked_key(key)))
-    await store.put(provider.id, entry)
+            return None
+        key = checked_key(key)
+        chat.tell(f"Testing the key at {provider.name} …")
+        if note := await key_test_note(provider, key):
+            chat.tell(note)
+        entry = StoredKey(key=literal_key(key))
+    await _store(chat).put(provider.id, entry)
     await chat.session.models.refresh()
-    chat.tell(f"Signed in to {provider.name}. Choose its model with /model", GREEN)
+    chat.tell(f"Signed in to {provider.name}.", GREEN)
+    return provider.id
 
 
 async def logout(chat: ChatContext, name: str) -> None:

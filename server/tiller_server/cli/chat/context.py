@@ -46,8 +46,20 @@ class ChatDialog(Protocol):
         """Show something."""
         ...
 
-    async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
-        """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither."""
+    async def choose(
+        self, title: str, choices: Sequence[str], *, marked: int = 0
+    ) -> str | int | None:
+        """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither.
+
+        Args:
+            title: The question.
+            choices: One line each.
+            marked: Index of the choice that is marked at first.
+        """
+        ...
+
+    async def ask(self, title: str) -> str | None:
+        """Ask for a text; None: the user cancelled."""
         ...
 
     async def ask_secret(self, title: str) -> str | None:

@@ -41,11 +41,8 @@ SHARED: Final = "The daemon has this session open. Its editors show the same run
 PICK: Final = "/resume"
 OPEN_S: Final = 10.0
 """How long a daemon may take to open a session that it has loaded."""
-NO_MODEL: Final = (
-    "No model selected yet.\n"
-    "  /login  sign in to a provider\n"
-    "  /model  choose a model, also of a server on this machine such as Ollama"
-)
+NO_MODEL: Final = "No model selected yet."
+SETUP: Final = "/setup"
 
 
 async def converse(options: argparse.Namespace, environment: Environment) -> int:
@@ -135,6 +132,8 @@ async def _talk(
         view.tell(GREETING)
         if snapshot.config.model is None:
             view.tell(NO_MODEL, YELLOW)
+            # The prompt waits in the line until something can answer it.
+            text, prompt = prompt or text, SETUP
         return await talk.run(line, text=text, prompt=prompt)
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from typing_extensions import override
 
 from agent_core.kernel.values import Value
+from tiller_server.cli.terminal.choice_menu import ChoiceMenu
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice
 from tiller_server.cli.terminal.status_area import terminal_size
-from tiller_server.cli.terminal.text import BOLD
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -36,8 +36,6 @@ FOLDED_CHARS: Final = 1_000
 """A paste that is longer than one of these stands in the line as a mark, and is sent whole."""
 PRIVATE: Final = 0o600
 PROMPT: Final = "> "
-MARK: Final = "\N{BLACK RIGHT-POINTING TRIANGLE}"
-"""Stands before the marked row of a menu."""
 # xterm's title stack, which other terminals took over; one that does not know it ignores both.
 SAVE_TITLE: Final = "\x1b[22;0t"
 RESTORE_TITLE: Final = "\x1b[23;0t"
@@ -133,26 +131,6 @@ class PromptSurface:
         self._drawn = ()
 
 
-class _Menu:
-    """The answers to a question, one of them marked."""
-
-    def __init__(self) -> None:
-        self.choices: Sequence[AnswerChoice] = ()
-        self.marked = 0
-        self.first = 0
-        """The row that was marked at first: an empty line stands for it too."""
-
-    def move(self, by: int) -> None:
-        """Mark another row; after the last comes the first."""
-        self.marked = (self.marked + by) % len(self.choices)
-
-    def rows(self) -> Generator[str]:
-        """Return the lines that show it."""
-        for index, one in enumerate(self.choices):
-            label = f"\x1b[{BOLD}m{one.label}\x1b[0m" if index == self.marked else one.label
-            yield f"{MARK if index == self.marked else ' '} {label}"
-
-
 class ChatInput:
     """Reads lines, with a history, completion and keys."""
 
@@ -179,7 +157,7 @@ class ChatInput:
         self._surface = surface
         self._kind: LineKind = "prompt"
         self._pastes: list[str] = []
-        self._menu = _Menu()
+        self._menu = ChoiceMenu()
         self._session = _session(
             message=self._message,
             history=_history(
@@ -218,10 +196,15 @@ class ChatInput:
         line.text = f"{text} {line.text}" if line.text else text
         line.cursor_position = len(line.text)
 
-    def offer(self, choices: Sequence[AnswerChoice], marked: int) -> None:
-        """Show a menu above an empty line; Enter takes the marked row. No choices: take the menu away."""
-        self._menu.choices = choices
-        self._menu.marked = self._menu.first = marked
+    def offer(self, choices: Sequence[AnswerChoice], marked: int, *, is_list: bool = False) -> None:
+        """Show a menu above the line. No choices: take the menu away.
+
+        Args:
+            choices: Its rows.
+            marked: Index of the row that is marked at first.
+            is_list: Typed text filters the rows, and Esc cancels; else the keys work while the line is empty.
+        """
+        self._menu.open(choices, marked, is_list=is_list)
         self._session.app.invalidate()
 
     def written(self) -> AbstractContextManager[None]:
@@ -231,7 +214,8 @@ class ChatInput:
     def _message(self) -> "ANSI":
         from prompt_toolkit.formatted_text import ANSI  # noqa: PLC0415 - see `_session`
 
-        rows = (*self._surface.drawn, *self._menu.rows())
+        typed = self._session.default_buffer.text
+        rows = (*self._surface.drawn, *self._menu.shown(typed, self._surface.columns - 1))
         return ANSI("".join(f"{line}\n" for line in rows) + PROMPT)
 
     def _folded(self, pasted: str) -> str:
@@ -344,7 +328,7 @@ def _completer(complete: LineCompleter) -> "Completer":
     return Lines()
 
 
-def _keys(does: ChatKeys, *, fold: Callable[[str], str], menu: _Menu) -> "KeyBindings":
+def _keys(does: ChatKeys, *, fold: Callable[[str], str], menu: ChoiceMenu) -> "KeyBindings":
     from prompt_toolkit.filters import completion_is_selected, has_completions  # noqa: PLC0415 - see above
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent  # noqa: PLC0415 - see above
     from prompt_toolkit.keys import Keys  # noqa: PLC0415 - see above
@@ -381,27 +365,35 @@ def _keys(does: ChatKeys, *, fold: Callable[[str], str], menu: _Menu) -> "KeyBin
     return keys
 
 
-def _add_menu_keys(keys: "KeyBindings", menu: _Menu) -> None:
-    """Bind the arrow keys to the mark of a menu, and Enter to the row that was moved to, while the line is empty."""
+def _add_menu_keys(keys: "KeyBindings", menu: ChoiceMenu) -> None:
+    """Bind the arrow keys to the mark of a menu, Enter to the marked row, and Esc to leave a list."""
     from prompt_toolkit.application import get_app  # noqa: PLC0415 - see `_session`
     from prompt_toolkit.filters import Condition  # noqa: PLC0415 - see above
 
     def up(event: "KeyPressEvent") -> None:
-        _ = event, menu.move(-1)
+        menu.move(-1, event.current_buffer.text)
 
     def down(event: "KeyPressEvent") -> None:
-        _ = event, menu.move(1)
+        menu.move(1, event.current_buffer.text)
 
     def choose(event: "KeyPressEvent") -> None:
-        event.current_buffer.text = menu.choices[menu.marked].line
+        line = menu.line(event.current_buffer.text)
+        if line is not None:
+            event.current_buffer.text = line
         event.current_buffer.validate_and_handle()
 
-    is_open = Condition(lambda: bool(menu.choices) and not get_app().current_buffer.text)
-    # An Enter that was on its way for another line must not choose.
-    is_moved = Condition(lambda: menu.marked != menu.first)
+    def cancel(event: "KeyPressEvent") -> None:
+        event.current_buffer.text = ""
+        event.current_buffer.validate_and_handle()
+
+    is_list = Condition(lambda: menu.is_list)
+    is_open = Condition(lambda: menu.is_open and not get_app().current_buffer.text) | is_list
+    # An Enter that was on its way for another line must not answer a question.
+    is_meant = Condition(lambda: menu.is_moved) | is_list
     _ = keys.add("up", filter=is_open)(up)
     _ = keys.add("down", filter=is_open)(down)
-    _ = keys.add("enter", filter=is_open & is_moved)(choose)
+    _ = keys.add("enter", filter=is_open & is_meant)(choose)
+    _ = keys.add("escape", filter=is_list, eager=True)(cancel)
 
 
 def _actions(does: ChatKeys) -> Mapping[str, "Callable[[KeyPressEvent], None]"]:

@@ -114,6 +114,7 @@ class _LocalContext:
         self.session = session
         self.request = request
         self.choose = dialog.choose
+        self.ask = dialog.ask
         self.ask_secret = dialog.ask_secret
         self.to_clipboard = dialog.to_clipboard
 

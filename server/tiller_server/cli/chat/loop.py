@@ -24,7 +24,7 @@ from tiller_server.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED
 from tiller_server.cli.terminal.live_view import LiveView
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice, ask_on_terminal
 from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
-from tiller_server.cli.terminal.text import BOLD, one_line
+from tiller_server.cli.terminal.text import BOLD, one_line, safe
 
 TICK_S: Final = 0.1
 TWICE_S: Final = 2.0
@@ -115,8 +115,8 @@ class LineSource(Protocol):
         """Insert a text before the current input."""
         ...
 
-    def offer(self, choices: Sequence[AnswerChoice], marked: int) -> None:
-        """Show a menu above an empty line; Enter takes the marked row. No choices: take the menu away."""
+    def offer(self, choices: Sequence[AnswerChoice], marked: int, *, is_list: bool = False) -> None:
+        """Show a menu above the line, or take it away; text that is typed filters a list."""
         ...
 
 
@@ -171,6 +171,8 @@ class ChatLoop:
                 group.start_soon(self._watch)
                 group.start_soon(self._follow)
                 outcome = await self._fenced(prompt)
+                if isinstance(outcome, Refill):
+                    text = " ".join(filter(None, (outcome.text, text)))
                 self._switch = (
                     outcome if isinstance(outcome, Switch) else await self._listen(lines, text)
                 )
@@ -193,13 +195,30 @@ class ChatLoop:
             self._stopping = True
             self._group.start_soon(self._stop)
 
-    async def choose(self, title: str, choices: Sequence[str]) -> str | int | None:
+    async def choose(
+        self, title: str, choices: Sequence[str], *, marked: int = 0
+    ) -> str | int | None:
         """Ask the user to choose; return the index of a choice, other text that was typed, or None for neither."""
-        rows = [f"{number:>3}  {one}" for number, one in enumerate(choices, 1)]
-        self.tell("\n".join((*rows, f"{title} (number, or text; Enter = cancel)")))
+        width = len(str(len(choices)))
+        rows = [
+            AnswerChoice(str(number), f"{number:>{width}}  {safe(one)}")
+            for number, one in enumerate(choices, 1)
+        ]
+        self.tell(f"{title} (arrows, number or text; Esc = cancel)")
+        self._offer(rows, marked, is_list=True)
         typed = await self._read("answer")
+        self._offer((), 0)
         if typed.isdecimal() and 0 < int(typed) <= len(choices):
-            return int(typed) - 1
+            chosen = int(typed) - 1
+            self.tell(f"> {one_line(choices[chosen])}", BOLD)
+            return chosen
+        return typed or None
+
+    async def ask(self, title: str) -> str | None:
+        """Ask for a text; None: the user cancelled."""
+        self.tell(title)
+        typed = await self._read("answer")
+        self.tell(f"> {one_line(typed)}".rstrip(), BOLD)
         return typed or None
 
     async def ask_secret(self, title: str) -> str | None:
@@ -375,9 +394,11 @@ class ChatLoop:
             offer=self._offer,
         )
 
-    def _offer(self, choices: Sequence[AnswerChoice], marked: int) -> None:
+    def _offer(
+        self, choices: Sequence[AnswerChoice], marked: int, *, is_list: bool = False
+    ) -> None:
         if self._lines is not None:
-            self._lines.offer(choices, marked)
+            self._lines.offer(choices, marked, is_list=is_list)
 
     async def _answer(self) -> str:
         """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""

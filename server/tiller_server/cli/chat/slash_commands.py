@@ -8,13 +8,12 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly.library import SessionLibrary, open_library
-from agent_core.assembly.models import keep_first_model
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, SessionNotFound, UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.session.changes.views import RestoreResult
 from agent_core.storage.port import SessionSummary
-from tiller_server.cli.chat.account_commands import login, logout
+from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, Switch, is_kept
 from tiller_server.cli.chat.project_commands import copy, diff, init, review
 from tiller_server.cli.chat.status import mode_line, session_cost, session_status
@@ -85,27 +84,6 @@ async def _help(chat: ChatContext, _: str) -> None:
             chat.tell(title, BOLD)
             lines = (f"  {left:<{width}}  {one_line(right)}" for left, right in rows)
             chat.tell("\n".join(lines))
-
-
-async def _model(chat: ChatContext, wanted: str) -> None:
-    models = chat.session.models
-    before = models.current
-    await models.refresh(servers="find")
-    if not wanted:
-        refs = [one.ref for one in models.available()]
-        current = models.current
-        chosen = await chat.choose(
-            f"Use which model? Now: {current.ref if current else 'none'}",
-            refs[:MOST_CHOICES],
-        )
-        if chosen is None:
-            return
-        wanted = refs[chosen] if isinstance(chosen, int) else chosen
-    facts = await models.choose(wanted)
-    paths = chat.request.paths or app_paths(chat.request.env)
-    kept = await keep_first_model(facts, before=before, paths=paths)
-    scope = " for this and new sessions" if kept else ""
-    chat.tell(f"Using {facts.ref}{scope}, thinking {models.thinking}", GREEN)
 
 
 async def _think(chat: ChatContext, level: str) -> None:
@@ -258,7 +236,7 @@ async def _fork(chat: ChatContext, _: str) -> Switch | None:
         one for one in chat.session.tree.nodes() if one.kind == "message" and one.role == "user"
     ][-MOST_CHOICES:]
     rows = [one_line(one.preview) for one in said]
-    chosen = await chat.choose("Fork before which message?", rows)
+    chosen = await chat.choose("Fork before which message?", rows, marked=max(0, len(rows) - 1))
     if not isinstance(chosen, int):
         return None
     copy = await chat.session.tree.fork(said[chosen].entry)
@@ -283,9 +261,10 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "help": ChatCommand(hint="", about="show this help", run=_help),
     "status": ChatCommand(hint="", about="show session, model, mode, folder", run=_status),
     "cost": ChatCommand(hint="", about="show tokens and cost of this session", run=_cost),
+    "setup": ChatCommand(hint="", about="sign in and choose a model, step by step", run=setup),
     "login": ChatCommand(hint="[PROVIDER]", about="sign in to a model provider", run=login),
     "logout": ChatCommand(hint="[PROVIDER]", about="remove a stored key or login", run=logout),
-    "model": ChatCommand(hint="[MODEL]", about="choose the model", run=_model),
+    "model": ChatCommand(hint="[MODEL]", about="choose the model", run=choose_model),
     "think": ChatCommand(hint="[LEVEL]", about="set the thinking level", run=_think, values=LEVELS),
     "permission": ChatCommand(
         hint="[MODE]",
@@ -326,7 +305,7 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 """Further names of commands, as other agents have them."""
 GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Work": ("init", "review", "diff", "undo", "copy", "next", "stop", "compact"),
-    "Model and rights": ("login", "logout", "model", "think", "permission", "tools"),
+    "Model and rights": ("setup", "login", "logout", "model", "think", "permission", "tools"),
     "Sessions": ("new", "resume", "name", "tree", "fork", "export"),
     "This conversation": ("help", "status", "cost", "reload", "key", "quit"),
 }

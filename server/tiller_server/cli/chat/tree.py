@@ -41,7 +41,8 @@ async def go_to(chat: ChatContext, query: str) -> Refill | None:
     if len(shown) < len(found):
         chat.tell(f"{len(shown)} of {len(found)} entries. /tree TEXT shows those that contain it.")
     lines = [f"{row.lead}{' ' if row.lead else ''}{row.text}{row.label}{row.mark}" for row in shown]
-    chosen = await chat.choose("Continue from which entry?", lines)
+    here = next((at for at, row in enumerate(shown) if row.node.entry == drawing.here), 0)
+    chosen = await chat.choose("Continue from which entry?", lines, marked=here)
     if chosen is None:
         return None
     if isinstance(chosen, str):

@@ -14,7 +14,6 @@ from tiller_server.cli.chat.slash_commands import (
     HELP_CELLS,
     LEVELS,
     MODES,
-    MOST_CHOICES,
     OTHER_NAMES,
     one_of,
 )
@@ -109,8 +108,11 @@ async def _model(session: SharedActions, dialog: ChatDialog, wanted: str) -> Non
         listed = as_object(await session.request("agent/model/list", {})).get("models")
         rows = [one for one in (listed if isinstance(listed, list) else []) if is_object(one)]
         refs = [str(one.get("model")) for one in rows if one.get("auth") != "missing"]
+        current = session.state.config.model or "none"
         chosen = await dialog.choose(
-            f"Use which model? Now: {session.state.config.model or 'none'}", refs[:MOST_CHOICES]
+            f"Use which model? Now: {current}",
+            refs,
+            marked=refs.index(current) if current in refs else 0,
         )
         if chosen is None:
             return

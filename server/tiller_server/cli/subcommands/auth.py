@@ -26,7 +26,7 @@ from agent_core.resources.paths import AppPaths, app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import FAILED, code_of_error, complain
 from tiller_server.cli.model_registry import open_registry
-from tiller_server.cli.sign_in import literal_key, log_in, read_key
+from tiller_server.cli.sign_in import key_test_note, literal_key, log_in, read_key
 
 EXAMPLE: Final = (
     "example: tiller auth login openrouter     or: tiller auth login openai --key < key.txt"
@@ -99,6 +99,9 @@ async def _login(options: argparse.Namespace, registry: ModelRegistry, store: Au
         await store.put(provider.id, entry)
         return _write_line(f"Signed in to {provider.name}. Stored in {store.path}")
     key = await anyio.to_thread.run_sync(read_key, f"Key of {provider.name} (hidden): ", EXAMPLE)
+    note = await key_test_note(provider, key)
+    if note:
+        _ = sys.stderr.write(f"{note}\n")
     if options.keyring:
         await keep_in_keyring(provider.id, key)
         await store.put(provider.id, InKeyring())
