@@ -1,8 +1,9 @@
 """The input line of `tiller chat`: menus, pastes, keys; and what a session shows when it is continued."""
 
+import json
 import os
 import shlex
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.support.session.session_files import checked_entries, said
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-CTRL_D, CTRL_G, CTRL_O, CTRL_Z = "\x04", "\x07", "\x0f", "\x1a"
+CTRL_D, CTRL_G, CTRL_O, CTRL_V, CTRL_Z = "\x04", "\x07", "\x0f", "\x16", "\x1a"
 DOWN, ESCAPE, SHIFT_TAB = "\x1b[B", "\x1b", "\x1b[Z"
 READY = "permission"
 FRESH = '{"defaultProjectTrust": "always"}'
@@ -321,3 +322,59 @@ def test_help_and_the_line_below_fit_the_window(ground: Ground, columns: int) ->
     text = " ".join(" ".join(rows).split())
     assert "set what runs without asking (Shift-Tab: next)" in text
     assert "send; during a run, the model gets it at its next step" in text
+
+
+PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def test_pictures_are_pasted_from_the_clipboard_and_by_their_path(ground: Ground) -> None:
+    path = ground.dirs.config / "models.json"
+    models = json.loads(path.read_text())
+    models["providers"]["lab"]["models"][0]["input"] = ["text", "image"]
+    path.write_text(json.dumps(models))
+    ground.provider.script([says("Two dots.")])
+    tools = ground.dirs.config / "tools"
+    tools.mkdir()
+    dropped = tools / "Screen shot.png"
+    dropped.write_bytes(PNG)
+    (tools / "xclip").write_text(f'#!/bin/sh\nexec /bin/cat "{dropped}"\n')
+    (tools / "xclip").chmod(0o700)
+    with terminal(ground, [], columns=80, env={"PATH": f"{tools}:/usr/bin:/bin"}) as window:
+        _ = window.until(READY)
+        window.type("What is on " + CTRL_V)
+        _ = window.until("> What is on [Picture #1]")
+        window.type(" and " + pasted(str(dropped).replace(" ", "\\ ")))
+        _ = window.until("and [Picture #2]")
+        window.line("?")
+        _ = window.until("Two dots.")
+        leave(window)
+    (asked,) = ground.provider.requests
+    content = asked["body"]["messages"][-1]["content"]
+    sent = [one["image_url"]["url"] for one in content if one["type"] == "image_url"]
+    assert sent == [f"data:image/png;base64,{b64encode(PNG).decode()}"] * 2
+    assert content[0]["text"] == "What is on [Picture #1] and [Picture #2]?"
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("printf words", "the clipboard holds no picture"),
+        ("", "the clipboard cannot be read: install"),
+    ],
+    ids=["text", "no-program"],
+)
+def test_without_a_picture_ctrl_v_says_why(ground: Ground, program: str, told: str) -> None:
+    tools = ground.dirs.config / "tools"
+    tools.mkdir()
+    if program:
+        (tools / "wl-paste").write_text(f"#!/bin/sh\n{program}\n")
+        (tools / "wl-paste").chmod(0o700)
+    with terminal(ground, [], columns=80, env={"PATH": str(tools)}) as window:
+        _ = window.until(READY)
+        window.type("kept" + CTRL_V)
+        _ = window.until(told)
+        _ = window.until("> kept")
+        window.type("\x15")
+        leave(window)

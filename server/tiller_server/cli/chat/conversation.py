@@ -31,6 +31,7 @@ from tiller_server.cli.run.session import named, open_or_copy, wanted
 from tiller_server.cli.session_options import CHOOSE
 from tiller_server.cli.terminal.live_markdown import LiveMarkdown
 from tiller_server.cli.terminal.live_view import LiveView, LiveViewOptions
+from tiller_server.cli.terminal.pictures import clipboard_picture
 from tiller_server.cli.terminal.run_renderer import YELLOW
 from tiller_server.cli.terminal.status_line import StatusLine, frames_for
 from tiller_server.cli.terminal.text import SHORT_ID
@@ -202,6 +203,8 @@ def _line(
             stop=talk.stop,
             next_mode=talk.next_mode,
             show_output=lambda: view.page_outputs(request.env, request.workspace.absolute()),
+            read_picture=lambda: clipboard_picture(request.env, request.workspace.absolute()),
+            tell=lambda why: view.tell(why, YELLOW),
         ),
         is_asked=lambda: talk.is_asked,
     )

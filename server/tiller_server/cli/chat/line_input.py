@@ -10,11 +10,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, redi
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from anyio import to_thread
 from typing_extensions import override
 
+from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
 from tiller_server.cli.terminal.choice_menu import ChoiceMenu
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice
+from tiller_server.cli.terminal.pictures import PastedPicture, ReadPicture, pasted_picture
 from tiller_server.cli.terminal.status_area import terminal_size
 
 if TYPE_CHECKING:
@@ -78,6 +81,10 @@ class ChatKeys(Value, frozen=True, kw_only=True):
     """Shift-Tab."""
     show_output: Callable[[], None]
     """Ctrl-O; the terminal is free to be used."""
+    read_picture: ReadPicture
+    """Ctrl-V; blocking, called in a thread."""
+    tell: Callable[[str], None]
+    """Shows why a key had no effect."""
 
 
 class PromptSurface:
@@ -157,6 +164,7 @@ class ChatInput:
         self._surface = surface
         self._kind: LineKind = "prompt"
         self._pastes: list[str] = []
+        self._pictures: list[PastedPicture] = []
         self._menu = ChoiceMenu()
         self._session = _session(
             message=self._message,
@@ -165,7 +173,7 @@ class ChatInput:
             ),
             completer=_completer(complete),
             below=below,
-            keys=_keys(keys, fold=self._folded, menu=self._menu),
+            keys=_keys(keys, fold=self._folded, add=self._added, menu=self._menu),
         )
 
     async def read(self, text: str = "", *, kind: LineKind = "prompt") -> str:
@@ -219,13 +227,25 @@ class ChatInput:
         return ANSI("".join(f"{line}\n" for line in rows) + PROMPT)
 
     def _folded(self, pasted: str) -> str:
-        """Return what a paste adds to the line: a long one is kept, and a mark stands for it."""
+        """Return what a paste adds to the line: a long one, or a picture whose path it is, is kept behind a mark."""
+        if self._kind == "prompt" and (picture := pasted_picture(pasted)) is not None:
+            return self._added(picture)
         text = pasted.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1
         if lines <= FOLDED_LINES and len(text) <= FOLDED_CHARS:
             return text
         self._pastes.append(text)
         return _mark(len(self._pastes), text)
+
+    def _added(self, picture: PastedPicture) -> str:
+        """Keep a picture; return the mark that stands for it."""
+        self._pictures.append(picture)
+        return _picture_mark(len(self._pictures))
+
+    def pictures(self, line: str) -> Sequence[PastedPicture]:
+        """Return the pictures whose marks a line holds."""
+        numbered = enumerate(self._pictures, 1)
+        return [one for number, one in numbered if _picture_mark(number) in line]
 
     def _whole(self, line: str) -> str:
         """Return a line with the pastes in place of their marks."""
@@ -238,6 +258,10 @@ def _mark(number: int, text: str) -> str:
     lines = text.count("\n") + 1
     size = f"{lines} lines" if lines > 1 else f"{len(text):,} characters"
     return f"[Pasted {size} #{number}]"
+
+
+def _picture_mark(number: int) -> str:
+    return f"[Picture #{number}]"
 
 
 def _session(
@@ -328,7 +352,13 @@ def _completer(complete: LineCompleter) -> "Completer":
     return Lines()
 
 
-def _keys(does: ChatKeys, *, fold: Callable[[str], str], menu: ChoiceMenu) -> "KeyBindings":
+def _keys(
+    does: ChatKeys,
+    *,
+    fold: Callable[[str], str],
+    add: Callable[[PastedPicture], str],
+    menu: ChoiceMenu,
+) -> "KeyBindings":
     from prompt_toolkit.filters import completion_is_selected, has_completions  # noqa: PLC0415 - see above
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent  # noqa: PLC0415 - see above
     from prompt_toolkit.keys import Keys  # noqa: PLC0415 - see above
@@ -354,6 +384,7 @@ def _keys(does: ChatKeys, *, fold: Callable[[str], str], menu: ChoiceMenu) -> "K
         _ = event.current_buffer.open_in_editor()  # of $VISUAL or $EDITOR
 
     _add_menu_keys(keys, menu)
+    _ = keys.add("c-v")(_picture_action(does, add))
     _ = keys.add("enter", filter=completion_is_selected)(take)
     _ = keys.add("escape", filter=has_completions, eager=True)(close_menu)
     _ = keys.add("escape", "enter")(newline)
@@ -363,6 +394,23 @@ def _keys(does: ChatKeys, *, fold: Callable[[str], str], menu: ChoiceMenu) -> "K
     for name, act in _actions(does).items():
         _ = keys.add(name, filter=~has_completions)(act)
     return keys
+
+
+def _picture_action(
+    does: ChatKeys, add: Callable[[PastedPicture], str]
+) -> "Callable[[KeyPressEvent], None]":
+    """Return what adds the picture of the clipboard to the line."""
+
+    async def attach(line: "Buffer") -> None:
+        try:
+            line.insert_text(add(await to_thread.run_sync(does.read_picture)))
+        except UsageError as error:
+            does.tell(str(error))
+
+    def act(event: "KeyPressEvent") -> None:
+        _ = event.app.create_background_task(attach(event.current_buffer))
+
+    return act
 
 
 def _add_menu_keys(keys: "KeyBindings", menu: ChoiceMenu) -> None:

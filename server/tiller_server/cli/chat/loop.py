@@ -23,6 +23,7 @@ from tiller_server.cli.chat.status import mode_line
 from tiller_server.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED
 from tiller_server.cli.terminal.live_view import LiveView
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice, ask_on_terminal
+from tiller_server.cli.terminal.pictures import PastedPicture
 from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
 from tiller_server.cli.terminal.text import BOLD, one_line, safe
 
@@ -100,6 +101,27 @@ def _shell(text: str) -> ChatLine | None:
     return Shell(command=command.strip(), exclude_from_context=text.startswith("!!"))
 
 
+def _content(text: str, pictures: Sequence[PastedPicture], root: Path) -> tuple[UserContent, ...]:
+    """Return a prompt with its pictures and with the files of the workspace that it names. Blocking.
+
+    Raises:
+        UsageError: A file or picture cannot be read or shown.
+    """
+    # Files are read where they are named; most prompts name none.
+    if "@" not in text and not pictures:
+        return (Text(text=text),)
+    from tiller_server.cli.run.prompt_input import (  # noqa: PLC0415 - see above
+        file_parts,
+        mentioned,
+        picture_parts,
+    )
+
+    files = dict.fromkeys(mentioned([text], root=root))
+    attached = [part for path in files for part in file_parts(path)]
+    attached += [part for one in pictures for part in picture_parts(one.name, one.data)]
+    return (Text(text=text), *attached)
+
+
 class LineSource(Protocol):
     """Where lines come from."""
 
@@ -117,6 +139,10 @@ class LineSource(Protocol):
 
     def offer(self, choices: Sequence[AnswerChoice], marked: int, *, is_list: bool = False) -> None:
         """Show a menu above the line, or take it away; text that is typed filters a list."""
+        ...
+
+    def pictures(self, line: str) -> Sequence[PastedPicture]:
+        """Return the pictures that were pasted into a line."""
         ...
 
 
@@ -316,7 +342,8 @@ class ChatLoop:
             case ChatPrompt(text=text):
                 if self._session.runs(text):
                     self.tell(f"> {text}")  # a command of an extension need not show anything
-                content = await anyio.to_thread.run_sync(self._content, text)
+                pictures = () if self._lines is None else self._lines.pictures(text)
+                content = await anyio.to_thread.run_sync(_content, text, pictures, self._root)
                 await self._session.prompt(content)
             case Shell():
                 if self._group is not None:
@@ -338,15 +365,6 @@ class ChatLoop:
             )
         except TillerError as error:
             self.tell(str(error), RED)
-
-    def _content(self, text: str) -> tuple[UserContent, ...]:
-        # Files are read where they are named; most words name none.
-        if "@" not in text:
-            return (Text(text=text),)
-        from tiller_server.cli.run.prompt_input import file_parts, mentioned  # noqa: PLC0415 - see above
-
-        files = dict.fromkeys(mentioned([text], root=self._root))
-        return (Text(text=text), *(part for path in files for part in file_parts(path)))
 
     async def _show(self) -> None:
         reader = self._session.subscribe()

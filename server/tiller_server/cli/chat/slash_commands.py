@@ -315,6 +315,7 @@ KEYS: Final = (
     ("Esc, Ctrl-C", "stop the run"),
     ("Ctrl-O", "show the output of the last tool calls"),
     ("Shift-Tab", "next permission mode"),
+    ("Ctrl-V", "attach the picture of the clipboard"),
     ("Ctrl-G", "edit the text in $EDITOR"),
     ("Ctrl-Z", "suspend; fg continues"),
     ("Ctrl-D", "quit"),

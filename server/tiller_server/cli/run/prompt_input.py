@@ -97,6 +97,19 @@ def file_parts(path: Path) -> tuple[UserContent, ...]:
     return (Text(text=fenced("resource", uri, _text(path, data))),)
 
 
+def picture_parts(name: str, data: bytes) -> tuple[UserContent, ...]:
+    """Return a picture as the model sees it.
+
+    Raises:
+        UsageError: It is no picture, or cannot be shown.
+    """
+    picture = _picture(Path(name), data)
+    if picture is None:
+        message = f"{name!r} is no picture that can be shown"
+        raise UsageError(message)
+    return picture
+
+
 def _alone(path: Path) -> tuple[UserContent, ...]:
     """Return a file that is the whole prompt."""
     data = _bytes(path)
