@@ -24,6 +24,7 @@ const CLASSES: Readonly<Record<string, string>> = {
   contrast: "hc-black",
   dark: "vs-dark",
 };
+const WIDTHS = [288, 400, 700];
 const SUMS = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n";
 const DELTAS = 20_000;
 const LATE_MS = 3000;
@@ -61,6 +62,38 @@ for (const [name, theme] of Object.entries(THEMES)) {
   });
 }
 
+for (const width of WIDTHS) {
+  test(`at ${width} px everything fits, in every theme`, async () => {
+    const { window, code } = on;
+    await window.widenPanel(width);
+    assert.ok(Math.abs((await window.panelWidth()) - width) <= 16, `${await window.panelWidth()} px wide`);
+    for (const [name, theme] of Object.entries(THEMES)) {
+      await code.configure({ ...OF_CHECKOUT, "workbench.colorTheme": theme });
+      await window.untilTheme(CLASSES[name] ?? "vs");
+      assert.deepEqual(await window.panel.overflowing(), []);
+      await window.picture(`look-${width}-${name}`);
+    }
+    assert.deepEqual(await window.panel.faults(await readFile(AXE, "utf8")), []);
+  });
+}
+
+test("at a zoom of 200 % everything fits, and the permission request is answered with keys", async () => {
+  const { window } = on;
+  const size = window.page.viewportSize();
+  assert.ok(size);
+  // A browser that zooms to 200 % gives the page half the pixels.
+  await window.page.setViewportSize({ width: size.width / 2, height: size.height / 2 });
+  await window.widenPanel(288);
+  assert.deepEqual(await window.panel.overflowing(), []);
+  await window.picture("look-zoom");
+  const allow = window.panel.permission.getByRole("button", { name: "Allow once" });
+  await allow.scrollIntoViewIfNeeded();
+  await allow.focus();
+  assert.deepEqual(await window.panel.faults(await readFile(AXE, "utf8")), []);
+  await window.page.setViewportSize(size);
+  await window.widenPanel(440);
+});
+
 test("a checkpoint shows what it would take back, takes it back, and can be taken back itself", async () => {
   const { window, ground } = on;
   const onDisk = () => readFile(join(ground.folder, "greet.py"), "utf8");
@@ -72,7 +105,7 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
   await window.panel.text("Then I leave the tests alone.").waitFor();
   const shouted = await onDisk();
   for (const words of SHOUTED) assert.ok(shouted.includes(words), `${words} is not on the disk`);
-  await window.pressTitle("Show Checkpoints");
+  await window.command("Tiller: Show Checkpoints");
   const listed = window.panel.frame.getByRole("list", { name: "Checkpoints" }).getByRole("listitem");
   await listed.first().getByRole("button", { name: "Make the greetings shout." }).click();
   await window.panel.text("will be restored").waitFor();

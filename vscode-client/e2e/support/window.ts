@@ -139,6 +139,10 @@ export class Window {
     await this.page.mouse.move(x - width, y);
   }
 
+  async panelWidth(): Promise<number> {
+    return (await this.page.locator(".part.auxiliarybar").boundingBox())?.width ?? 0;
+  }
+
   /** Waits until the window has a theme of that kind, by VS Code's own name of it. */
   async untilTheme(kind: string): Promise<void> {
     await this.page.locator(`.monaco-workbench.${kind}`).waitFor();
