@@ -18,8 +18,13 @@ export async function longestTaskMs(
   play: () => Promise<void>,
 ): Promise<number> {
   await browser.startTracing(page, { categories: CATEGORIES });
-  await play();
-  const trace = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: TraceEvent[] };
+  let recorded: Buffer;
+  try {
+    await play();
+  } finally {
+    recorded = await browser.stopTracing();
+  }
+  const trace = JSON.parse(recorded.toString()) as { traceEvents: TraceEvent[] };
   const thread = ({ pid, tid }: TraceEvent) => `${pid}:${tid}`;
   const mains = new Set(
     trace.traceEvents

@@ -43,7 +43,7 @@ export function compose(composer: Composer, action: ComposerAction): Composer {
         ? { ...composer, rewriting: { ...composer.rewriting, files: action.files } }
         : composer;
     case "cleared":
-      return cleared(composer, action.sent);
+      return { ...cleared(composer, action.sent), sends: composer.sends + 1 };
     case "remembered":
       return { ...composer, history: action.history };
   }

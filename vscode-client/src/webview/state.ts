@@ -133,6 +133,8 @@ export interface Composer {
   /** Place in the history, counted from the newest; -1 means not in it. */
   recalled: number;
   kept: string;
+  /** How many messages were sent. */
+  sends: number;
   /** Each raise asks for the focus. */
   focusAsked: number;
 }
@@ -212,6 +214,7 @@ export const EMPTY_COMPOSER: Composer = {
   draft: undefined,
   history: [],
   recalled: -1,
+  sends: 0,
   kept: "",
   focusAsked: 0,
 };

@@ -351,4 +351,13 @@ panelTest("the end stays in sight while answers come, unless the user looks furt
   await stage.page.locator(".to-end").click();
   await stage.settled();
   assert.equal(await missing(), 0);
+  await stage.page.locator("#timeline").hover();
+  await stage.page.mouse.wheel(0, -400);
+  await stage.settled();
+  assert.ok((await missing()) > 200);
+  // Who sends a message wants to see what becomes of it.
+  await stage.page.getByRole("combobox", { name: "Prompt" }).fill("And now?");
+  await stage.page.keyboard.press("Enter");
+  await stage.settled();
+  assert.equal(await missing(), 0);
 });

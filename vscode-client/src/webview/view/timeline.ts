@@ -45,6 +45,8 @@ export class Timeline {
   #focused: string | undefined;
   /** Whether the end is kept in sight: until the user scrolls up, and again when they come back. */
   #follows = true;
+  /** How many messages were sent when this was last shown: a new one is looked at, wherever the user was. */
+  #sends = 0;
   #virtualizer: Virtualizer<HTMLElement, HTMLElement> | undefined;
 
   /** Args: changed: Called when it has to be shown again, such as after scrolling. */
@@ -55,6 +57,8 @@ export class Timeline {
   view(panel: Panel): View {
     const session = panel.state.session;
     if (session && session.session !== this.#session) this.#begin(session.session);
+    if (panel.state.composer.sends !== this.#sends) this.#follows = true;
+    this.#sends = panel.state.composer.sends;
     const isOpen = (key: string) => panel.state.folds[key] === true;
     // While something is searched each lookup is a row of its own, which can hold a match.
     const rows = panel.state.find?.query ? session?.rows : session && grouped(session.rows, isOpen);
