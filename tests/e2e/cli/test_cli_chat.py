@@ -295,8 +295,6 @@ def test_without_a_model_it_says_what_to_do_and_the_first_choice_is_kept(ground:
     with chat(ground) as window:
         _ = window.until("Ollama, which runs on this machine")
         window.line("1")
-        _ = window.until("Use which model?")
-        window.line("ollama/m")
         _ = window.until("Using ollama/m for this and new sessions")
         window.line("hello")
         _ = window.until("Hello.")

@@ -240,8 +240,6 @@ def test_a_server_is_connected_by_its_address(ground: Ground) -> None:
         window.line(f"{ground.provider.origin}/v1")
         _ = window.until("Its key (hidden, Enter = it needs none)")
         window.line("")
-        _ = window.until("Use which model?")
-        window.type("\r")
         _ = window.until("for this and new sessions")
         leave(window)
 

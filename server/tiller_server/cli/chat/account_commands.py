@@ -98,10 +98,15 @@ async def choose_model(chat: ChatContext, wanted: str, *, provider: str = "") ->
     if not wanted:
         refs = [one.ref for one in models.available() if provider in ("", one.provider)]
         current = models.current.ref if models.current else "none"
-        chosen = await chat.choose(
-            f"Use which model? Now: {current}",
-            refs,
-            marked=refs.index(current) if current in refs else 0,
+        is_only = provider != "" and len(refs) == 1
+        chosen = (
+            0
+            if is_only
+            else await chat.choose(
+                f"Use which model? Now: {current}",
+                refs,
+                marked=refs.index(current) if current in refs else 0,
+            )
         )
         if chosen is None:
             return

@@ -66,7 +66,8 @@ async def diff(chat: ChatContext, _: str) -> None:
     """Show the changes of this session as a diff."""
     changes = chat.session.changes
     patch, lost = (await changes.patch()).rstrip("\n"), changes.lost()
-    for style, lines in groupby(patch.split("\n"), _style):
+    lines_shown = (line for line in patch.split("\n") if not line.startswith("index "))
+    for style, lines in groupby(lines_shown, _style):
         chat.tell("\n".join(lines), style)
     if not patch and lost is None:
         chat.tell("No changes in this session.")
