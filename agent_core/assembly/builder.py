@@ -360,7 +360,9 @@ def build_executor(parts: SessionParts, run: ActiveRun) -> RunExecutor:
         deferred=parts.deferred,
         compaction=parts.compaction,
     )
-    requests = RunRequests(parts.models, toolbox=parts.toolbox, options=options)
+    requests = RunRequests(
+        parts.models, toolbox=parts.toolbox, options=options, budgets=parts.budgets
+    )
     attempts = Attempts(
         run,
         requests=requests,

@@ -79,6 +79,8 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         auto_compact=values.compaction.enabled,
         tool_execution=values.tool_execution,
         cache=values.cache_retention,
+        tool_concurrency=values.tool_concurrency,
+        max_turns=values.max_turns,
         skip_on_steer=values.skip_on_steer,
         steer_grace_s=values.steer.grace_s,
         tool_options={"bash": _bash(values.bash), "read": _read(values.images)},
@@ -222,6 +224,8 @@ class LiveSettings:
             options.auto_compact = made.auto_compact
         options.compaction = made.compaction
         options.tool_execution = made.tool_execution
+        options.tool_concurrency = made.tool_concurrency
+        options.max_turns = made.max_turns
         options.skip_on_steer = made.skip_on_steer
         options.steer_grace_s = made.steer_grace_s
         options.cache = made.cache

@@ -316,7 +316,12 @@ class BaseParts:
 
     @cached_property
     def budgets(self) -> RunBudgets:
-        return RunBudgets(self.workspace.allowance, usage=self.usage, models=self.models)
+        return RunBudgets(
+            self.workspace.allowance,
+            usage=self.usage,
+            models=self.models,
+            max_turns=lambda: self.deps.options.max_turns,
+        )
 
     # ------------------------------------------------------------------ input
 

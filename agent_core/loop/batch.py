@@ -1,6 +1,7 @@
 """One batch of tool calls: every call gets exactly one result, in source order, on every path."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
@@ -15,13 +16,14 @@ from agent_core.loop.answer import KEEP_S, NullHookStream, StoredAnswer, TextSin
 from agent_core.loop.port import LoopContext, RequestConfig
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
 from agent_core.messages.values import Unfinished
-from agent_core.tools.runner import ToolOutcome
+from agent_core.tools.runner import CallRoom, ToolOutcome
 
 SKIPPED = "Skipped due to queued user message"
 CUT_OFF = (
     "This call was not run: the answer was cut off by the output token limit, so its arguments may be incomplete. "
     "Send the call again, whole; split large content into several calls."
 )
+LAST_TURN = "Not run: the run is at its limit of answers (maxTurns), and ends with this one."
 CANCELLED = "Operation aborted"
 COMMAND_CANCELLED = "Command aborted"
 """The same for a call that ran processes."""
@@ -57,8 +59,10 @@ async def run_batch(
     ]
     loop.repetition.begin(answered.message.tool_calls)
     try:
-        if answered.message.stop_reason == "length":
-            await _refuse_all(loop, slots, turn=turn)
+        if demand.is_last:
+            await _refuse_all(loop, slots, LAST_TURN, turn=turn)
+        elif answered.message.stop_reason == "length":
+            await _refuse_all(loop, slots, CUT_OFF, turn=turn)
         elif demand.parallel and len(slots) > 1 and _all_safe(loop, slots):
             await _side_by_side(loop, demand, slots, turn=turn)
         else:
@@ -75,9 +79,9 @@ def _all_safe(loop: LoopContext, slots: Sequence[_Slot]) -> bool:
     return all(loop.tools.parallel_safe(slot.call.name) for slot in slots)
 
 
-async def _refuse_all(loop: LoopContext, slots: Sequence[_Slot], *, turn: TurnId) -> None:
+async def _refuse_all(loop: LoopContext, slots: Sequence[_Slot], why: str, *, turn: TurnId) -> None:
     for slot in slots:
-        slot.outcome = ToolOutcome.without_run("error", CUT_OFF)
+        slot.outcome = ToolOutcome.without_run("error", why)
         await _end(loop, slot, turn=turn)
 
 
@@ -87,9 +91,17 @@ async def _side_by_side(
     if demand.skip_on_steer and loop.inbox.has_steering():
         await _skip(loop, slots, turn=turn)
         return
+    places = anyio.Semaphore(demand.concurrency)
+
+    @asynccontextmanager
+    async def room() -> AsyncGenerator[ToolOutcome | None]:
+        async with places:
+            is_skipped = demand.skip_on_steer and loop.inbox.has_steering()
+            yield ToolOutcome.without_run("skipped", SKIPPED) if is_skipped else None
+
     async with anyio.create_task_group() as group:
         for slot in slots:
-            group.start_soon(_run, loop, demand, slot, turn)
+            group.start_soon(_run, loop, demand, slot, turn, room())
     for slot in slots:
         await _end(loop, slot, turn=turn)
 
@@ -111,7 +123,13 @@ async def _skip(loop: LoopContext, slots: Sequence[_Slot], *, turn: TurnId) -> N
         await _end(loop, slot, turn=turn)
 
 
-async def _run(loop: LoopContext, demand: RequestConfig, slot: _Slot, turn: TurnId) -> None:
+async def _run(
+    loop: LoopContext,
+    demand: RequestConfig,
+    slot: _Slot,
+    turn: TurnId,
+    room: CallRoom | None = None,
+) -> None:
     """Run one call in a scope of its own, so that it can be stopped alone."""
 
     def stop() -> None:
@@ -131,11 +149,11 @@ async def _run(loop: LoopContext, demand: RequestConfig, slot: _Slot, turn: Turn
     begun = anyio.Event()
     try:
         if demand.steer_grace_s is None or not runs_processes:
-            await _run_tool(loop, slot, turn, begun)
+            await _run_tool(loop, slot, turn, begun, room)
         else:
             async with anyio.create_task_group() as group:
                 group.start_soon(_stop_on_steering, loop, slot, begun, demand.steer_grace_s)
-                await _run_tool(loop, slot, turn, begun)
+                await _run_tool(loop, slot, turn, begun, room)
                 group.cancel_scope.cancel()
     finally:
         loop.items.ended(slot.item)
@@ -148,7 +166,9 @@ async def _run(loop: LoopContext, demand: RequestConfig, slot: _Slot, turn: Turn
         slot.outcome = _stopped(slot, took_ms)
 
 
-async def _run_tool(loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.Event) -> None:
+async def _run_tool(
+    loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.Event, room: CallRoom | None
+) -> None:
     """Run the tool of a call until it ends or its scope is cancelled, and publish what it does meanwhile."""
     growth: TextSink = NullHookStream()
     printed = partial(ToolPrinted, call=slot.call.id, tool=slot.call.name)
@@ -167,7 +187,9 @@ async def _run_tool(loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.E
 
     with slot.scope:
         async with hook_stream(loop.hooks, ToolPrinted, lambda text: printed(text=text)) as growth:
-            slot.outcome = await loop.tools.run(slot.call, running=running, output=output)
+            slot.outcome = await loop.tools.run(
+                slot.call, running=running, output=output, room=room
+            )
 
 
 async def _stop_on_steering(

@@ -211,6 +211,10 @@ class RequestConfig(Value, frozen=True, kw_only=True):
     tools: tuple[ToolDeclaration, ...]
     parallel: bool = True
     """Safe calls of a batch run side by side; False: one after another."""
+    concurrency: int = 8
+    """How many of them at the same time."""
+    is_last: bool = False
+    """The run ends with this answer: its calls are not run."""
     without_thoughts: bool = False
     """A provider refused thoughts or signatures of earlier answers: send none."""
     skip_on_steer: bool = True

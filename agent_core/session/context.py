@@ -43,6 +43,9 @@ class SessionOptions(Struct, kw_only=True):
     compaction: CompactionPolicy = msgspec.field(default_factory=CompactionPolicy)
     auto_compact: bool = True
     tool_execution: Literal["parallel", "sequential"] = "parallel"
+    tool_concurrency: int = 8
+    max_turns: int | None = None
+    """Answers of a run before it is asked for its last one; None: no limit."""
     skip_on_steer: bool = True
     steer_grace_s: float | None = 2.0
     cache: CacheRetention = "short"

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import cast
 
 from msgspec.structs import replace
@@ -118,6 +119,10 @@ class ToolOutcome(Value, frozen=True, kw_only=True):
         return cls(status=status, result=shaped(result), duration_ms=duration_ms)
 
 
+CallRoom = AbstractAsyncContextManager[ToolOutcome | None]
+"""Limits how many calls run at the same time; it gives the outcome of a call that is not to run any more, or None."""
+
+
 class ToolRunner:
     """Runs the calls of one run. The tools may change between calls."""
 
@@ -166,6 +171,7 @@ class ToolRunner:
         *,
         running: Callable[[JsonObject], None],
         output: Callable[[str], None],
+        room: CallRoom | None = None,
     ) -> ToolOutcome:
         """Run a call. Raises nothing but cancellation, after which no process of the call is left.
 
@@ -173,6 +179,7 @@ class ToolRunner:
             call: The call as the model requested it.
             running: Called with the checked arguments when the call has passed every check.
             output: Called with live output, while the tool runs and not after.
+            room: Entered when the call has passed every check, and left when it is over; None: nothing is waited for.
         """
         tools = self._tools()
         tool = tools.get(call.name)
@@ -191,10 +198,13 @@ class ToolRunner:
             return ToolOutcome.without_run("error", text, happened=happened)
         if isinstance(allowed, ToolOutcome):
             return allowed
-        running(allowed.arguments)
-        begun = ToolBegun(call=call.id, tool=call.name, arguments=allowed.arguments)
-        _ = await self._hooks.ask(begun)
-        return await self._run(call, allowed, output)
+        async with room or nullcontext() as refused:
+            if refused is not None:
+                return refused
+            running(allowed.arguments)
+            begun = ToolBegun(call=call.id, tool=call.name, arguments=allowed.arguments)
+            _ = await self._hooks.ask(begun)
+            return await self._run(call, allowed, output)
 
     async def _ask(
         self, tool: Tool, call: ToolCall, checked: CheckedCall

@@ -36,6 +36,8 @@ DEFAULTS: dict[str, Any] = {
     "steeringMode": "one-at-a-time",
     "followUpMode": "one-at-a-time",
     "toolExecution": "parallel",
+    "toolConcurrency": 8,
+    "maxTurns": 150,
     "skipOnSteer": True,
     "defaultTools": "default",
     "bash": {"timeoutS": 600.0, "prefix": None, "shellPath": None},

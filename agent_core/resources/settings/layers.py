@@ -26,7 +26,9 @@ LADDERS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }
 """Keys whose values go from strict to loose."""
 
-CEILINGS = frozenset(("budgets", name) for name in ("usd", "tokens", "turns", "minutes"))
+CEILINGS = frozenset(
+    (("maxTurns",), *(("budgets", name) for name in ("usd", "tokens", "turns", "minutes")))
+)
 """Keys that limit spending: null is no limit."""
 
 USER_ONLY = frozenset(

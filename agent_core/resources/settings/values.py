@@ -205,6 +205,13 @@ class SettingsValues(SettingsGroup):
     tool_execution: Literal["parallel", "sequential"] = Field(
         default="parallel", description="How safe tool calls of one answer run."
     )
+    tool_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=8, description="How many safe tool calls of one answer run at the same time."
+    )
+    max_turns: CountSetting | None = Field(
+        default=150,
+        description="Answers of the model in one run; then it is asked for a last one without tools. null: no limit.",
+    )
     skip_on_steer: bool = Field(
         default=True, description="Skip calls that have not started when the user speaks."
     )

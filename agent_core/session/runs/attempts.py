@@ -37,7 +37,12 @@ class RunRequests:
     """Builds the requests of a run from the choices in force."""
 
     def __init__(
-        self, models: ModelSelection, *, toolbox: ToolRegistry, options: SessionOptions
+        self,
+        models: ModelSelection,
+        *,
+        toolbox: ToolRegistry,
+        options: SessionOptions,
+        budgets: RunBudgets,
     ) -> None:
         self.system = ""
         """The system prompt of the run."""
@@ -48,6 +53,7 @@ class RunRequests:
         self._models = models
         self._toolbox = toolbox
         self._options = options
+        self._budgets = budgets
 
     def next(self) -> RequestConfig:
         """Return the parameters of the next request."""
@@ -60,6 +66,8 @@ class RunRequests:
             tools=self._toolbox.declarations(),
             without_thoughts=self.plain,
             parallel=self._options.tool_execution == "parallel",
+            concurrency=self._options.tool_concurrency,
+            is_last=self._budgets.last_turn is not None,
             skip_on_steer=self._options.skip_on_steer,
             steer_grace_s=self._options.steer_grace_s,
             cache=configured_retention(model.facts) or self._options.cache,

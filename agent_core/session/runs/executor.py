@@ -403,6 +403,8 @@ class RunExecutor:
             # The last turn is cut short; what was said of it stays.
             with anyio.move_on_after(self._budgets.time_limit_s) as time_limit:
                 ended_by = await self._work(openings)
+                if ended_by is None:
+                    self._budgets.check_turns()
             if time_limit.cancelled_caught:
                 ended_by = self._budgets.out_of_time()
             status = "completed" if ended_by is None else status_of(ended_by)

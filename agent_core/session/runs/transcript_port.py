@@ -3,12 +3,19 @@
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from agent_core.events import RetryEnded, SessionUsage
+from agent_core.events import Notice, RetryEnded, SessionUsage
 from agent_core.hooks import HookRunner, InputHandled, InputReplaced, InputTyped
 from agent_core.kernel import EntryId
 from agent_core.kernel.errors import TooManyDenials
 from agent_core.loop import UserInput
-from agent_core.messages import AssistantMessage, Message, ToolResultMessage, UserContent
+from agent_core.messages import (
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    Text,
+    ToolResultMessage,
+    UserContent,
+)
 from agent_core.session.context import ActiveRun
 from agent_core.session.history.compaction import Compaction
 from agent_core.session.history.entries import input_entries, message_entry, replaced_entry
@@ -21,6 +28,11 @@ from agent_core.session.permissions.permission_prompts import MOST_DENIALS, Perm
 from agent_core.session.permissions.trust import TrustManager
 from agent_core.session.runs.usage import RunBudgets, UsageTracker
 
+LAST_ANSWER = "The run has reached its limit of {most} answers (maxTurns). The model is asked for a last one without tools."
+LAST_REQUEST = (
+    "This run has reached its limit of {most} answers, and no more tool calls are run. Write your last answer now: what "
+    "is done, what is not done or not verified, and what the next step is."
+)
 TOO_MANY_DENIALS = f"the run ended because it was refused {MOST_DENIALS} times; say how it should go on, or allow more"
 
 
@@ -183,8 +195,19 @@ class TurnPreparation:
         if self._prompts.is_over(self._run.id):
             raise TooManyDenials(TOO_MANY_DENIALS)
         self._budgets.check()
+        if (most := self._budgets.last_turn) is not None:
+            self._run.publish(Notice(level="info", text=LAST_ANSWER.format(most=most)))
+            await self._deferred.accept(self._last_request(most), flush_at="turn")
         await self._deferred.flush("turn", run=self._run.id, publish=self._run.publish)
         await self.make_room()
+
+    def _last_request(self, most: int) -> CustomMessage:
+        return CustomMessage(
+            custom_type="tiller.maxTurns",
+            content=(Text(text=LAST_REQUEST.format(most=most)),),
+            display=False,
+            at_ms=self._run.services.clock.now_ms(),
+        )
 
     async def make_room(self, *, pinned: EntryId | None = None) -> None:
         """Compact when the context is nearly full; after one failure not again in this run.

@@ -1,5 +1,6 @@
 """Use of tokens and money by runs, and their budgets."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
@@ -226,11 +227,25 @@ class RunBudgets:
     """Checks the current run against the budgets in force."""
 
     def __init__(
-        self, policy: BudgetPolicy, *, usage: UsageTracker, models: ModelSelection
+        self,
+        policy: BudgetPolicy,
+        *,
+        usage: UsageTracker,
+        models: ModelSelection,
+        max_turns: Callable[[], int | None] = lambda: None,
     ) -> None:
+        """Create it.
+
+        Args:
+            policy: Budgets of each run.
+            usage: Usage of the current run.
+            models: The model in force, for its price.
+            max_turns: Returns the answers of a run after which the model is asked for a last one; None: no limit.
+        """
         self._policy = policy
         self._usage = usage
         self._models = models
+        self._max_turns = max_turns
 
     @property
     def time_limit_s(self) -> float | None:
@@ -244,11 +259,32 @@ class RunBudgets:
         Raises:
             BudgetExceeded: A budget is used up, or its use cannot be measured.
         """
+        self.check_turns()
         budgets = self._policy.budgets
         why = exhausted_budget(budgets, self._usage.used())
         why = why or unpriced(budgets, self._models.required().facts)
         if why is not None:
             raise BudgetExceeded(why)
+
+    @property
+    def last_turn(self) -> int | None:
+        """The limit of answers when the next one is the last of the run; None: it is not."""
+        most = self._max_turns()
+        return most if most is not None and self._usage.used().answers >= most else None
+
+    def check_turns(self) -> None:
+        """Check that the run has not given its last answer.
+
+        Raises:
+            BudgetExceeded: It has.
+        """
+        most = self._max_turns()
+        if most is not None and self._usage.used().answers > most:
+            message = (
+                f"the run ended at its limit of {most} answers (maxTurns); say «go on» for another run, "
+                "or raise maxTurns in the settings"
+            )
+            raise BudgetExceeded(message)
 
     def check_priced(self) -> None:
         """Check that a run may start.
