@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent_core.kernel.errors import ToolSetInvalid
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
-    "default": ("read", "write", "edit", "bash", "grep", "find", "ls"),
+    "default": ("read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask"),
     "minimal": ("read", "write", "edit", "bash"),
     "readonly": ("read", "grep", "find", "ls"),
 }

@@ -19,7 +19,17 @@ async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -
         assert session.models.current is None
         config = session.info.config
         assert (config.model, config.thinking, config.mode) == (None, "medium", "ask")
-        assert config.tools == ("read", "write", "edit", "bash", "grep", "find", "ls")
+        assert config.tools == (
+            "read",
+            "write",
+            "edit",
+            "bash",
+            "grep",
+            "find",
+            "ls",
+            "todo",
+            "ask",
+        )
         assert (config.steering, config.follow_up) == ("one-at-a-time", "one-at-a-time")
         with pytest.raises(ModelUnknown, match="set ANTHROPIC_API_KEY or OPENAI_API_KEY"):
             await session.prompt("hi")
@@ -220,11 +230,11 @@ async def test_what_can_be_asked_is_what_has_a_key_or_needs_none(folder: Folder)
 @pytest.mark.parametrize(
     ("chosen", "active"),
     [
-        (None, ("read", "write", "edit", "bash", "grep", "find", "ls")),
+        (None, ("read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask")),
         ("minimal", ("read", "write", "edit", "bash")),
         ("readonly", ("read", "grep", "find", "ls")),
         (["bash", "read"], ("read", "bash")),
-        ("-bash", ("read", "write", "edit", "grep", "find", "ls")),
+        ("-bash", ("read", "write", "edit", "grep", "find", "ls", "todo", "ask")),
     ],
 )
 async def test_tools_are_a_preset_names_or_changes(
@@ -232,13 +242,32 @@ async def test_tools_are_a_preset_names_or_changes(
 ) -> None:
     async with folder.open(tools=chosen) as session:
         assert session.tools.active == active
-        assert session.tools.all == ("read", "write", "edit", "bash", "grep", "find", "ls")
+        assert session.tools.all == (
+            "read",
+            "write",
+            "edit",
+            "bash",
+            "grep",
+            "find",
+            "ls",
+            "todo",
+            "ask",
+        )
 
 
 async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Folder) -> None:
     folder.settings(defaultTools=["-bash"])
     async with folder.open() as session:
-        assert session.tools.active == ("read", "write", "edit", "grep", "find", "ls")
+        assert session.tools.active == (
+            "read",
+            "write",
+            "edit",
+            "grep",
+            "find",
+            "ls",
+            "todo",
+            "ask",
+        )
     async with folder.open(tools="readonly") as session:
         assert session.tools.active == ("read", "grep", "find", "ls")
 

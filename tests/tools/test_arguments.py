@@ -150,6 +150,8 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         ),
         "find": (["pattern", "path", "limit"], ["pattern"], "read", True),
         "ls": (["path", "limit"], [], "read", True),
+        "todo": (["items"], ["items"], "read", False),
+        "ask": (["questions"], ["questions"], "read", False),
     }
 
 

@@ -5,7 +5,7 @@ import pytest
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.tools.presets import effective_set, preset
 
-ALL = ("read", "write", "edit", "bash", "grep", "find", "ls")
+ALL = ("read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask")
 NOW = ("read", "write", "edit", "bash")
 
 
@@ -32,12 +32,16 @@ def test_readonly_has_four_that_change_nothing() -> None:
         (["minimal", "mine"], (*NOW, "mine"), (*NOW, "mine")),
         ("bash, read", NOW, ("read", "bash")),
         (["bash", "read", "bash"], NOW, ("read", "bash")),
-        ("-bash", ALL, ("read", "write", "edit", "grep", "find", "ls")),
+        ("-bash", ALL, ("read", "write", "edit", "grep", "find", "ls", "todo", "ask")),
         ("+mine", (*NOW, "mine"), (*NOW, "mine")),
         ("readonly +bash -ls", ALL, ("read", "bash", "grep", "find")),
-        (["default", "-write", "-edit"], ALL, ("read", "bash", "grep", "find", "ls")),
+        (
+            ["default", "-write", "-edit"],
+            ALL,
+            ("read", "bash", "grep", "find", "ls", "todo", "ask"),
+        ),
         ("minimal -ls", NOW, NOW),
-        ("default -readonly", ALL, ("write", "edit", "bash")),
+        ("default -readonly", ALL, ("write", "edit", "bash", "todo", "ask")),
     ],
 )
 def test_words_are_read_from_left_to_right(chosen, known, expected) -> None:

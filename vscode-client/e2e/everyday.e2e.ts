@@ -90,6 +90,9 @@ test("a chat in the terminal is in the session of the panel, and each shows the 
 test("the message of the edit shows which files its restore would take back", async () => {
   const { window } = on;
   const frame = window.panel.frame;
+  // After a message of the user the end is followed, until they scroll up.
+  await window.panel.text("Asked in the panel.").hover();
+  await window.page.mouse.wheel(0, -3000);
   await frame
     .getByText(/^Edit greet\.py, lines 1–/)
     .first()
@@ -97,6 +100,35 @@ test("the message of the edit shows which files its restore would take back", as
   await frame.getByRole("button", { name: "Restore the files to before this message…" }).first().click();
   await frame.getByText("will be restored").first().waitFor();
   await window.picture("every-7-restore");
+});
+
+test("the steps of the model stand above the composer, and its question is answered there", async () => {
+  const { window, ground } = on;
+  const steps = [
+    { text: "Choose the greeting", status: "active" },
+    { text: "Write it", status: "pending" },
+  ];
+  const options = [{ label: "Formal", description: "Good evening" }, { label: "Friendly" }];
+  await ground.provider.script(
+    {
+      text: "First I need to know one thing.",
+      tool_calls: [
+        { name: "todo", arguments: { items: steps } },
+        { name: "ask", arguments: { questions: [{ question: "Which tone?", options }] } },
+      ],
+    },
+    { text: "Friendly it is." },
+  );
+  await window.openPanel();
+  await window.panel.say("Write another greeting.");
+  const form = window.panel.frame.getByRole("form", { name: "A question of Tiller" });
+  await form.getByText("Which tone?").waitFor();
+  await window.panel.text("Choose the greeting").waitFor();
+  await window.picture("every-8-asked");
+  await form.getByLabel("Friendly").check();
+  await form.getByRole("button", { name: "Answer" }).click();
+  await window.panel.text("Friendly it is.").waitFor();
+  assert.match((await ground.provider.asked()).at(-1) ?? "", /Which tone\?[^"]*Friendly/);
 });
 
 test("an MCP server is added and listed", async () => {

@@ -32,8 +32,14 @@ from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage
 from agent_core.session.context import EventPublisher, SessionOptions, SessionServices, failure_of
-from agent_core.session.history.entries import compaction_entry, replaced_entry, usage_entry
+from agent_core.session.history.entries import (
+    added_entry,
+    compaction_entry,
+    replaced_entry,
+    usage_entry,
+)
 from agent_core.session.history.recorder import Recorder
+from agent_core.session.history.todo import todo_message
 from agent_core.session.model_selection import ModelSelection
 from agent_core.session.runs.retry_policy import RetryAfter, after_failure, draw_jitter
 from agent_core.session.runs.slot import AFTER_CANCEL_S, Activity
@@ -362,7 +368,10 @@ class Compaction:
         return CompactionResult(made_room=True)
 
     async def _keep(self, result: Compacted) -> EntryId:
-        entry = await self._recorder.keep(compaction_entry(result))
+        now_ms = self._services.clock.now_ms()
+        todo = todo_message(self._recorder.path(), first_kept=result.first_kept, at_ms=now_ms)
+        drafts = () if todo is None else (added_entry(todo),)
+        entry = await self._recorder.keep(compaction_entry(result), *drafts)
         if result.usage is not None:
             self._usage.spent(result.usage)
         self._usage.edited()

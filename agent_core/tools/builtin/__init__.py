@@ -1,15 +1,18 @@
 """The tools that Tiller brings along, one file each."""
 
+from agent_core.tools.builtin.ask import ask_tool
 from agent_core.tools.builtin.bash import bash_tool
 from agent_core.tools.builtin.edit.tool import edit_tool
 from agent_core.tools.builtin.find import find_tool
 from agent_core.tools.builtin.grep.tool import grep_tool
 from agent_core.tools.builtin.ls import ls_tool
 from agent_core.tools.builtin.read.tool import read_tool
+from agent_core.tools.builtin.todo import todo_tool
 from agent_core.tools.builtin.write import write_tool
 from agent_core.tools.port import Tool
 
 __all__ = [
+    "ask_tool",
     "bash_tool",
     "builtin_tools",
     "edit_tool",
@@ -17,6 +20,7 @@ __all__ = [
     "grep_tool",
     "ls_tool",
     "read_tool",
+    "todo_tool",
     "write_tool",
 ]
 
@@ -31,4 +35,6 @@ def builtin_tools() -> tuple[Tool, ...]:
         grep_tool(),
         find_tool(),
         ls_tool(),
+        todo_tool(),
+        ask_tool(),
     )

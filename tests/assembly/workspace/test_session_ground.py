@@ -172,7 +172,18 @@ async def test_a_tool_of_ones_own_is_offered_and_called(
     async with folder.open(model=None, custom_tools=[mine], store="memory") as session:
         await ask(session)
         offered = [tool["function"]["name"] for tool in model_of(lab)["tools"]]
-        assert offered == ["read", "write", "edit", "bash", "grep", "find", "ls", "mine"]
+        assert offered == [
+            "read",
+            "write",
+            "edit",
+            "bash",
+            "grep",
+            "find",
+            "ls",
+            "todo",
+            "ask",
+            "mine",
+        ]
         assert mine.calls == [{"text": "x"}]
 
 

@@ -307,7 +307,7 @@ def test_without_a_model_it_says_what_to_do_and_the_first_choice_is_kept(ground:
 def test_a_model_is_picked_from_a_list(ground: Ground) -> None:
     with chat(ground) as window:
         window.line("/model")
-        picture = window.until("Use which model?")
+        picture = window.until("embedded/repair\n")
         number = re.search(r"(\d+)  embedded/repair", picture)
         assert number is not None
         window.line(number[1])
@@ -407,6 +407,40 @@ def test_a_place_of_the_tree_is_gone_on_from_and_the_own_words_come_back(ground:
     heard = ground.provider.requests[-1]["body"]["messages"]
     assert [one["role"] for one in heard][-4:] == ["user", "assistant", "tool", "user"]
     assert len(ground.sessions()) == 1
+
+
+def test_a_list_of_steps_is_shown_when_the_model_changes_it(ground: Ground) -> None:
+    steps = [
+        {"text": "Read the build", "status": "done"},
+        {"text": "Mend it", "status": "active"},
+        {"text": "Run the tests"},
+    ]
+    ground.provider.script([calls(("todo", {"items": steps})), says("I go on.")])
+    with chat(ground) as window:
+        window.line("work")
+        picture = window.until("I go on.")
+        assert leave(window) == 0
+    assert (
+        "✓ todo 1 of 3 done · 0.0 s\n  ☑ Read the build\n  ▶ Mend it\n  ☐ Run the tests\n"
+        in picture
+    )
+
+
+def test_a_question_of_the_model_is_answered_in_the_conversation(ground: Ground) -> None:
+    store = {
+        "question": "Which store?",
+        "options": [{"label": "SQLite", "description": "one file"}, {"label": "Postgres"}],
+    }
+    ground.provider.script([calls(("ask", {"questions": [store]})), says("Postgres it is.")])
+    with chat(ground) as window:
+        window.line("build it")
+        _ = window.until("Which store?")
+        _ = window.until("Postgres")
+        window.line("2")
+        _ = window.until("Postgres it is.")
+        assert leave(window) == 0
+    heard = ground.provider.requests[-1]["body"]["messages"][-1]
+    assert heard["content"] == "Which store?\n→ Postgres"
 
 
 def test_while_the_model_works_the_tree_waits(ground: Ground) -> None:

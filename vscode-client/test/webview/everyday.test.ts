@@ -361,6 +361,25 @@ panelTest("rules are listed by what they do, and one is removed", async (stage) 
   assert.deepEqual(await stage.requests("agent/permission/rules"), [{ op: "list" }, { op: "remove", rule }]);
 });
 
+panelTest("the model's list of steps stands above the composer until all of it is done", async (stage) => {
+  const step = (text: string, status: string) => ({ id: text, text, status });
+  const half = [step("Read the build", "done"), step("Mend it", "active")];
+  const done = [step("Read the build", "done"), step("Mend it", "cancelled")];
+  const first = called("one", "todo", {}, "kept", { todo: half });
+  await play(stage, ...STARTED, ...first);
+  const strip = stage.page.getByRole("region", { name: "Plan" });
+  assert.match(await stage.text(strip), /Mend it\s*1\/2/);
+  await strip.getByRole("button").click();
+  await strip.getByText("Read the build").waitFor();
+  assert.equal(await strip.getByRole("listitem").count(), 2);
+  // The row of the call shows the list of that moment.
+  await stage.page.locator(".tool-head").click();
+  await stage.page.locator(".tool").getByText("Read the build").waitFor();
+  assert.equal(await stage.page.locator(".tool .steps li").count(), 2);
+  await play(stage, ...STARTED, ...first, ...called("two", "todo", {}, "kept", { todo: done }));
+  await strip.waitFor({ state: "hidden" });
+});
+
 panelTest("a plan is carried out by one click, in Ask mode", async (stage) => {
   const snapshot = emptySnapshot();
   assert.ok(snapshot.type === "snapshot");

@@ -59,6 +59,13 @@ MOST_ECHOED: Final = 10
 """Lines of a prompt."""
 WRAPPED: Final = frozenset({DIM, YELLOW, RED, GREEN})
 """Styles of our own lines, as opposed to lines of files and commands."""
+TODO_MARKS: Final[Mapping[str, StyledLine]] = {
+    "pending": ("\N{BALLOT BOX}", PLAIN),
+    "active": ("\N{BLACK RIGHT-POINTING TRIANGLE}", BOLD),
+    "done": ("\N{BALLOT BOX WITH CHECK}", DIM),
+    "cancelled": ("\N{MULTIPLICATION SIGN}", DIM),
+}
+"""Mark and style of a step by its status."""
 ADDED: Final = "32"
 REMOVED: Final = "31"
 AROUND: Final = "2"
@@ -92,7 +99,8 @@ class _LiveTools(Struct):
                 self.note = ""
                 running = self._running.pop(item, None)
                 title = running.title if running else event.name
-                below = [*_changed_lines(event.details)] or [*self.outputs.keep(event, title)]
+                below = [*_changed_lines(event.details), *_todo_lines(event.details)]
+                below = below or [*self.outputs.keep(event, title)]
                 is_ok = event.status == "ok"
                 # The last line of what a command put out says how it failed.
                 headline = (
@@ -146,6 +154,16 @@ def _changed_lines(details: JsonValue) -> Iterator[tuple[str, str]]:
         yield line, _style(line)
     if len(lines) > MOST_LINES:
         yield f"… {len(lines) - MOST_LINES} more lines", AROUND
+
+
+def _todo_lines(details: JsonValue) -> Iterator[StyledLine]:
+    """Yield the lines of a list of steps that a tool kept; none when it is another tool's."""
+    items = details.get("todo") if is_object(details) else None
+    for one in items if isinstance(items, list) else ():
+        status = one.get("status") if is_object(one) else None
+        if is_object(one) and isinstance(status, str):
+            mark, style = TODO_MARKS.get(status, TODO_MARKS["pending"])
+            yield f"{mark} {one.get('text')}", style
 
 
 def _style(line: str) -> str:

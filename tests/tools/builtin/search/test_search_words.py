@@ -12,7 +12,7 @@ SEARCHES = ("grep", "find", "ls")
 
 
 def test_there_are_seven_in_their_order() -> None:
-    assert tuple(TOOLS) == ("read", "write", "edit", "bash", "grep", "find", "ls")
+    assert tuple(TOOLS) == ("read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask")
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -7,6 +7,7 @@ import type { Panel } from "../panel-context.js";
 import { partsOf } from "../rows.js";
 import { oneLine } from "../safe-text.js";
 import { isBusy, isPermission, type SessionView } from "../state.js";
+import { openTodo } from "../todo.js";
 import { changeQueue, go, resolve } from "../verbs.js";
 import { plural } from "../words.js";
 import { answersToAll, changesElsewhere, othersWaiting } from "./changes.js";
@@ -15,6 +16,7 @@ import { counts, icon, iconButton, type View } from "./parts.js";
 import { permission } from "./permission.js";
 import { question } from "./question.js";
 import { fold, isOpen } from "./row-context.js";
+import { stepList } from "./steps.js";
 import { working } from "./working.js";
 
 export function dock(panel: Panel, session: SessionView): View {
@@ -35,29 +37,18 @@ function pending(panel: Panel, session: SessionView): View {
   </section>`;
 }
 
-const STEPS: Readonly<Record<string, string>> = {
-  done: "pass-filled",
-  active: "arrow-circle-right",
-  pending: "circle-large-outline",
-};
-
 function plan(panel: Panel, session: SessionView): View {
-  if (session.plan.length === 0) return nothing;
-  const done = session.plan.filter((step) => step.status === "done").length;
-  const active = session.plan.find((step) => step.status === "active");
+  const steps = session.plan.length > 0 ? session.plan : openTodo(session.rows);
+  if (steps.length === 0) return nothing;
+  const done = steps.filter((step) => step.status === "done").length;
+  const active = steps.find((step) => step.status === "active");
   const open = isOpen(panel, "plan", { usually: false });
   return html`<section class="strip plan" aria-label="Plan">
     <button type="button" class="strip-head" aria-expanded=${String(open)} @click=${() => fold(panel, "plan", !open)}>
       ${icon("chevron-right", `turn ${open ? "open" : ""}`)} ${icon("checklist")}
-      <span class="grow">${oneLine(active?.text ?? "Plan")}</span> <span class="dim">${done}/${session.plan.length}</span>
+      <span class="grow">${oneLine(active?.text ?? "Plan")}</span> <span class="dim">${done}/${steps.length}</span>
     </button>
-    ${
-      open
-        ? html`<ol class="steps">
-          ${session.plan.map((step) => html`<li class=${step.status}>${icon(STEPS[step.status] ?? "circle")} ${oneLine(step.text)}</li>`)}
-        </ol>`
-        : nothing
-    }
+    ${open ? stepList(steps) : nothing}
   </section>`;
 }
 

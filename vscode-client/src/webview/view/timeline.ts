@@ -230,7 +230,7 @@ export class Timeline {
   /** Only the user's own scrolling up lets go of the end: what is measured anew scrolls as well. */
   #letGo(event: WheelEvent | KeyboardEvent | PointerEvent): void {
     if (event instanceof WheelEvent && event.deltaY >= 0) return;
-    if (event instanceof KeyboardEvent && !["PageUp", "ArrowUp", "Home"].includes(event.key)) return;
+    if (event instanceof KeyboardEvent && !goesUp(event)) return;
     if (event.type === "pointerdown" && event.target !== event.currentTarget) return;
     this.#follows = false;
   }
@@ -240,6 +240,11 @@ export class Timeline {
     this.#virtualizer?.scrollToEnd();
     this.#changed();
   }
+}
+
+/** With Shift+Tab the browser scrolls to what gets the focus. */
+function goesUp({ key, shiftKey }: KeyboardEvent): boolean {
+  return ["PageUp", "ArrowUp", "Home"].includes(key) || (key === "Tab" && shiftKey);
 }
 
 function cellView(panel: Panel, { row, key, chunk }: Cell): View {

@@ -7,12 +7,14 @@ import { openPath } from "../links.js";
 import type { Panel } from "../panel-context.js";
 import { type GroupRow, parsed, type ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
+import { todoSteps } from "../todo.js";
 import { stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
 import { fileDiff, patch } from "./diff.js";
 import { field, output, TAIL_LINES } from "./output.js";
 import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 import { type FileHunks, fold, hunksOf, isOpen } from "./row-context.js";
+import { stepList } from "./steps.js";
 
 const ICONS: Readonly<Record<string, string>> = {
   bash: "terminal",
@@ -24,7 +26,12 @@ const ICONS: Readonly<Record<string, string>> = {
   ls: "list-tree",
   fetch: "globe",
   diagnostics: "warning",
+  todo: "checklist",
+  ask: "comment-discussion",
 };
+
+/** Calls whose arguments people see in a place of their own: the list of steps, the question. */
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["todo", "ask"]);
 
 /** A call that runs longer shows for how long. */
 const SLOW_MS = 2000;
@@ -32,7 +39,8 @@ const SLOW_MS = 2000;
 export function tool(panel: Panel, row: ToolRow): View {
   const changed = hunksOf(panel.state.session?.changeSet, row.call);
   const edits = row.name === "edit" || row.name === "write";
-  const open = isOpen(panel, row.key, { usually: row.phase !== "ended" || edits || row.status === "error" });
+  const usually = row.phase === "ended" ? edits || row.status === "error" : !SHOWN_ELSEWHERE.has(row.name);
+  const open = isOpen(panel, row.key, { usually });
   const bad = row.status === "error" || row.status === "blocked" ? "bad" : "";
   return html`<div class="tool ${row.phase} ${bad}">
     <div class="tool-line">
@@ -114,6 +122,9 @@ const ENDS: Readonly<Record<string, [string, string]>> = {
 };
 
 function body(panel: Panel, row: ToolRow, changed: FileHunks[]): View {
+  const steps = todoSteps(row.details);
+  if (steps.length > 0) return stepList(steps);
+  if (SHOWN_ELSEWHERE.has(row.name)) return output(panel, row);
   if (row.phase === "asked") return asked(row);
   if (changed.length > 0)
     return html`${changed.map((one) => fileDiff(panel, one, { counted: false }))} ${failure(panel, row)}`;
