@@ -39,7 +39,6 @@ from agent_core.session.history.entries import (
     usage_entry,
 )
 from agent_core.session.history.recorder import Recorder
-from agent_core.session.history.todo import todo_message
 from agent_core.session.model_selection import ModelSelection
 from agent_core.session.runs.retry_policy import RetryAfter, after_failure, draw_jitter
 from agent_core.session.runs.slot import AFTER_CANCEL_S, Activity
@@ -368,6 +367,8 @@ class Compaction:
         return CompactionResult(made_room=True)
 
     async def _keep(self, result: Compacted) -> EntryId:
+        from agent_core.session.history.todo import todo_message  # noqa: PLC0415 - at first use
+
         now_ms = self._services.clock.now_ms()
         todo = todo_message(self._recorder.path(), first_kept=result.first_kept, at_ms=now_ms)
         drafts = () if todo is None else (added_entry(todo),)
