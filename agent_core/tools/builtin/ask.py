@@ -33,7 +33,7 @@ AskKind = Literal["choice", "text", "confirm"]
 
 
 def _as_text(given: object) -> object:
-    """Take true and false for yes and no."""
+    """Convert true and false to yes and no."""
     return ("yes" if given else "no") if isinstance(given, bool) else given
 
 

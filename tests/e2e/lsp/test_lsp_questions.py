@@ -42,8 +42,8 @@ async def lets_ask(office: Office, *lines: QuestionLine, **how: Any) -> None:
         answers = await context.ask(lines, **how)
         return text_result(f"{answers.answers} by {answers.by}")
 
-    (await office.session()).tools.register(FunctionTool("ask", work))
-    office.ground.provider.script([calls(("ask", {})), says("done")])
+    (await office.session()).tools.register(FunctionTool("inquire", work))
+    office.ground.provider.script([calls(("inquire", {})), says("done")])
 
 
 def heard(office: Office) -> str:

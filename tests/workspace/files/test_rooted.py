@@ -112,7 +112,8 @@ def rooted(tmp_path: Path, child_env: dict[str, str]) -> Bench:
 
 
 def test_every_tool_is_tried() -> None:
-    assert {case.tool for case in CASES} == {tool.spec.name for tool in builtin_tools()}
+    with_paths = {tool.spec.name for tool in builtin_tools()} - {"todo", "ask"}
+    assert {case.tool for case in CASES} == with_paths
 
 
 @pytest.mark.parametrize(
