@@ -53,8 +53,8 @@ async def asks(windows: Windows, chat: Chatting, lines: Sequence[QuestionLine]) 
         return text_result(f"{answers.answers} by {answers.by}")
 
     (hosted,) = (await windows.sessions()).values()
-    hosted.session.tools.register(FunctionTool("ask", work))
-    windows.ground.provider.script([calls(("ask", {})), says("I see.")])
+    hosted.session.tools.register(FunctionTool("inquire", work))
+    windows.ground.provider.script([calls(("inquire", {})), says("I see.")])
     chat.write("go\n")
 
 
