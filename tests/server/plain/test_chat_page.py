@@ -85,6 +85,23 @@ def test_an_editor_that_read_the_disk_too_early_lacks_what_was_written_since() -
     assert not page.knows("something else")
 
 
+def test_an_editor_that_shows_an_old_text_and_then_reads_the_disk_lacks_nothing() -> None:
+    page = ChatProjection()
+    page.add(block("alpha"))
+    early = wrote(page, NEW)
+    page.keep()
+    page.add(block("beta"))
+    late = wrote(page, early)
+    page.keep()
+    assert page.lose(mark_of(early))
+    assert page.mark == mark_of(early)
+    assert page.waiting() == (block("beta"),)
+    # The buffer was reverted to what the disk has.
+    assert page.knows(mark_of(late))
+    assert page.lose(mark_of(late))
+    assert page.waiting() == ()
+
+
 def test_a_state_of_the_file_is_known_again() -> None:
     page = ChatProjection()
     texts = [NEW]

@@ -82,10 +82,14 @@ class ChatProjection:
         return any(one == mark for one, _ in self._marks)
 
     def lose(self, mark: str) -> bool:
-        """Record that the opened file does not have all pieces; return whether its mark is known."""
+        """Record that the opened file does not have all pieces; return whether its mark is known.
+
+        Later states stay known: the editor may have shown an old text, and read the disk after that.
+        """
         positions = [at for one, at in self._marks if one == mark]
         self._given = self._kept = positions[-1] if positions else self._kept
-        self._marks = [one for one in self._marks if one[1] <= self._given]
+        self._marks = [one for one in self._marks if one[0] != mark]
+        self._marks.append((mark, self._given))
         return bool(positions)
 
     def start_anew(self) -> None:
