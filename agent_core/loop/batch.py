@@ -16,7 +16,7 @@ from agent_core.loop.answer import KEEP_S, NullHookStream, StoredAnswer, TextSin
 from agent_core.loop.port import LoopContext, RequestConfig
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
 from agent_core.messages.values import Unfinished
-from agent_core.tools.runner import CallRoom, ToolOutcome
+from agent_core.tools.runner import CallLimiter, ToolOutcome
 
 SKIPPED = "Skipped due to queued user message"
 CUT_OFF = (
@@ -94,14 +94,14 @@ async def _side_by_side(
     places = anyio.Semaphore(demand.concurrency)
 
     @asynccontextmanager
-    async def room() -> AsyncGenerator[ToolOutcome | None]:
+    async def limiter() -> AsyncGenerator[ToolOutcome | None]:
         async with places:
             is_skipped = demand.skip_on_steer and loop.inbox.has_steering()
             yield ToolOutcome.without_run("skipped", SKIPPED) if is_skipped else None
 
     async with anyio.create_task_group() as group:
         for slot in slots:
-            group.start_soon(_run, loop, demand, slot, turn, room())
+            group.start_soon(_run, loop, demand, slot, turn, limiter())
     for slot in slots:
         await _end(loop, slot, turn=turn)
 
@@ -128,7 +128,7 @@ async def _run(
     demand: RequestConfig,
     slot: _Slot,
     turn: TurnId,
-    room: CallRoom | None = None,
+    limiter: CallLimiter | None = None,
 ) -> None:
     """Run one call in a scope of its own, so that it can be stopped alone."""
 
@@ -149,11 +149,11 @@ async def _run(
     begun = anyio.Event()
     try:
         if demand.steer_grace_s is None or not runs_processes:
-            await _run_tool(loop, slot, turn, begun, room)
+            await _run_tool(loop, slot, turn, begun, limiter)
         else:
             async with anyio.create_task_group() as group:
                 group.start_soon(_stop_on_steering, loop, slot, begun, demand.steer_grace_s)
-                await _run_tool(loop, slot, turn, begun, room)
+                await _run_tool(loop, slot, turn, begun, limiter)
                 group.cancel_scope.cancel()
     finally:
         loop.items.ended(slot.item)
@@ -167,7 +167,7 @@ async def _run(
 
 
 async def _run_tool(
-    loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.Event, room: CallRoom | None
+    loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.Event, limiter: CallLimiter | None
 ) -> None:
     """Run the tool of a call until it ends or its scope is cancelled, and publish what it does meanwhile."""
     growth: TextSink = NullHookStream()
@@ -188,7 +188,7 @@ async def _run_tool(
     with slot.scope:
         async with hook_stream(loop.hooks, ToolPrinted, lambda text: printed(text=text)) as growth:
             slot.outcome = await loop.tools.run(
-                slot.call, running=running, output=output, room=room
+                slot.call, running=running, output=output, limiter=limiter
             )
 
 

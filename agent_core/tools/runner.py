@@ -119,8 +119,8 @@ class ToolOutcome(Value, frozen=True, kw_only=True):
         return cls(status=status, result=shaped(result), duration_ms=duration_ms)
 
 
-CallRoom = AbstractAsyncContextManager[ToolOutcome | None]
-"""Limits how many calls run at the same time; it gives the outcome of a call that is not to run any more, or None."""
+CallLimiter = AbstractAsyncContextManager[ToolOutcome | None]
+"""Limits how many calls run at the same time; entering it returns the outcome of a call that must not run any more, or None."""
 
 
 class ToolRunner:
@@ -171,7 +171,7 @@ class ToolRunner:
         *,
         running: Callable[[JsonObject], None],
         output: Callable[[str], None],
-        room: CallRoom | None = None,
+        limiter: CallLimiter | None = None,
     ) -> ToolOutcome:
         """Run a call. Raises nothing but cancellation, after which no process of the call is left.
 
@@ -179,7 +179,7 @@ class ToolRunner:
             call: The call as the model requested it.
             running: Called with the checked arguments when the call has passed every check.
             output: Called with live output, while the tool runs and not after.
-            room: Entered when the call has passed every check, and left when it is over; None: nothing is waited for.
+            limiter: Entered when the call has passed every check, and left when it is over; None: nothing is waited for.
         """
         tools = self._tools()
         tool = tools.get(call.name)
@@ -198,7 +198,7 @@ class ToolRunner:
             return ToolOutcome.without_run("error", text, happened=happened)
         if isinstance(allowed, ToolOutcome):
             return allowed
-        async with room or nullcontext() as refused:
+        async with limiter or nullcontext() as refused:
             if refused is not None:
                 return refused
             running(allowed.arguments)

@@ -8,6 +8,7 @@ from agent_core.kernel.errors import (
     ToolSetInvalid,
 )
 from agent_core.storage.adapters.memory import MemoryStore
+from agent_core.tools.presets import PRESETS
 from tests.support.session.folders import Folder, ask, handled, notices
 from tests.support.workspace.tools import echo
 
@@ -19,17 +20,7 @@ async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -
         assert session.models.current is None
         config = session.info.config
         assert (config.model, config.thinking, config.mode) == (None, "medium", "ask")
-        assert config.tools == (
-            "read",
-            "write",
-            "edit",
-            "bash",
-            "grep",
-            "find",
-            "ls",
-            "todo",
-            "ask",
-        )
+        assert config.tools == PRESETS["default"]
         assert (config.steering, config.follow_up) == ("one-at-a-time", "one-at-a-time")
         with pytest.raises(ModelUnknown, match="set ANTHROPIC_API_KEY or OPENAI_API_KEY"):
             await session.prompt("hi")
@@ -230,7 +221,7 @@ async def test_what_can_be_asked_is_what_has_a_key_or_needs_none(folder: Folder)
 @pytest.mark.parametrize(
     ("chosen", "active"),
     [
-        (None, ("read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask")),
+        (None, PRESETS["default"]),
         ("minimal", ("read", "write", "edit", "bash")),
         ("readonly", ("read", "grep", "find", "ls")),
         (["bash", "read"], ("read", "bash")),
@@ -242,17 +233,7 @@ async def test_tools_are_a_preset_names_or_changes(
 ) -> None:
     async with folder.open(tools=chosen) as session:
         assert session.tools.active == active
-        assert session.tools.all == (
-            "read",
-            "write",
-            "edit",
-            "bash",
-            "grep",
-            "find",
-            "ls",
-            "todo",
-            "ask",
-        )
+        assert session.tools.all == PRESETS["default"]
 
 
 async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Folder) -> None:

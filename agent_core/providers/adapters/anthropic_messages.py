@@ -7,10 +7,8 @@ from agent_core.providers.auth.credentials import RequestCredentials
 from agent_core.providers.http.request import HttpRequest
 from agent_core.providers.http_model import HttpModel, key_header
 from agent_core.providers.model import ModelRequest
-from agent_core.providers.wire.anthropic.request import beta_headers, split_body
+from agent_core.providers.wire.anthropic.request import VERSION, beta_headers, split_body
 from agent_core.providers.wire.anthropic.stream import AnthropicReader
-
-VERSION = "2023-06-01"
 
 
 class AnthropicMessages(HttpModel):

@@ -9,13 +9,13 @@ from agent_core.kernel.text import one_line
 from agent_core.kernel.values import Value
 from agent_core.providers.catalog.catalogue import ProviderInfo
 from agent_core.providers.http.client import JsonRequest, JsonRequestFailed, request_json
+from agent_core.providers.wire.anthropic.request import VERSION
 
 KEY_HEADERS: Final[Mapping[str, str]] = {
     "anthropic-messages": "x-api-key",
     "google-generative-ai": "x-goog-api-key",
 }
 """APIs whose keys do not go into `Authorization`."""
-ANTHROPIC_VERSION: Final = "2023-06-01"
 LIMIT_S: Final = 10.0
 MOST_CHARS: Final = 200
 
@@ -36,9 +36,13 @@ async def check_key(provider: ProviderInfo, key: str) -> KeyCheck:
     name = KEY_HEADERS.get(provider.api or "")
     headers = {"authorization": f"Bearer {key}"} if name is None else {name: key}
     if provider.api == "anthropic-messages":
-        headers["anthropic-version"] = ANTHROPIC_VERSION
+        headers["anthropic-version"] = VERSION
+    base_url = provider.base_url.rstrip("/")
+    if provider.key_check.startswith("/v1/"):
+        # People write the address of such a server with and without its version.
+        base_url = base_url.removesuffix("/v1")
     request = JsonRequest(
-        url=f"{provider.base_url}{provider.key_check}", headers={**provider.headers, **headers}
+        url=f"{base_url}{provider.key_check}", headers={**provider.headers, **headers}
     )
     try:
         reply = await request_json(request, limit_s=LIMIT_S)

@@ -186,18 +186,18 @@ def test_a_session_that_is_continued_shows_its_last_prompts_and_answers(ground: 
         leave(window)
 
 
-def account(ground: Ground) -> None:
-    """Let Anthropic be the provider of the test, whose list of models answers to every key; no model is chosen."""
+def use_anthropic(ground: Ground) -> None:
+    """Write settings without a model, and set the base URL of Anthropic to the loopback provider, which accepts every key."""
     (ground.dirs.config / "settings.json").write_text(FRESH)
     (ground.dirs.config / "models.json").write_text(
         f'{{"providers": {{"anthropic": {{"baseUrl": "{ground.provider.origin}"}}}}}}'
     )
 
 
-def test_the_first_start_asks_for_an_account_and_a_model_and_keeps_the_prompt(
+def test_a_conversation_without_a_model_asks_for_a_provider_a_key_and_a_model(
     ground: Ground,
 ) -> None:
-    account(ground)
+    use_anthropic(ground)
     ground.provider.script([says("It works.")])
     with terminal(ground, ["Say hello"], columns=80, lines=30) as window:
         _ = window.until("Connect to a server by its address")
@@ -218,11 +218,11 @@ def test_the_first_start_asks_for_an_account_and_a_model_and_keeps_the_prompt(
     assert "sk-ant-secret" not in window.whole
 
 
-def test_the_first_start_can_be_left_with_escape_and_says_how_to_go_on(ground: Ground) -> None:
+def test_escape_leaves_the_setup_keeps_the_prompt_and_names_the_command(ground: Ground) -> None:
     (ground.dirs.config / "models.json").unlink()
     (ground.dirs.config / "settings.json").write_text(FRESH)
     with terminal(ground, ["Say hello"], columns=80, lines=30) as window:
-        _ = window.until("What should answer?")
+        _ = window.until("Use which model provider?")
         window.type(ESCAPE)
         _ = window.until("/setup shows this again")
         _ = window.until("> Say hello")
@@ -234,7 +234,7 @@ def test_a_server_is_connected_by_its_address(ground: Ground) -> None:
     (ground.dirs.config / "models.json").unlink()
     (ground.dirs.config / "settings.json").write_text(FRESH)
     with terminal(ground, [], columns=80, lines=40) as window:
-        _ = window.until("What should answer?")
+        _ = window.until("Use which model provider?")
         window.line("address")
         _ = window.until("Address of the server")
         window.line(f"{ground.provider.origin}/v1")
@@ -242,18 +242,22 @@ def test_a_server_is_connected_by_its_address(ground: Ground) -> None:
         window.line("")
         _ = window.until("for this and new sessions")
         leave(window)
+    (added,) = json.loads((ground.dirs.config / "models.json").read_text())["providers"].values()
+    assert added["baseUrl"] == f"{ground.provider.origin}/v1"
 
 
 def test_signing_in_hides_the_key_and_keeps_answers_out_of_the_history(ground: Ground) -> None:
-    account(ground)
+    use_anthropic(ground)
     with terminal(ground, [], columns=80, lines=40) as window:
-        _ = window.until("What should answer?")
+        _ = window.until("Use which model provider?")
         window.type(ESCAPE)
         _ = window.until(READY)
         window.line("/login")
         _ = window.until("Sign in to which provider?")
         window.line("anthropic")
         _ = window.until("Key of Anthropic (hidden, Enter = cancel)")
+        # Ctrl-V belongs to prompts: a picture has no place in a key.
+        window.type(CTRL_V)
         window.line("sk-ant-secret")
         _ = window.until("Signed in to Anthropic.")
         _ = window.until("Use which model?")
@@ -363,7 +367,9 @@ def test_pictures_are_pasted_from_the_clipboard_and_by_their_path(ground: Ground
     ],
     ids=["text", "no-program"],
 )
-def test_without_a_picture_ctrl_v_says_why(ground: Ground, program: str, told: str) -> None:
+def test_ctrl_v_without_a_picture_reports_the_reason(
+    ground: Ground, program: str, told: str
+) -> None:
     tools = ground.dirs.config / "tools"
     tools.mkdir()
     if program:

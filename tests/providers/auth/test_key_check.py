@@ -59,6 +59,12 @@ async def test_only_an_answer_about_the_key_refuses_it(status: int, body: Any, e
     assert KEY not in check.detail
 
 
+async def test_the_version_in_an_address_is_not_repeated():
+    async with auth_server({"/v1/models": [(200, {"data": []})]}) as server:
+        check = await check_key(at("anthropic", f"{server.url}/v1/"), KEY)
+    assert check.status == "accepted"
+
+
 async def test_a_key_that_cannot_be_tested_is_not_refused():
     silent = await check_key(at("openai", "http://127.0.0.1:1"), KEY)
     assert (silent.status, silent.detail) == ("unknown", "127.0.0.1:1 cannot be reached")

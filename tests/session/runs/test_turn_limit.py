@@ -84,7 +84,7 @@ async def test_what_waits_behind_a_run_at_its_limit_is_kept_in_the_queue():
         assert len(it.session.queue.items) == 1
 
 
-async def test_so_many_safe_calls_run_at_the_same_time_as_the_settings_say():
+async def test_at_most_tool_concurrency_safe_calls_run_at_once():
     running, most = 0, 0
 
     async def work(arguments, context):
@@ -109,7 +109,7 @@ async def test_so_many_safe_calls_run_at_the_same_time_as_the_settings_say():
     assert most == 3
 
 
-async def test_calls_that_wait_for_a_place_are_skipped_when_the_user_speaks():
+async def test_calls_that_wait_for_the_limiter_are_skipped_after_a_steering_message():
     started = anyio.Event()
     goes_on = anyio.Event()
 

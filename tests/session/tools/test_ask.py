@@ -67,7 +67,7 @@ async def test_the_answers_of_the_user_reach_the_model_in_words():
         }
 
 
-async def test_a_user_who_declines_is_not_asked_again_by_the_result():
+async def test_a_declined_question_is_reported_to_the_model():
     async with bench(model(FORM), tools=(ask_tool(),), clock=HeldClock()) as it:
         _ = await it.session.prompt("Build it.")
         _ = it.session.questions.answer((await asked(it)).request, None)
@@ -75,7 +75,7 @@ async def test_a_user_who_declines_is_not_asked_again_by_the_result():
         assert it.results()[0].startswith("The user did not want to answer.")
 
 
-async def test_where_nobody_can_be_asked_the_defaults_count_and_the_model_is_told():
+async def test_unattended_the_defaults_are_used_and_named_as_such():
     standing = PermissionState(mode="yolo", fallback="deny")
     async with bench(model(FORM), tools=(ask_tool(),), standing=standing) as it:
         _ = await it.session.prompt("Build it.")
@@ -87,7 +87,7 @@ async def test_where_nobody_can_be_asked_the_defaults_count_and_the_model_is_tol
         assert said.endswith("Keep the old rows?\n→ yes")
 
 
-async def test_without_defaults_the_model_is_told_to_decide():
+async def test_unattended_without_defaults_the_model_has_to_decide():
     standing = PermissionState(mode="yolo", fallback="deny")
     async with bench(model(without_defaults()), tools=(ask_tool(),), standing=standing) as it:
         _ = await it.session.prompt("Build it.")

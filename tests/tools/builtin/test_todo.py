@@ -53,7 +53,7 @@ async def test_texts_are_one_line_without_hidden_characters_and_are_cut(bench: B
     ],
     ids=["many", "two-active", "blank", "status", "no-text"],
 )
-async def test_what_cannot_be_kept_is_said_and_the_list_before_stays(
+async def test_an_invalid_list_is_an_error_that_names_the_limit(
     bench: Bench, items: list[dict[str, str]], why: str
 ) -> None:
     outcome = await bench.run("todo", items=items)
@@ -61,7 +61,7 @@ async def test_what_cannot_be_kept_is_said_and_the_list_before_stays(
     assert why in words(outcome)
 
 
-async def test_the_title_says_how_far_it_is(bench: Bench) -> None:
+async def test_the_title_counts_what_is_done(bench: Bench) -> None:
     tool = bench.tools["todo"]
     assert tool.title({"items": ITEMS}) == "todo 1 of 3 done"
     assert tool.title({}) == "todo"

@@ -1,5 +1,6 @@
 // The panel, as its user sees and uses it.
 import type { FrameLocator, Locator } from "playwright-core";
+import { overEdge } from "../../test/webview/over-edge.ts";
 import { until } from "./until.ts";
 
 export class Panel {
@@ -67,20 +68,12 @@ export class Panel {
     return seen;
   }
 
-  /** What axe finds that is serious or worse, as one line for each place. */
-  /** Names what reaches over the right edge of the panel and cannot be scrolled to. */
-  async overflowing(): Promise<string[]> {
-    return this.frame.locator("body").evaluate((body) => {
-      const edge = document.documentElement.clientWidth;
-      const scrolls = (one: Element | null): boolean =>
-        one !== null &&
-        (/auto|scroll|hidden|clip/.test(getComputedStyle(one).overflowX) || scrolls(one.parentElement));
-      return [...body.querySelectorAll("*")]
-        .filter((one) => one.getBoundingClientRect().right > edge + 1 && !scrolls(one.parentElement))
-        .map((one) => `${one.tagName}.${one.className}: ${one.textContent?.slice(0, 60)}`);
-    });
+  /** What the right edge of the panel cuts off, each by the beginning of its HTML. */
+  async overEdge(): Promise<string[]> {
+    return this.frame.locator("#app").evaluate(overEdge);
   }
 
+  /** What axe finds that is serious or worse, as one line for each place. */
   async faults(axe: string): Promise<string[]> {
     const frame = await (await this.frame.locator("#app").elementHandle())?.ownerFrame();
     if (!frame) throw new Error("the panel is closed");

@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import type { ToPanel } from "../../src/shared/messages.js";
 import { REVIEW } from "./a-review.js";
+import { overEdge } from "./over-edge.js";
 import { emptySnapshot, HELLO, launch, noBrowser, readLog, Stage } from "./stage.js";
 import { THEMES, type ThemeName } from "./themes.js";
 
@@ -245,20 +246,9 @@ for (const width of [268, 288, 400, 700]) {
       await stage.answer(LISTS);
       await scene(stage);
       await stage.picture(`${name}-${width}`);
-      wide.push(...(await overEdge(stage)).map((one) => `${name}: ${one}`));
+      wide.push(...(await stage.page.evaluate(overEdge)).map((one) => `${name}: ${one}`));
       await stage.page.close();
     }
     assert.deepEqual(wide, []);
-  });
-}
-
-/** Names what is cut off by the edge of the panel, other than what scrolls by itself. */
-async function overEdge(stage: Stage): Promise<string[]> {
-  return stage.page.evaluate(() => {
-    const scrolls = (element: Element): boolean =>
-      element.closest("pre, .diff, table, .clip, .unseen, .path-text, .tool-title") !== null;
-    return [...document.querySelectorAll("#app *")]
-      .filter((element) => !scrolls(element) && element.getBoundingClientRect().right > window.innerWidth + 1)
-      .map((element) => element.outerHTML.slice(0, 120));
   });
 }

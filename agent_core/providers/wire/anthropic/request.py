@@ -31,6 +31,8 @@ from agent_core.providers.messages.request_options import (
 )
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
+VERSION = "2023-06-01"
+"""Value of the header `anthropic-version`."""
 ID_LIMIT = 64
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 IMAGES_LEAD = "Attached image(s) from tool result:"

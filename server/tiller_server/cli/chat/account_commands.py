@@ -2,6 +2,7 @@
 
 import sys
 import webbrowser
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -13,7 +14,7 @@ from agent_core.providers.auth.oauth import LoginFailed, StoredKey
 from agent_core.providers.auth.oauth_device import DeviceCode
 from agent_core.providers.auth.store import AuthStore
 from agent_core.resources.paths import app_paths
-from tiller_server.cli.chat.context import ChatContext, Refill
+from tiller_server.cli.chat.context import ChatContext, ChatDialog, Refill
 from tiller_server.cli.model_endpoint import add_endpoint
 from tiller_server.cli.sign_in import checked_key, key_test_note, literal_key, log_in
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
@@ -42,7 +43,7 @@ async def setup(chat: ChatContext, _: str) -> Refill | None:
         "Sign in to another provider",
         "Connect to a server by its address",
     ]
-    chosen = await chat.choose("What should answer?", rows)
+    chosen = await chat.choose("Use which model provider?", rows)
     if not isinstance(chosen, int):
         chat.tell(LATER)
         return Refill(chosen) if chosen else None
@@ -97,25 +98,27 @@ async def choose_model(chat: ChatContext, wanted: str, *, provider: str = "") ->
         await models.refresh(servers="find")
     if not wanted:
         refs = [one.ref for one in models.available() if provider in ("", one.provider)]
-        current = models.current.ref if models.current else "none"
+        current = models.current.ref if models.current else None
         is_only = provider != "" and len(refs) == 1
-        chosen = (
-            0
-            if is_only
-            else await chat.choose(
-                f"Use which model? Now: {current}",
-                refs,
-                marked=refs.index(current) if current in refs else 0,
-            )
-        )
+        chosen = refs[0] if is_only else await ask_model(chat, refs, current=current)
         if chosen is None:
             return
-        wanted = refs[chosen] if isinstance(chosen, int) else chosen
+        wanted = chosen
     facts = await models.choose(wanted)
     paths = chat.request.paths or app_paths(chat.request.env)
     kept = await keep_first_model(facts, before=before, paths=paths)
     scope = " for this and new sessions" if kept else ""
     chat.tell(f"Using {facts.ref}{scope}, thinking {models.thinking}", GREEN)
+
+
+async def ask_model(dialog: ChatDialog, refs: Sequence[str], *, current: str | None) -> str | None:
+    """Ask which model is to be used; return its name, or other text that was typed; None: the user cancelled."""
+    chosen = await dialog.choose(
+        f"Use which model? Now: {current or 'none'}",
+        refs,
+        marked=refs.index(current) if current is not None and current in refs else 0,
+    )
+    return refs[chosen] if isinstance(chosen, int) else chosen
 
 
 async def login(chat: ChatContext, name: str) -> None:

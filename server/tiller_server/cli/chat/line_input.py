@@ -173,7 +173,13 @@ class ChatInput:
             ),
             completer=_completer(complete),
             below=below,
-            keys=_keys(keys, fold=self._folded, add=self._added, menu=self._menu),
+            keys=_keys(
+                keys,
+                fold=self._folded,
+                add=self._added,
+                takes_picture=lambda: self._kind == "prompt",
+                menu=self._menu,
+            ),
         )
 
     async def read(self, text: str = "", *, kind: LineKind = "prompt") -> str:
@@ -357,9 +363,10 @@ def _keys(
     *,
     fold: Callable[[str], str],
     add: Callable[[PastedPicture], str],
+    takes_picture: Callable[[], bool],
     menu: ChoiceMenu,
 ) -> "KeyBindings":
-    from prompt_toolkit.filters import completion_is_selected, has_completions  # noqa: PLC0415 - see above
+    from prompt_toolkit.filters import Condition, completion_is_selected, has_completions  # noqa: PLC0415 - see above
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent  # noqa: PLC0415 - see above
     from prompt_toolkit.keys import Keys  # noqa: PLC0415 - see above
 
@@ -384,7 +391,7 @@ def _keys(
         _ = event.current_buffer.open_in_editor()  # of $VISUAL or $EDITOR
 
     _add_menu_keys(keys, menu)
-    _ = keys.add("c-v")(_picture_action(does, add))
+    _ = keys.add("c-v", filter=Condition(takes_picture))(_picture_action(does, add))
     _ = keys.add("enter", filter=completion_is_selected)(take)
     _ = keys.add("escape", filter=has_completions, eager=True)(close_menu)
     _ = keys.add("escape", "enter")(newline)

@@ -8,6 +8,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.values import Value
+from tiller_server.cli.chat.account_commands import ask_model
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
 from tiller_server.cli.chat.slash_commands import (
     COMMANDS as LOCAL_COMMANDS,
@@ -108,15 +109,10 @@ async def _model(session: SharedActions, dialog: ChatDialog, wanted: str) -> Non
         listed = as_object(await session.request("agent/model/list", {})).get("models")
         rows = [one for one in (listed if isinstance(listed, list) else []) if is_object(one)]
         refs = [str(one.get("model")) for one in rows if one.get("auth") != "missing"]
-        current = session.state.config.model or "none"
-        chosen = await dialog.choose(
-            f"Use which model? Now: {current}",
-            refs,
-            marked=refs.index(current) if current in refs else 0,
-        )
+        chosen = await ask_model(dialog, refs, current=session.state.config.model)
         if chosen is None:
             return
-        wanted = refs[chosen] if isinstance(chosen, int) else chosen
+        wanted = chosen
     await session.configure({"model": wanted})
     dialog.tell(f"Using {wanted}", GREEN)
 
