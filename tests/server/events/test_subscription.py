@@ -14,7 +14,7 @@ from agent_core.events import (
     ToolInputDelta,
     ToolOutputDelta,
 )
-from agent_core.events.feed import HEAD_CHARS, TAIL_CHARS
+from agent_core.events.feed import HEAD_CHARS, READER_BYTES, TAIL_CHARS
 from agent_core.events.values import ChangeCounts
 from agent_core.kernel import ItemId, RunId, TurnId
 from agent_core.messages import Text
@@ -113,8 +113,8 @@ async def test_a_client_that_reads_nothing_gets_a_gap_the_whole_and_deltas_again
         sink.reads.set()
         values = await seen(client, sink, source)
         kinds = [value["kind"] for value in values]
-        # One for the deltas; a second one where the writer had already taken the first when more were left out.
-        assert kinds.count("agent/gap") in {1, 2}
+        # Deltas are left out a megabyte at a time; what is left out before the next frame shares one gap.
+        assert 1 <= kinds.count("agent/gap") <= len(text) * 40 // READER_BYTES + 1
         assert client.reduced.items["m"]["content"] == [{"type": "text", "text": text * 40}]
         source.tell(MessageStarted(**OF, role="assistant"), delta("unseen"))
         source.tell(*NEXT_RUN, delta("seen"))
