@@ -30,6 +30,7 @@ from agent_core.resources.settings.values import (
     ImageSettings,
     PermissionSettings,
     SettingsValues,
+    WebSettings,
 )
 from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust
 from agent_core.session.config import ActiveConfig
@@ -83,7 +84,11 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         max_turns=values.max_turns,
         skip_on_steer=values.skip_on_steer,
         steer_grace_s=values.steer.grace_s,
-        tool_options={"bash": _bash(values.bash), "read": _read(values.images)},
+        tool_options={
+            "bash": _bash(values.bash),
+            "read": _read(values.images),
+            **_web(values.web),
+        },
         durability=values.durability,
         scratch=str(scratch),
     )
@@ -111,6 +116,17 @@ def _read(images: ImageSettings) -> dict[str, JsonValue]:
         "autoResize": images.auto_resize,
         "blockImages": images.block_images,
         "maxBytes": images.max_bytes,
+    }
+
+
+def _web(web: WebSettings) -> dict[str, dict[str, JsonValue]]:
+    return {
+        "fetch": {"timeoutS": web.timeout_s, "privateHosts": list(web.private_hosts)},
+        "web_search": {
+            "timeoutS": web.timeout_s,
+            "service": web.search,
+            "url": web.search_url,
+        },
     }
 
 

@@ -99,11 +99,11 @@ def choose_session_deps(
     """
     values = config.settings.values
     transcript = opened.transcript
-    built_in = builtin_tools()
-    tools = _tools(request, extensions, values, transcript, built_in=built_in)
     scratch = outputs_of(config.paths.outputs, opened.log.header.id)
     contents = _contents(request, config.paths.blobs, opened.log.header.id)
     settings = _live_settings(config, scratch)
+    built_in = builtin_tools(can_search=lambda: settings.now.values.web.search is not None)
+    tools = _tools(request, extensions, values, transcript, built_in=built_in)
     start = _start(request, models, settings, transcript)
     resources = _resources(request, config, settings, extensions)
     sections = _sections(resources, request.redactor)

@@ -387,6 +387,7 @@ class SessionParts(BaseParts):
                 publish=services.publish,
                 settings_of=partial(tool_options, self.deps.options),
                 server_of=self.toolbox.server_of,
+                host_of=self.toolbox.host_of,
             ),
             secrets=self.workspace.secrets,
         )

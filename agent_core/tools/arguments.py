@@ -95,6 +95,8 @@ class ModelTool(Value, Generic[ToolArgumentsT], frozen=True, kw_only=True):
     titled: Callable[[JsonObject], str]
     """Returns the title of a call; accepts any arguments, under their current names."""
     execute: Callable[[ToolArgumentsT, ToolContext], Awaitable[ToolResult]]
+    reaches: Callable[[Mapping[str, object], Mapping[str, JsonValue]], str] | None = None
+    """Returns the host that a call reaches, by its checked arguments and the options of the tool; None: it reaches none."""
 
     def title(self, arguments: JsonObject) -> str:
         """Describe in a few words what a call does."""

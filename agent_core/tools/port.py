@@ -237,6 +237,15 @@ class ConditionalTool(Protocol):
         ...
 
 
+class NetworkTool(Protocol):
+    """A tool that reaches one host, for which permission is asked."""
+
+    @property
+    def reaches(self) -> Callable[[Mapping[str, object], Mapping[str, JsonValue]], str] | None:
+        """Function that returns the host of a call, by its checked arguments and the options of the tool."""
+        ...
+
+
 class CheckedCall(Value, frozen=True, kw_only=True):
     """A call of a tool with arguments that fit it; nothing has been done yet."""
 

@@ -5,7 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent_core.kernel.errors import ToolSetInvalid
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
-    "default": ("read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask"),
+    "default": (
+        "read",
+        "write",
+        "edit",
+        "bash",
+        "grep",
+        "find",
+        "ls",
+        "todo",
+        "ask",
+        "fetch",
+        "web_search",
+    ),
     "minimal": ("read", "write", "edit", "bash"),
     "readonly": ("read", "grep", "find", "ls"),
 }

@@ -14,13 +14,16 @@ from tests.support.workspace.tools import echo
 
 # Model and thinking: the request, else the session, else the settings, else whatever has a key.
 
+OFFERED = tuple(name for name in PRESETS["default"] if name != "web_search")
+"""The default preset without what is offered once it is configured."""
+
 
 async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -> None:
     async with folder.open(model=None) as session:
         assert session.models.current is None
         config = session.info.config
         assert (config.model, config.thinking, config.mode) == (None, "medium", "ask")
-        assert config.tools == PRESETS["default"]
+        assert config.tools == OFFERED
         assert (config.steering, config.follow_up) == ("one-at-a-time", "one-at-a-time")
         with pytest.raises(ModelUnknown, match="set ANTHROPIC_API_KEY or OPENAI_API_KEY"):
             await session.prompt("hi")
@@ -221,11 +224,11 @@ async def test_what_can_be_asked_is_what_has_a_key_or_needs_none(folder: Folder)
 @pytest.mark.parametrize(
     ("chosen", "active"),
     [
-        (None, PRESETS["default"]),
+        (None, OFFERED),
         ("minimal", ("read", "write", "edit", "bash")),
         ("readonly", ("read", "grep", "find", "ls")),
         (["bash", "read"], ("read", "bash")),
-        ("-bash", ("read", "write", "edit", "grep", "find", "ls", "todo", "ask")),
+        ("-bash", ("read", "write", "edit", "grep", "find", "ls", "todo", "ask", "fetch")),
     ],
 )
 async def test_tools_are_a_preset_names_or_changes(
@@ -248,6 +251,7 @@ async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Fol
             "ls",
             "todo",
             "ask",
+            "fetch",
         )
     async with folder.open(tools="readonly") as session:
         assert session.tools.active == ("read", "grep", "find", "ls")

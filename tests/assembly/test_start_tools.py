@@ -40,4 +40,15 @@ def test_a_choice_of_tools_says_what_becomes_of_those_of_servers(
 async def test_a_session_begins_with_seven_tools(folder: Folder) -> None:
     async with create_session(workspace=folder.root, env=folder.env, store="memory") as session:
         active = set(session.tools.active)
-    assert active == {"read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask"}
+    assert active == {
+        "read",
+        "write",
+        "edit",
+        "bash",
+        "grep",
+        "find",
+        "ls",
+        "todo",
+        "ask",
+        "fetch",
+    }

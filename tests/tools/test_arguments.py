@@ -152,6 +152,8 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         "ls": (["path", "limit"], [], "read", True),
         "todo": (["items"], ["items"], "read", False),
         "ask": (["questions"], ["questions"], "read", False),
+        "fetch": (["url"], ["url"], "other", True),
+        "web_search": (["query", "count"], ["query"], "other", True),
     }
 
 

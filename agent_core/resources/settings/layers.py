@@ -35,9 +35,10 @@ USER_ONLY = frozenset(
     {
         *(("bash", "prefix"), ("bash", "shellPath"), ("extensions",), ("extensionConflicts",)),
         *(("containment", "passVariables"), ("containment", "readPaths")),
+        *(("web", "privateHosts"), ("web", "search"), ("web", "searchUrl")),
     }
 )
-"""Keys that name what is run (a command that the policy allows must stay that command), or what commands see of the user's."""
+"""Keys that name what is run (a command that the policy allows must stay that command), or what commands and requests reach of the user's."""
 
 NEVER_EDITOR = frozenset({("skills",), ("prompts",)})
 """Keys that name instructions: a trusted project's are pinned, what an editor finds in a folder is not."""

@@ -172,6 +172,23 @@ class McpSettings(SettingsGroup):
     )
 
 
+class WebSettings(SettingsGroup):
+    """The tools fetch and web_search. Hosts and the search service only in the user's own settings."""
+
+    timeout_s: Wait = Field(default=30, description="How long one request may take, in seconds.")
+    private_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts that fetch may reach although their addresses are private, such as localhost.",
+    )
+    search: Literal["brave", "tavily", "searxng"] | None = Field(
+        default=None,
+        description="Service for web search; brave and tavily take their key from BRAVE_API_KEY and TAVILY_API_KEY. null: no search.",
+    )
+    search_url: str | None = Field(
+        default=None, description="Address of the service: the SearXNG instance, or another one."
+    )
+
+
 class SettingsValues(SettingsGroup):
     """Everything in settings.json that this version understands."""
 
@@ -249,6 +266,7 @@ class SettingsValues(SettingsGroup):
     )
     hooks: HookSettings = HookSettings()
     mcp: McpSettings = McpSettings()
+    web: WebSettings = WebSettings()
     idle_unload_minutes: Annotated[float, Field(gt=0)] = Field(
         default=30, description="Minutes after which a session that nobody uses leaves the memory."
     )

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agent_core.events import ErrorRaised, Event, Failure, Notice, RuleInfo
 from agent_core.kernel import Clock, ItemId, JsonObject, RunId, SessionId, ToolCallId
-from agent_core.kernel.errors import TillerError, WorkspaceError
+from agent_core.kernel.errors import TillerError, ToolError, WorkspaceError
 from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.session.permissions.permission_prompts import (
@@ -209,6 +209,8 @@ class BrokerContext(Value, frozen=True, kw_only=True):
     """Returns the present settings of a tool."""
     server_of: Callable[[str], str | None] = lambda _: None
     """Returns `server/tool` of a tool of an MCP server."""
+    host_of: Callable[[str, Mapping[str, object], JsonObject], str | None] = lambda _, __, ___: None
+    """Returns the host that a call reaches, by its tool, its arguments and the settings of the tool."""
 
 
 class PermissionBroker(Struct, kw_only=True):
@@ -282,7 +284,7 @@ class PermissionBroker(Struct, kw_only=True):
     ) -> CallVerdict:
         try:
             subject = await self._subject(tool, kind, arguments)
-        except WorkspaceError as error:
+        except (WorkspaceError, ToolError) as error:
             # The tool would say the same; but what the path means may change until then.
             return CallRefused(reason=str(error), happened=error.happened)
         await self._warn_of_name(call, subject, asked=str(arguments.get("path")))
@@ -400,7 +402,8 @@ class PermissionBroker(Struct, kw_only=True):
             return await self._read(path or ".")
         if kind == "edit" and isinstance(path, str):
             return await self._edit(path)
-        return ToolAccess(tool=tool, kind=kind)
+        host = self.context.host_of(tool, arguments, self.context.settings_of(tool))
+        return ToolAccess(tool=tool, kind=kind, host=host)
 
     async def _command(self, command: str, needs: object) -> CommandAccess:
         workspace = self.context.workspace

@@ -126,6 +126,8 @@ def _title(subject: Subject) -> str:
             text = f"Run {' '.join(command.split())}"
         case FileAccess(operation=operation, path=path):
             text = f"{operation.capitalize()} {path}"
+        case ToolAccess(host=str() as host, tool=tool):
+            text = f"{tool.replace('_', ' ').capitalize()}: {host}"
         case ToolAccess(tool=tool):
             text = f"Use {tool}"
     return text if len(text) <= TITLE_CHARS else f"{text[: TITLE_CHARS - 1]}…"

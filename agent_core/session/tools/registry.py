@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from agent_core.kernel import RunId
+from agent_core.kernel import JsonValue, RunId
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.messages import ToolCall
 from agent_core.providers import ToolDeclaration
@@ -128,6 +128,17 @@ class ToolRegistry:
         """Return `server/tool` of a tool that another server runs; None for all others."""
         tool = self._registry.get(name)
         return None if tool is None else tool.spec.mcp
+
+    def host_of(
+        self, name: str, arguments: Mapping[str, object], options: Mapping[str, JsonValue]
+    ) -> str | None:
+        """Return the host that a call of a tool reaches; None: it reaches none that is known.
+
+        Raises:
+            ToolError: The settings of the tool do not say which.
+        """
+        reaches = getattr(self._registry.get(name), "reaches", None)
+        return None if reaches is None else reaches(arguments, options)
 
     def register(self, tool: Tool) -> None:
         """Add a tool and activate it.

@@ -1,5 +1,7 @@
 """The tools that Tiller brings along, one file each."""
 
+from collections.abc import Callable
+
 from agent_core.tools.builtin.ask import ask_tool
 from agent_core.tools.builtin.bash import bash_tool
 from agent_core.tools.builtin.edit.tool import edit_tool
@@ -8,6 +10,7 @@ from agent_core.tools.builtin.grep.tool import grep_tool
 from agent_core.tools.builtin.ls import ls_tool
 from agent_core.tools.builtin.read.tool import read_tool
 from agent_core.tools.builtin.todo import todo_tool
+from agent_core.tools.builtin.web import fetch_tool, web_search_tool
 from agent_core.tools.builtin.write import write_tool
 from agent_core.tools.port import Tool
 
@@ -16,17 +19,23 @@ __all__ = [
     "bash_tool",
     "builtin_tools",
     "edit_tool",
+    "fetch_tool",
     "find_tool",
     "grep_tool",
     "ls_tool",
     "read_tool",
     "todo_tool",
+    "web_search_tool",
     "write_tool",
 ]
 
 
-def builtin_tools() -> tuple[Tool, ...]:
-    """Make all of them, in the order in which models see them."""
+def builtin_tools(*, can_search: Callable[[], bool] = lambda: False) -> tuple[Tool, ...]:
+    """Make all of them, in the order in which models see them.
+
+    Args:
+        can_search: Whether a service for web search is configured at present.
+    """
     return (
         read_tool(),
         write_tool(),
@@ -37,4 +46,6 @@ def builtin_tools() -> tuple[Tool, ...]:
         ls_tool(),
         todo_tool(),
         ask_tool(),
+        fetch_tool(),
+        web_search_tool(can_search),
     )

@@ -30,6 +30,7 @@ from agent_core.workspace.permissions.policy.subjects import (
     PolicyContext,
     PolicyOptionKind,
     Subject,
+    ToolAccess,
 )
 
 log = logging.getLogger(__name__)
@@ -164,7 +165,9 @@ _WHY_ASK: Final[Mapping[Column, str]] = {
 def _why_ask(subject: Subject, column: Column, context: PolicyContext) -> str:
     if column in {"network", "unix sockets"}:
         always = "; that is always asked" if column == "unix sockets" else ""
-        return f"it wants {_wanted(subject) or 'the network'}{always}"
+        return f"it wants {_wanted(subject)}{always}"
+    if isinstance(subject, ToolAccess) and subject.host is not None:
+        return f"it sends its arguments to {subject.host}, and no rule allows that host"
     why = _WHY_ASK.get(column, "no rule allows it")
     if column == "command not contained":
         held = "not" if context.containment == "none" else "only partly"

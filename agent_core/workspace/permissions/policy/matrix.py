@@ -26,6 +26,7 @@ Column = Literal[
     "network",
     "unix sockets",
     "outside the roots",
+    "a host of the web",
     "another server's reading tool",
     "another tool",
 ]
@@ -55,6 +56,8 @@ MATRIX: Final[Mapping[Column, Mapping[PolicyMode, Cell]]] = {
     # A socket may be docker's: whoever reaches that is root. So no rule allows it.
     "unix sockets": {"plan": "refuse", "ask": "ask", "auto": "ask", "yolo": "run"},
     "outside the roots": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
+    # What is asked for is in the address: a person sees it before it leaves. Reading changes nothing, so plan mode may.
+    "a host of the web": {"plan": "rules", "ask": "rules", "auto": "rules", "yolo": "run"},
     # It may reach out into the world: before a folder is trusted a person is asked.
     "another server's reading tool": {"plan": "rules", "ask": "run", "auto": "run", "yolo": "run"},
     "another tool": {"plan": "refuse", "ask": "rules", "auto": "rules", "yolo": "run"},
@@ -106,7 +109,7 @@ def _of_file(subject: FileAccess) -> Column:
 
 def _of_other(subject: ToolAccess) -> Column:
     if subject.host is not None:
-        return "network"
+        return "a host of the web"
     if subject.kind == "read":
         return "read inside" if subject.mcp is None else "another server's reading tool"
     return "another tool"

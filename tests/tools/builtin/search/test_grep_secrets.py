@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.kernel import JsonObject
-from agent_core.tools.builtin.grep.tool import NOTHING
+from agent_core.tools.builtin.grep.search import NOTHING
 from tests.support.workspace.searches import ENGINES, Engine, searching_with
 from tests.tools.conftest import Bench, details, words
 

@@ -68,7 +68,7 @@ TABLE: dict[str, tuple[Word, Word, Word, Word]] = {
     "another tool": ("refuse", "ask", "ask", "run"),
     "another editing tool": ("refuse", "ask", "ask", "run"),
     "another executing tool": ("refuse", "ask", "ask", "run"),
-    "a fetching tool": ("refuse", "ask", "ask", "run"),
+    "a fetching tool": ("ask", "ask", "ask", "run"),
     "a tool of another server": ("refuse", "ask", "ask", "run"),
     "a reading tool of another server": ("ask", "run", "run", "run"),
 }

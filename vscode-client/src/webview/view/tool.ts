@@ -22,6 +22,7 @@ const ICONS: Readonly<Record<string, string>> = {
   write: "new-file",
   edit: "edit",
   grep: "search",
+  web_search: "search",
   find: "search",
   ls: "list-tree",
   fetch: "globe",
