@@ -11,7 +11,7 @@ from agent_core.assembly.extensions import ExtensionBinding
 from agent_core.assembly.session_parts import SessionDeps, SessionParts
 from agent_core.events import Notice
 from agent_core.hooks import SessionBegun
-from agent_core.kernel import EntryId
+from agent_core.kernel import EntryId, ItemId
 from agent_core.kernel.values import Value
 from agent_core.loop import LoopContext, TurnCount
 from agent_core.mcp.approvals import is_of_server
@@ -59,6 +59,7 @@ from agent_core.session.views import (
     ToolView,
 )
 from agent_core.tools import Tool, ToolContext
+from agent_core.tools.port import BackgroundCommand
 from agent_core.tools.runner import ToolRunner
 from agent_core.transcript import AnyEntry
 
@@ -155,6 +156,7 @@ def build_agent_session(parts: SessionParts) -> AgentSession:
         queue=parts.queue,
         recorder=parts.recorder,
         hooks=parts.hooks,
+        end_background=parts.end_background,
     )
     return AgentSession(
         parts.services,
@@ -181,7 +183,20 @@ def build_agent_session(parts: SessionParts) -> AgentSession:
             background=parts.background,
         ),
         bash=bash,
+        stop_background=partial(_stop_background, parts),
+        leave=partial(_leave, parts),
     )
+
+
+async def _stop_background(parts: SessionParts, id_: str) -> BackgroundCommand:
+    """Stop a background command for the user."""
+    return await parts.background_commands.stop(id_, by="user")
+
+
+def _leave(parts: SessionParts, item: ItemId | None) -> bool:
+    """Move the command of a tool call to the background."""
+    call = None if item is None else parts.publisher.snapshot.call_of(item)
+    return (item is None or call is not None) and parts.tool_contexts.leave(call)
 
 
 def _submitter(parts: SessionParts, starter: RunStarter) -> PromptSubmitter:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -68,6 +69,9 @@ from agent_core.storage import OpenedSession, SessionStore
 from agent_core.tools import Tool
 from agent_core.tools.port import ReadCache
 from agent_core.transcript import AnyEntry, Header, Transcript
+
+if TYPE_CHECKING:
+    from agent_core.session.tools.background import SessionBackground
 
 
 def build_review(
@@ -518,7 +522,30 @@ class SessionParts(BaseParts):
             toolbox=self.toolbox,
             background=self.background,
             seen=self.seen,
+            commands=lambda: self.background_commands,
         )
+
+    @cached_property
+    def background_commands(self) -> "SessionBackground":
+        from agent_core.session.tools.background import SessionBackground  # noqa: PLC0415 - at first use
+
+        snapshot = self.publisher.snapshot
+        return SessionBackground(
+            self.services,
+            workspace=self.workspace,
+            options=self.deps.options,
+            recorder=self.recorder,
+            deferred=self.deferred,
+            tasks=self.background,
+            needs_for=self.broker.needs_for,
+            current_run=lambda: snapshot.activity.run,
+            count=self.recovered.background_count,
+        )
+
+    async def end_background(self) -> None:
+        """End the background commands, if there ever were any."""
+        if "background_commands" in vars(self):
+            await self.background_commands.close()
 
     @cached_property
     def ending(self) -> RunEndWriter:

@@ -3,6 +3,9 @@
 from agent_core.events.feed import EventEnvelope, EventFeed, EventSubscription, merge
 from agent_core.events.union import (
     Attendant,
+    BackgroundEnded,
+    BackgroundListening,
+    BackgroundStarted,
     BashEnded,
     BashOutput,
     BashStarted,
@@ -56,6 +59,7 @@ from agent_core.events.union import (
 from agent_core.events.values import (
     Answer,
     Answers,
+    BackgroundInfo,
     Budgets,
     ChangeCounts,
     CheckpointInfo,
@@ -103,6 +107,10 @@ __all__ = [
     "Answer",
     "Answers",
     "Attendant",
+    "BackgroundEnded",
+    "BackgroundInfo",
+    "BackgroundListening",
+    "BackgroundStarted",
     "BashEnded",
     "BashOutput",
     "BashStarted",

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agent_core.events.values import (
+    BackgroundEnder,
+    BackgroundInfo,
     ChangeCounts,
     CheckpointInfo,
     CompactionReason,
@@ -125,6 +127,32 @@ class BashEnded(TaggedEvent, frozen=True, kw_only=True, tag="bash.ended"):
     cancelled: bool
     truncated: bool
     full_output: str | None  # File that holds all of it, when it is more than `output`.
+
+
+class BackgroundStarted(TaggedEvent, frozen=True, kw_only=True, tag="background.started"):
+    """A command began to run in the background; it goes on when the run is over."""
+
+    run: RunId | None
+    command: BackgroundInfo
+
+
+class BackgroundListening(TaggedEvent, frozen=True, kw_only=True, tag="background.listening"):
+    """A background command listens on other ports than before."""
+
+    id: str
+    ports: tuple[int, ...]
+    """All TCP ports on which it listens now."""
+
+
+class BackgroundEnded(TaggedEvent, frozen=True, kw_only=True, tag="background.ended"):
+    """A background command ended."""
+
+    id: str
+    exit_code: int | None
+    """Null: a signal ended it."""
+    signal: int | None
+    by: BackgroundEnder
+    """Author of the end."""
 
 
 class Notice(TaggedEvent, frozen=True, kw_only=True, tag="notice"):
@@ -498,6 +526,9 @@ Event = (
     | BashStarted
     | BashOutput
     | BashEnded
+    | BackgroundStarted
+    | BackgroundListening
+    | BackgroundEnded
     | Notice
     | ErrorRaised
     | ExtensionError

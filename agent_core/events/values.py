@@ -119,6 +119,24 @@ class CheckpointInfo(EventValue, frozen=True, kw_only=True):
     """How many files have been changed from there to the next one, as far as that is known when it is told."""
 
 
+BackgroundEnder = Literal["itself", "model", "user", "session"]
+"""Author of the end of a background command: the command, a tool call, a person, or the end of the session."""
+
+
+class BackgroundInfo(EventValue, frozen=True, kw_only=True):
+    """A command that goes on beside the runs of its session."""
+
+    id: str
+    """`bg1`, `bg2` …, unique in the session."""
+    item: ItemId | None
+    """The tool call that started it."""
+    command: str
+    log: str
+    """File with all of its output, which may be read while it grows."""
+    ports: tuple[int, ...] = ()
+    """TCP ports on which it listens."""
+
+
 class DocumentChange(EventValue, frozen=True, kw_only=True):
     """One file of an edit, and what became of it."""
 

@@ -1,6 +1,6 @@
 """The session: the one object through which front ends use it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from agent_core.events import EventSubscription, InjectedBy, InputSource, RunResult
 from agent_core.kernel import ItemId, JsonValue, MessageId, RunId, SessionId
@@ -32,6 +32,7 @@ from agent_core.session.views import (
     SessionView,
     ToolView,
 )
+from agent_core.tools.port import BackgroundCommand
 
 
 class SessionViews(Value, frozen=True, kw_only=True):
@@ -69,6 +70,8 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
         canceller: ActivityCanceller,
         compactions: CompactionRequests,
         bash: UserBash,
+        stop_background: Callable[[str], Awaitable[BackgroundCommand]],
+        leave: Callable[[ItemId | None], bool],
     ) -> None:
         self._services = services
         self._views = views
@@ -79,6 +82,8 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
         self._canceller = canceller
         self._compactions = compactions
         self._bash = bash
+        self._stop_background = stop_background
+        self._leave = leave
 
     async def prompt(
         self,
@@ -202,6 +207,14 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
         """
         self._starter.check_open()
         return await self._bash.execute(command, exclude_from_context=exclude_from_context)
+
+    async def stop_background(self, id_: str) -> BackgroundCommand:
+        """Stop a background command for the user; an unknown one is a `ToolError`."""
+        return await self._stop_background(id_)
+
+    def move_to_background(self, item: ItemId | None = None) -> bool:
+        """Move the command of a tool call (None: the newest) to the background; return whether there is one."""
+        return self._leave(item)
 
     async def add(
         self,

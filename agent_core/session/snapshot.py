@@ -7,8 +7,13 @@ from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.events import (
+    BackgroundEnded,
+    BackgroundInfo,
+    BackgroundListening,
+    BackgroundStarted,
     BashEnded,
     BashStarted,
     ChangeCounts,
@@ -298,6 +303,8 @@ class SessionSnapshot(Value, frozen=True, kw_only=True):
     """Standing views of extensions."""
     checkpoints: tuple[str, ...]
     """Their ids, oldest first."""
+    background: tuple[BackgroundInfo, ...] = ()
+    """Background commands that run, oldest first."""
     unsaved: int
     """Entries that the disk does not hold yet; above 0 only while it fails."""
 
@@ -315,6 +322,8 @@ class SnapshotBuilder:
         self.changes = ChangeCounts()
         """Counts of all changes of the session that wait for the user's decision."""
         self.views = ExtensionViewState()
+        self.background: dict[str, BackgroundInfo] = {}
+        """Background commands that run, by id."""
 
     @property
     def activity(self) -> Activities:
@@ -383,6 +392,12 @@ class SnapshotBuilder:
                 self._bash = command
             case BashEnded():
                 self._bash = None
+            case BackgroundStarted(command=started):
+                self.background[started.id] = started
+            case BackgroundListening(id=id_, ports=ports) if id_ in self.background:
+                self.background[id_] = replace(self.background[id_], ports=ports)
+            case BackgroundEnded(id=ended):
+                _ = self.background.pop(ended, None)
             case _:
                 self.views.apply(event)
 

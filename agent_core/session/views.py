@@ -322,6 +322,7 @@ class SnapshotSource:
             changes=publisher.snapshot.changes,
             views=publisher.snapshot.views.all,
             checkpoints=tuple(one.id for one in self._checkpoints.all),
+            background=tuple(publisher.snapshot.background.values()),
             unsaved=self._recorder.unsaved,
         )
 

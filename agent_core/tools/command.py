@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from os import defpath
 
 import anyio
@@ -67,51 +66,65 @@ class BashCommand:
         self._options = options
         self._needs = needs
         self._timeout_s = DEFAULT_TIMEOUT_S
+        self.left: Process | None = None
+        """The process, when the command is to go on without this call; the caller ends it."""
         self._live = LiveOutput(show)
-        self._capture = OutputCapture(folder=scratch, live=self._live)
+        self.capture = OutputCapture(folder=scratch, live=self._live)
 
-    async def run(self, text: str, *, timeout_s: float | None = None) -> None:
-        """Run it to its end. Cancelled, it leaves no process behind.
+    async def run(
+        self, text: str, *, timeout_s: float | None = None, leave: anyio.Event | None = None
+    ) -> None:
+        """Run it to its end, or until it is to be left running. Cancelled, it leaves no process behind.
 
         Args:
             text: The command; the settings may put a prefix before it.
             timeout_s: After this it is ended; None: as the settings say.
+            leave: When this is set the command is left running, and `left` is its process.
 
         Raises:
             FileMissing: There is no such shell.
             AccessRefused: It cannot be started.
         """
         self._timeout_s = timeout_s or _timeout_s(self._options)
-        process = await self._start(text)
+        process = await start_bash(text, self._workspace, options=self._options, needs=self._needs)
         try:
-            await self._watch(process)
-        finally:
-            with anyio.move_on_after(END_BOUND_S, shield=True):
-                self.killed = await process.end(grace_s=KILL_GRACE_S)
-                while rest := await process.read():
-                    await self._capture.add(rest)
-                await self._capture.close()
+            await self._watch(process, leave)
+        except BaseException:
+            await self._end(process)
+            raise
+        if leave is not None and leave.is_set() and self.end is None and not self.timed_out:
+            self.left = process
+        else:
+            await self._end(process)
+
+    async def _end(self, process: Process) -> None:
+        """End the process with everything that it started."""
+        with anyio.move_on_after(END_BOUND_S, shield=True):
+            self.killed = await process.end(grace_s=KILL_GRACE_S)
+            while rest := await process.read():
+                await self.capture.add(rest)
+            await self.capture.close()
 
     @property
     def full_output(self) -> str | None:
         """The file with all of the output, once that is longer than what `tail` gives."""
-        return self._capture.file.path
+        return self.capture.file.path
 
     def tail(self) -> Truncation:
         """Return the end of the output with the counts of all of it."""
-        return self._capture.tail()
+        return self.capture.tail()
 
     def about_cut(self, tail: Truncation) -> str:
         """Return what part of the output a cut tail is, and where the rest is."""
         last, limit = tail.total_lines, format_size(tail.max_bytes)
-        file = self._capture.file
+        file = self.capture.file
         where = f"Full output: {file.path}" if file.path else "The full output was not kept"
         if file.problem:
             where += f", cut: {file.problem}" if file.path else f": {file.problem}"
         if tail.last_line_partial:
             size, whole = (
                 format_size(tail.output_bytes),
-                format_size(self._capture.last_line_bytes()),
+                format_size(self.capture.last_line_bytes()),
             )
             return f"[Showing last {size} of line {last} (line is {whole}). {where}]"
         first = last - tail.output_lines + 1
@@ -149,82 +162,104 @@ class BashCommand:
             )
         return (*notes, *killed.denied)
 
-    async def _start(self, text: str) -> Process:
-        shell, script = self._options.get("shellPath"), script_of(text, self._options)
-        shells = (shell,) if isinstance(shell, str) and shell else SHELLS
-        processes, root = self._workspace.processes, self._workspace.root
-        needs = self._needs
-        if "git" in script.casefold():
-            # Without that word nothing follows from the command line.
-            needs = await run_in_thread(self._needs_of, script)
-        env = {**self._workspace.env, **DISARMED}
-        if "gitData" in needs:
-            look = partial(self._path_for_git, script)
-            env["PATH"] = await run_in_thread(look)
-        for shell in shells[:-1]:
-            with suppress(FileMissing):
-                return await processes.start((shell, "-c", script), cwd=root, env=env, needs=needs)
-        last = await run_in_thread(_shell, shells[-1], self._workspace)
-        return await processes.start((last, "-c", script), cwd=root, env=env, needs=needs)
-
-    def _needs_of(self, script: str) -> frozenset[Needs]:
-        """Add what follows from the command line itself. Blocking."""
-        from agent_core.workspace.permissions.policy.commands.git_operations import writes_data  # noqa: PLC0415 - at first use
-
-        workspace = self._workspace
-        writes = writes_data(
-            script, env_path=workspace.env.get("PATH", ""), roots=tuple(workspace.roots)
-        )
-        data: frozenset[Needs] = frozenset({"gitData"}) if writes else NO_NEEDS
-        return self._needs | data
-
-    def _path_for_git(self, script: str) -> str:
-        """Return the PATH for plain commands of git, whose data they may write. Blocking.
-
-        Programs of the workspace are not on it, since the user's own settings may start some (`gpg`, `git-lfs`). A
-        repository that itself starts programs was asked about, and its hooks need them.
-        """
-        from agent_core.workspace.permissions.policy.commands.git_operations import (  # noqa: PLC0415 - at first use
-            line_starts_programs,
-        )
-
-        workspace = self._workspace
-        path, roots = workspace.env.get("PATH", defpath), tuple(workspace.roots)
-        if line_starts_programs(script, cwd=workspace.root, roots=roots):
-            return path
-        return outside_path(path, roots=roots)
-
-    async def _watch(self, process: Process) -> None:
-        """Read until the command is over: its shell has ended and nothing more is coming."""
+    async def _watch(self, process: Process, leave: anyio.Event | None) -> None:
+        """Read until the command is over: its shell has ended and nothing more is coming; or until it is left."""
         closed = anyio.Event()
 
         async def pump() -> None:
             if data := await process.read():
                 group.start_soon(self._live.run)
             while data:
-                await self._capture.add(data)
+                await self.capture.add(data)
                 data = await process.read()
             closed.set()
 
         async with anyio.create_task_group() as group:
             group.start_soon(pump)
+            if leave is not None:
+                group.start_soon(_cancel_on, leave, group.cancel_scope)
             with anyio.move_on_after(self._timeout_s) as time:
                 self.end = await process.wait()
                 if not closed.is_set():
                     await self._silence(closed)
             self.timed_out = time.cancelled_caught and self.end is None
-            if self._capture.total_bytes or not closed.is_set():
-                group.cancel_scope.cancel()  # somebody is still at work
+            group.cancel_scope.cancel()  # somebody may be still at work
 
     async def _silence(self, closed: anyio.Event) -> None:
         """Wait until every writer is gone, or nothing has come for a moment, or background children just go on."""
         with anyio.move_on_after(LINGER_S):
             while not closed.is_set():
-                seen = self._capture.total_bytes
+                seen = self.capture.total_bytes
                 with anyio.move_on_after(IDLE_S):
                     await closed.wait()
-                if self._capture.total_bytes == seen:
+                if self.capture.total_bytes == seen:
                     return
+
+
+async def start_bash(
+    text: str,
+    workspace: Workspace,
+    *,
+    options: Mapping[str, JsonValue],
+    needs: frozenset[Needs] = NO_NEEDS,
+) -> Process:
+    """Start a command with the shell of the settings; the caller ends it.
+
+    Args:
+        text: The command; the settings may put a prefix before it.
+        workspace: Where it runs.
+        options: The settings of the tool.
+        needs: The access beyond containment that was agreed to.
+
+    Raises:
+        FileMissing: There is no such shell.
+        AccessRefused: It cannot be started.
+    """
+    shell, script = options.get("shellPath"), script_of(text, options)
+    shells = (shell,) if isinstance(shell, str) and shell else SHELLS
+    processes, root = workspace.processes, workspace.root
+    if "git" in script.casefold():
+        # Without that word nothing follows from the command line.
+        needs |= await run_in_thread(_needs_of, script, workspace)
+    env = {**workspace.env, **DISARMED}
+    if "gitData" in needs:
+        env["PATH"] = await run_in_thread(_path_for_git, script, workspace)
+    for one in shells[:-1]:
+        with suppress(FileMissing):
+            return await processes.start((one, "-c", script), cwd=root, env=env, needs=needs)
+    last = await run_in_thread(_shell, shells[-1], workspace)
+    return await processes.start((last, "-c", script), cwd=root, env=env, needs=needs)
+
+
+def _needs_of(script: str, workspace: Workspace) -> frozenset[Needs]:
+    """Return what follows from the command line itself. Blocking."""
+    from agent_core.workspace.permissions.policy.commands.git_operations import writes_data  # noqa: PLC0415 - at first use
+
+    writes = writes_data(
+        script, env_path=workspace.env.get("PATH", ""), roots=tuple(workspace.roots)
+    )
+    return frozenset({"gitData"}) if writes else NO_NEEDS
+
+
+def _path_for_git(script: str, workspace: Workspace) -> str:
+    """Return the PATH for plain commands of git, whose data they may write. Blocking.
+
+    Programs of the workspace are not on it, since the user's own settings may start some (`gpg`, `git-lfs`). A
+    repository that itself starts programs was asked about, and its hooks need them.
+    """
+    from agent_core.workspace.permissions.policy.commands.git_operations import (  # noqa: PLC0415 - at first use
+        line_starts_programs,
+    )
+
+    path, roots = workspace.env.get("PATH", defpath), tuple(workspace.roots)
+    if line_starts_programs(script, cwd=workspace.root, roots=roots):
+        return path
+    return outside_path(path, roots=roots)
+
+
+async def _cancel_on(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
 
 
 def _shell(name: str, workspace: Workspace) -> str:

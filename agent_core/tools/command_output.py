@@ -46,6 +46,10 @@ class OutputFile:
         self.problem: str | None = None
         """Why the file does not hold everything."""
 
+    async def create(self) -> None:
+        """Make the file before there is any output; a failure is in `problem`."""
+        await run_in_thread(self._write, b"")
+
     async def add(self, data: bytes) -> None:
         """Add output to the buffer, and write the buffer once it holds `FLUSH_BYTES`."""
         if self.problem is None:
@@ -181,6 +185,14 @@ class OutputCapture:
         """Finish the file."""
         self._live.flush(final=True)
         await self.file.close()
+
+    async def hand_over(self) -> OutputFile:
+        """Return the file with all of the output so far; the caller adds the rest and closes it."""
+        if not self._is_long():
+            await self.file.create()
+            await self.file.add(b"".join(self._chunks))
+        await self.file.flush()
+        return self.file
 
     def tail(self) -> Truncation:
         """Return the end of the output with the counts of all of it."""

@@ -4,19 +4,22 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import anyio
 import msgspec
 
 from agent_core.events import Answers, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
-from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.errors import ToolError, WorkspaceError
 from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
-from agent_core.workspace import Files, Processes, Workspace
-from agent_core.workspace.permissions.call_permission import SecretAccess, ToolKind
+from agent_core.workspace import Files, Process, Processes, Workspace
+from agent_core.workspace.permissions.call_permission import Needs, SecretAccess, ToolKind
+
+if TYPE_CHECKING:
+    from agent_core.tools.command_output import OutputCapture
 
 MOST_TEXTS: Final = 64
 MOST_CHARS: Final = 16_000_000
@@ -154,6 +157,96 @@ class AskUser(Protocol):
         ...
 
 
+class BackgroundCommand(Value, frozen=True, kw_only=True):
+    """A command that goes on beside the runs of its session."""
+
+    id: str
+    """`bg1`, `bg2` …, unique in the session."""
+    command: str
+    log: str
+    """File with all of its output."""
+    size: int
+    """Bytes of output so far."""
+    is_running: bool
+    exit_code: int | None = None
+    """None while it runs, and when a signal ended it."""
+    signal: int | None = None
+    ports: tuple[int, ...] = ()
+    """TCP ports on which it listens."""
+
+
+class BackgroundPage(Value, frozen=True, kw_only=True):
+    """Part of the output of a background command."""
+
+    command: BackgroundCommand
+    text: str
+    next: int
+    """Place in bytes where the next page begins."""
+
+
+class BackgroundCommands(Protocol):
+    """The background commands of a session. They end with it, at the latest."""
+
+    async def start(
+        self, command: str, *, call: ToolCallId, needs: frozenset[Needs]
+    ) -> BackgroundCommand:
+        """Start a command, and give it a moment in which it may fail.
+
+        Raises:
+            ToolError: Too many are running.
+            WorkspaceError: It cannot be started.
+        """
+        ...
+
+    async def adopt(
+        self, command: str, process: Process, capture: "OutputCapture", *, call: ToolCallId
+    ) -> BackgroundCommand:
+        """Move a running command to the background.
+
+        Args:
+            command: The command.
+            process: Its process, which belongs to the session from the first moment.
+            capture: Its output so far.
+            call: The tool call that started it.
+        """
+        ...
+
+    async def list(self) -> Sequence[BackgroundCommand]:
+        """Return those that run, and the last ones that ended, oldest first."""
+        ...
+
+    async def read(self, id_: str, *, offset: int | None, wait_s: float) -> BackgroundPage:
+        """Return output that was not read yet; waits for some.
+
+        Args:
+            id_: The command.
+            offset: Where to begin, in bytes; None: where the last reading ended.
+            wait_s: How long to wait while there is nothing new and the command runs.
+
+        Raises:
+            ToolError: There is no such command.
+        """
+        ...
+
+    async def stop(self, id_: str) -> BackgroundCommand:
+        """End a command with everything that it started; one that has ended stays as it is.
+
+        Raises:
+            ToolError: There is no such command.
+        """
+        ...
+
+
+def no_background() -> BackgroundCommands:
+    """Refuse background commands: there is no session.
+
+    Raises:
+        ToolError: Always.
+    """
+    message = "Nothing can run in the background here."
+    raise ToolError(message)
+
+
 async def ask_nobody(
     questions: Sequence[QuestionLine],
     /,
@@ -184,6 +277,10 @@ class ToolContext(Value, frozen=True, kw_only=True):
     """Texts of files as the model knows them."""
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read."""
+    background: Callable[[], BackgroundCommands] = no_background
+    """Returns the session's commands in the background."""
+    leave: anyio.Event | None = None
+    """When this is set, what the call runs is to go on in the background."""
     versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
     """Versions of the programs that tools start by themselves."""
     name_warning: str | None = None

@@ -15,6 +15,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
         "ls",
         "todo",
         "ask",
+        "background",
         "fetch",
         "web_search",
     ),

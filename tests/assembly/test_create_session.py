@@ -228,7 +228,10 @@ async def test_what_can_be_asked_is_what_has_a_key_or_needs_none(folder: Folder)
         ("minimal", ("read", "write", "edit", "bash")),
         ("readonly", ("read", "grep", "find", "ls")),
         (["bash", "read"], ("read", "bash")),
-        ("-bash", ("read", "write", "edit", "grep", "find", "ls", "todo", "ask", "fetch")),
+        (
+            "-bash",
+            ("read", "write", "edit", "grep", "find", "ls", "todo", "ask", "background", "fetch"),
+        ),
     ],
 )
 async def test_tools_are_a_preset_names_or_changes(
@@ -251,6 +254,7 @@ async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Fol
             "ls",
             "todo",
             "ask",
+            "background",
             "fetch",
         )
     async with folder.open(tools="readonly") as session:

@@ -50,5 +50,6 @@ async def test_a_session_begins_with_seven_tools(folder: Folder) -> None:
         "ls",
         "todo",
         "ask",
+        "background",
         "fetch",
     }

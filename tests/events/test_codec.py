@@ -8,6 +8,10 @@ import pytest
 
 from agent_core.events import (
     Attendant,
+    BackgroundEnded,
+    BackgroundInfo,
+    BackgroundListening,
+    BackgroundStarted,
     BashEnded,
     BashOutput,
     BashStarted,
@@ -269,6 +273,12 @@ SAMPLES: tuple[Event, ...] = (
     BashStarted(command="make"),
     BashOutput(text="x"),
     BashEnded(exit_code=None, output="x", cancelled=True, truncated=False, full_output=None),
+    BackgroundStarted(
+        run=RUN,
+        command=BackgroundInfo(id="bg1", item=ItemId("i"), command="npm run dev", log="/l"),
+    ),
+    BackgroundListening(id="bg1", ports=(5173,)),
+    BackgroundEnded(id="bg1", exit_code=0, signal=None, by="itself"),
     Notice(level="warning", text="x"),
     ErrorRaised(run=None, error=FAILURE),
     ExtensionError(extension="h", event="context", error="boom"),

@@ -18,6 +18,8 @@ METHODS = {
     "agent/auth/login",
     "agent/auth/logout",
     "agent/auth/status",
+    "agent/background/move",
+    "agent/background/stop",
     "agent/bash",
     "agent/changes/list",
     "agent/changes/resolve",

@@ -141,7 +141,7 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         "read": (["path", "offset", "limit"], ["path"], "read", True),
         "write": (["path", "content"], ["path", "content"], "edit", False),
         "edit": (["path", "edits"], ["path", "edits"], "edit", False),
-        "bash": (["command", "timeout", "needs"], ["command"], "execute", False),
+        "bash": (["command", "timeout", "background", "needs"], ["command"], "execute", False),
         "grep": (
             ["pattern", "path", "glob", "ignoreCase", "literal", "context", "limit"],
             ["pattern"],
@@ -152,6 +152,7 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         "ls": (["path", "limit"], [], "read", True),
         "todo": (["items"], ["items"], "read", False),
         "ask": (["questions"], ["questions"], "read", False),
+        "background": (["action", "id", "offset", "waitS"], ["action"], "read", False),
         "fetch": (["url"], ["url"], "other", True),
         "web_search": (["query", "count"], ["query"], "other", True),
     }

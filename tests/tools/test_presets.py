@@ -5,7 +5,20 @@ import pytest
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.tools.presets import effective_set, preset
 
-ALL = ("read", "write", "edit", "bash", "grep", "find", "ls", "todo", "ask", "fetch", "web_search")
+ALL = (
+    "read",
+    "write",
+    "edit",
+    "bash",
+    "grep",
+    "find",
+    "ls",
+    "todo",
+    "ask",
+    "background",
+    "fetch",
+    "web_search",
+)
 NOW = ("read", "write", "edit", "bash")
 
 
@@ -35,17 +48,44 @@ def test_readonly_has_four_that_change_nothing() -> None:
         (
             "-bash",
             ALL,
-            ("read", "write", "edit", "grep", "find", "ls", "todo", "ask", "fetch", "web_search"),
+            (
+                "read",
+                "write",
+                "edit",
+                "grep",
+                "find",
+                "ls",
+                "todo",
+                "ask",
+                "background",
+                "fetch",
+                "web_search",
+            ),
         ),
         ("+mine", (*NOW, "mine"), (*NOW, "mine")),
         ("readonly +bash -ls", ALL, ("read", "bash", "grep", "find")),
         (
             ["default", "-write", "-edit"],
             ALL,
-            ("read", "bash", "grep", "find", "ls", "todo", "ask", "fetch", "web_search"),
+            (
+                "read",
+                "bash",
+                "grep",
+                "find",
+                "ls",
+                "todo",
+                "ask",
+                "background",
+                "fetch",
+                "web_search",
+            ),
         ),
         ("minimal -ls", NOW, NOW),
-        ("default -readonly", ALL, ("write", "edit", "bash", "todo", "ask", "fetch", "web_search")),
+        (
+            "default -readonly",
+            ALL,
+            ("write", "edit", "bash", "todo", "ask", "background", "fetch", "web_search"),
+        ),
     ],
 )
 def test_words_are_read_from_left_to_right(chosen, known, expected) -> None:

@@ -57,6 +57,7 @@ TOOLS = "tiller.tools"
 CHANGE = "tiller.change"
 REVIEW = "tiller.review"
 CHECKPOINT = "tiller.checkpoint"
+BACKGROUND = "tiller.background"
 INTERRUPTION = "tiller.interruption"
 INTERRUPTED_BY_USER = (
     "[The user interrupted you here. What you were about to say or do was not done.]"
@@ -330,6 +331,11 @@ def question_answered_entry(request: str, answers: JsonValue, *, by: str) -> Ent
 def checkpoint_entry(one: Checkpoint) -> EntryFactory:
     """Write that files and conversation can be taken back to here."""
     return _custom(CHECKPOINT, encode_checkpoint(one))
+
+
+def background_entry(id_: str, state: str, command: str) -> EntryFactory:
+    """Write that a background command started or ended (`state`)."""
+    return _custom(BACKGROUND, {"id": id_, "state": state, "command": command})
 
 
 def change_entry(change: Mapping[str, JsonValue]) -> EntryFactory:

@@ -1,5 +1,6 @@
 """Stopping what goes on, within a bound, and saying truthfully what was stopped."""
 
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import anyio
@@ -62,6 +63,7 @@ class ActivityCanceller:
         queue: InputQueue,
         recorder: Recorder,
         hooks: HookRunner,
+        end_background: Callable[[], Awaitable[None]],
     ) -> None:
         self._services = services
         self._runs = runs
@@ -71,6 +73,7 @@ class ActivityCanceller:
         self._queue = queue
         self._recorder = recorder
         self._hooks = hooks
+        self._end_background = end_background
 
     async def cancel(
         self,
@@ -129,6 +132,7 @@ class ActivityCanceller:
         with anyio.CancelScope(shield=True):
             if self._runs.current is not None or self._bash.is_running:
                 _ = await self.cancel(scope="session", wanted="close")
+            await self._end_background()
             with anyio.move_on_after(LAST_HOOKS_S):
                 _ = await self._hooks.ask(SessionEnding())
             await self._recorder.close()

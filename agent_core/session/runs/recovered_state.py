@@ -20,7 +20,7 @@ from agent_core.messages import (
 )
 from agent_core.messages.codec import decode_message, decode_user_content
 from agent_core.messages.values import total_usage
-from agent_core.session.history.entries import DEFERRED, LEAF, QUEUE, RUN, TOOLS
+from agent_core.session.history.entries import BACKGROUND, DEFERRED, LEAF, QUEUE, RUN, TOOLS
 from agent_core.session.input.deferred_messages import DeferredMessage, FlushPoint
 from agent_core.session.input.prompt_deduplication import retry_id
 from agent_core.transcript.codec import MessageLine, StoredEntry
@@ -54,6 +54,10 @@ class RecoveredState(Struct, kw_only=True):
     waiting: list[UndeliveredInput] = msgspec.field(default_factory=list)
     deferred: list[DeferredMessage] = msgspec.field(default_factory=list)
     """Deferred messages that are not in the conversation yet."""
+    background: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Background commands whose end is not in the file: command by id."""
+    background_count: int = 0
+    """How many background commands there were."""
     runs: dict[MessageId, RunId | None] = msgspec.field(default_factory=dict)
     """Which run each message of a client began; None: it was queued."""
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -85,6 +89,8 @@ def recover_state(
                 _run(restored, as_object(data))
             case CustomEntry(custom_type=kind, data=data) if kind == QUEUE:
                 _queue(restored, as_object(data))
+            case CustomEntry(custom_type=kind, data=data) if kind == BACKGROUND:
+                _background(restored, as_object(data))
             case CustomEntry(custom_type=kind, data=data, at_ms=at_ms) if kind == DEFERRED:
                 _deferred(restored, as_object(data), at_ms)
             case _:
@@ -250,6 +256,15 @@ def _edit(restored: RecoveredState, data: JsonObject) -> None:
         item = replace(one.item, content=content, delivery=delivery)
         ordered.append(replace(one, item=item))
     restored.waiting = [*ordered, *left.values()]
+
+
+def _background(restored: RecoveredState, data: JsonObject) -> None:
+    id_ = str(data.get("id"))
+    if data.get("state") == "started":
+        restored.background[id_] = str(data.get("command"))
+        restored.background_count += 1
+    else:
+        _ = restored.background.pop(id_, None)
 
 
 def _deferred(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:

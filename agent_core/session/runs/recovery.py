@@ -1,19 +1,22 @@
 """Recovery of a session from its file, and repetition of a run on request."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from agent_core.events import Notice, RunEnded, RunResult
 from agent_core.kernel import RunId
-from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy
+from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy, StorageError
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
-from agent_core.messages import AssistantMessage, Text, ToolResultMessage
+from agent_core.messages import AssistantMessage, CustomMessage, Text, ToolResultMessage
 from agent_core.session.changes.record import ChangeRecord
 from agent_core.session.context import SessionServices
 from agent_core.session.history.entries import (
+    BACKGROUND,
     DAEMON_RESTART,
     RUN,
+    background_entry,
     message_entry,
     run_interrupted_entry,
     run_retried_entry,
@@ -78,6 +81,25 @@ class SessionRecovery:
         for laid in restored.deferred:
             self._deferred.put(laid)
         await self._deferred.flush("turn", "run", run=None, publish=self._services.publish)
+        for id_, command in restored.background.items():
+            await self._end_background(id_, command)
+
+    async def _end_background(self, id_: str, command: str) -> None:
+        """Report to the model, with the next prompt, that a background command ended with the process before this one."""
+        _ = await self._recorder.keep(background_entry(id_, "ended", command))
+        text = (
+            f"[Report of Tiller, not of the user] The background command {id_} ($ {command}) ended when Tiller was "
+            "closed. Start it again if you need it."
+        )
+        message = CustomMessage(
+            custom_type=BACKGROUND,
+            content=(Text(text=text),),
+            display=False,
+            details={"id": id_},
+            at_ms=self._services.clock.now_ms(),
+        )
+        with suppress(StorageError):
+            await self._deferred.accept(message, flush_at="prompt")
 
     async def _end(self, run: RunId) -> None:
         """End the run that the process took along. It is told to whoever listens first."""

@@ -87,6 +87,10 @@ class ProcessLog(Struct):
         asked = [pid for pid, one in self.running.items() if call in {None, one.call}]
         self.graces_s = dict.fromkeys(asked, min(grace_s, MOST_GRACE_S))
 
+    def release(self, pid: int) -> None:
+        """Forget a process that runs on as somebody else's."""
+        _ = self.running.pop(pid, None)
+
     def drain(self, call: ToolCallId | None = None) -> tuple[EndedProcess, ...]:
         """Remove and return the processes that were ended since the last call, of one tool call or of all."""
         ended = tuple(one for one in self.ended if call in {None, one.call})

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from weakref import WeakValueDictionary
 
+import anyio
 from msgspec.structs import replace
 
-from agent_core.kernel import JsonValue, RunId
+from agent_core.kernel import JsonValue, RunId, ToolCallId
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.messages import ToolCall
 from agent_core.providers import ToolDeclaration
@@ -27,7 +29,7 @@ from agent_core.session.permissions.broker import PermissionBroker
 from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.session.tools.processes import TrackedProcesses
 from agent_core.tools import Tool, ToolContext, ToolSpec
-from agent_core.tools.port import ProgramVersions, ReadCache
+from agent_core.tools.port import BackgroundCommands, ProgramVersions, ReadCache
 from agent_core.tools.presets import effective_set
 from agent_core.workspace import Processes
 
@@ -175,6 +177,10 @@ class ToolRegistry:
         )
 
 
+COMMAND_TOOL = "bash"
+"""The tool whose commands can go on in the background."""
+
+
 class ToolContexts:
     """Builds the contexts of tool calls, which share the record of read files and of program versions."""
 
@@ -190,6 +196,7 @@ class ToolContexts:
         toolbox: ToolRegistry,
         background: Background,
         seen: ReadCache,
+        commands: Callable[[], BackgroundCommands],
     ) -> None:
         self._services = services
         self._workspace = workspace
@@ -200,13 +207,31 @@ class ToolContexts:
         self._toolbox = toolbox
         self._background = background
         self._seen = seen
+        self._commands = commands
         self._versions = ProgramVersions()
+        self._leaves = WeakValueDictionary[ToolCallId, anyio.Event]()
+
+    def leave(self, call: ToolCallId | None) -> bool:
+        """Move the command of a running call to the background; return whether there is such a call.
+
+        Args:
+            call: The call; None: the newest.
+        """
+        running = dict(self._leaves)
+        event = running.get(call) if call is not None else next(reversed(running.values()), None)
+        if event is None or event.is_set():
+            return False
+        event.set()
+        return True
 
     def context(self, run: ActiveRun, call: ToolCall, output: Callable[[str], None]) -> ToolContext:
         """Return the context of a call; `output` takes what a command writes."""
         from agent_core.session.permissions.guarded_files import GuardedFiles  # noqa: PLC0415 - at first use
 
         workspace, broker = self._workspace, self._broker
+        leave = None
+        if call.name == COMMAND_TOOL:
+            self._leaves[call.id] = leave = anyio.Event()
         guarded = GuardedFiles(
             workspace.workspace.files,
             situation=lambda: workspace.permissions.snapshot(tuple(workspace.workspace.roots)),
@@ -233,6 +258,8 @@ class ToolContexts:
             seen=self._seen,
             versions=self._versions,
             secrets=workspace.secrets,
+            background=self._commands,
+            leave=leave,
             name_warning=broker.warned.get(call.id),
         )
 

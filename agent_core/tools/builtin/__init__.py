@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from agent_core.tools.builtin.ask import ask_tool
+from agent_core.tools.builtin.background import background_tool
 from agent_core.tools.builtin.bash import bash_tool
 from agent_core.tools.builtin.edit.tool import edit_tool
 from agent_core.tools.builtin.find import find_tool
@@ -16,6 +17,7 @@ from agent_core.tools.port import Tool
 
 __all__ = [
     "ask_tool",
+    "background_tool",
     "bash_tool",
     "builtin_tools",
     "edit_tool",
@@ -46,6 +48,7 @@ def builtin_tools(*, can_search: Callable[[], bool] = lambda: False) -> tuple[To
         ls_tool(),
         todo_tool(),
         ask_tool(),
+        background_tool(),
         fetch_tool(),
         web_search_tool(can_search),
     )

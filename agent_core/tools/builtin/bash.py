@@ -23,6 +23,10 @@ class BashArguments(ToolArguments):
     timeout: ArgumentSeconds | None = Field(
         default=None, description="Seconds after which it is ended"
     )
+    background: bool = Field(
+        default=False,
+        description="Start it and return at once: for servers and watchers. It goes on until it ends, is stopped with the tool background, or the session is closed.",
+    )
     needs: tuple[AskedNeeds, ...] = Field(
         default=(),
         description="What this command cannot do without, beyond its containment: `network` for connections (installing, downloading, pushing, services on this machine), `sockets` for unix sockets (docker, a display, a database that listens on one), `gitConfig` to change .git/config or hooks. Leave it out for everything else: the user may be asked.",
@@ -35,7 +39,7 @@ def bash_tool() -> ModelTool[BashArguments]:
     return ModelTool(
         spec=ToolSpec(
             name="bash",
-            description=f"Run a command with bash in the workspace. Gives what it wrote to stdout and stderr, the last {DEFAULT_MAX_LINES} lines or {limit}, whichever is less; longer output is kept whole in a file that is named. There is no input. Commands are contained as a rule: they write only inside the workspace and to a private /tmp, see no secrets, and have neither the network nor unix sockets unless `needs` asks for them. Only git itself changes a repository: run `git add`, `git commit` and the like in a call of their own, in plain words. The command and everything that it started are ended when it returns or its time is over.",
+            description=f"Run a command with bash in the workspace. Gives what it wrote to stdout and stderr, the last {DEFAULT_MAX_LINES} lines or {limit}, whichever is less; longer output is kept whole in a file that is named. There is no input. Commands are contained as a rule: they write only inside the workspace and to a private /tmp, see no secrets, and have neither the network nor unix sockets unless `needs` asks for them. Only git itself changes a repository: run `git add`, `git commit` and the like in a call of their own, in plain words. The command and everything that it started are ended when it returns or its time is over, unless it runs with `background`.",
             parameters=schema_of(BashArguments),
             kind="execute",
             snippet="Run a command",
@@ -54,6 +58,12 @@ def _title(arguments: JsonObject) -> str:
 
 
 async def _bash(arguments: BashArguments, context: ToolContext) -> ToolResult:
+    if arguments.background:
+        from agent_core.tools.builtin.background import start_in_background  # noqa: PLC0415 - at first use
+
+        return await start_in_background(
+            arguments.command, context, needs=frozenset(arguments.needs)
+        )
     stale = await context.processes.before_start()
     begun_s = context.clock.monotonic_s()
     command = BashCommand(
@@ -63,7 +73,12 @@ async def _bash(arguments: BashArguments, context: ToolContext) -> ToolResult:
         show=context.output,
         needs=frozenset(arguments.needs),
     )
-    await command.run(arguments.command, timeout_s=arguments.timeout)
+    await command.run(arguments.command, timeout_s=arguments.timeout, leave=context.leave)
+    if command.left is not None:
+        from agent_core.tools.builtin.background import go_on_in_background  # noqa: PLC0415 - at first use
+
+        # No await since the run: whoever takes the process ends it.
+        return await go_on_in_background(arguments.command, command.left, command.capture, context)
     took_ms = round((context.clock.monotonic_s() - begun_s) * 1000)
     for path in command.killed.changed if command.killed else ():
         context.seen.forget(path)

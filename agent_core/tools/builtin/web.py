@@ -12,7 +12,7 @@ from agent_core.tools.port import ToolContext, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from agent_core.tools.web.address import Resolve
-    from agent_core.tools.web.fetching import PageFetcher
+    from agent_core.tools.web.page_fetch import PageFetcher
 
 TITLE_CHARS: Final = 120
 MOST_RESULTS: Final = 20
@@ -133,7 +133,7 @@ def _service_host(_: Mapping[str, object], options: Mapping[str, JsonValue]) -> 
 
 def _page_fetcher() -> "PageFetcher":
     """Import the function that fetches. Blocking: it takes a tenth of a second."""
-    from agent_core.tools.web.fetching import fetch_page  # noqa: PLC0415 - at first use
+    from agent_core.tools.web.page_fetch import fetch_page  # noqa: PLC0415 - at first use
 
     return fetch_page
 

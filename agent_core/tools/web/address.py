@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -10,7 +10,7 @@ from agent_core.kernel.errors import ToolError
 
 MOST_URL_CHARS: Final = 4_000
 SCHEMES: Final = frozenset({"http", "https"})
-PORTS: Final = {"http": 80, "https": 443}
+PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
 _PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(\d{1,5}))?", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

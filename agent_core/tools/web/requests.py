@@ -2,7 +2,7 @@
 
 import socket
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from email.message import Message
 from functools import cached_property, partial
 from typing import Final
@@ -15,11 +15,13 @@ import httpx
 from msgspec.structs import replace
 from typing_extensions import override
 
+from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import ToolError
 from agent_core.kernel.threads import run_in_thread
-from agent_core.tools.web.address import PublicHosts, clean_url, host_of, port_of
+from agent_core.tools.web.address import PublicHosts, Resolve, clean_url, host_of, port_of
 from agent_core.tools.web.values import MOST_BYTES, WebRequest, WebResponse
 
+TIMEOUT_S: Final = 30.0
 MOST_REDIRECTS: Final = 5
 CONNECT_S: Final = 10.0
 """For one address of a host."""
@@ -105,7 +107,7 @@ class WebClient:
             raise ToolError(message) from None
 
     async def _proxy(self, url: str) -> str | None:
-        """Return the proxy of the environment for a URL; what is named there is still checked as far as it is known here."""
+        """Return the proxy of the environment for a URL, after the check of the host as far as it can be resolved here."""
         parts, host = urlsplit(url), host_of(url)
         proxy = getproxies().get(parts.scheme)
         if proxy is None or await run_in_thread(partial(_avoids_proxy, host)):
@@ -117,6 +119,16 @@ class WebClient:
             return proxy
         _ = await self._hosts.addresses(host, port_of(url))
         return proxy
+
+
+def client_of(options: Mapping[str, JsonValue], resolve: Resolve | None) -> WebClient:
+    """Make a client that obeys the options of a tool."""
+    named, limit = options.get("privateHosts"), options.get("timeoutS")
+    private = tuple(map(str, named)) if isinstance(named, list | tuple) else ()
+    return WebClient(
+        PublicHosts(resolve or look_up, private=private),
+        limit_s=float(limit) if isinstance(limit, int | float) else TIMEOUT_S,
+    )
 
 
 class _Transport(httpx.AsyncHTTPTransport):

@@ -141,7 +141,7 @@ async def search_web(
 
 def _client(options: Mapping[str, JsonValue], resolve: Resolve | None) -> "WebClient":
     """Import the client and make it. Blocking: the import takes a tenth of a second."""
-    from agent_core.tools.web.fetching import client_of  # noqa: PLC0415 - at first use
+    from agent_core.tools.web.requests import client_of  # noqa: PLC0415 - at first use
 
     return client_of(options, resolve)
 

@@ -8,6 +8,8 @@ from tiller_server.lsp.features.ack import ack
 from tiller_server.lsp.features.auth_login import auth_login
 from tiller_server.lsp.features.auth_logout import auth_logout
 from tiller_server.lsp.features.auth_status import auth_status
+from tiller_server.lsp.features.background_move import background_move
+from tiller_server.lsp.features.background_stop import background_stop
 from tiller_server.lsp.features.bash import bash
 from tiller_server.lsp.features.changes_list import changes_list
 from tiller_server.lsp.features.changes_resolve import changes_resolve
@@ -59,6 +61,8 @@ FEATURES: Final[Mapping[str, Feature]] = {
         auth_login,
         auth_logout,
         auth_status,
+        background_move,
+        background_stop,
         bash,
         changes_list,
         changes_resolve,

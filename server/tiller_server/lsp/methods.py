@@ -28,6 +28,8 @@ METHODS: Final[tuple[str, ...]] = (
     "agent/run/cancel",
     "agent/run/retry",
     "agent/compact",
+    "agent/background/move",
+    "agent/background/stop",
     "agent/bash",
     "agent/review",
     "agent/checkpoint/list",

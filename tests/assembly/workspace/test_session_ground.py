@@ -182,6 +182,7 @@ async def test_a_tool_of_ones_own_is_offered_and_called(
             "ls",
             "todo",
             "ask",
+            "background",
             "fetch",
             "mine",
         ]

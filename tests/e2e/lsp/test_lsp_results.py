@@ -60,6 +60,8 @@ async def ask_in_passing(
     """Ask what is not part of the story."""
     for name, params in SMALL_METHODS.items():
         await ask(f"agent/{name}", params)
+    await ask("agent/background/move", {})
+    await ask("agent/background/stop", {"id": "bg1"})
     await change_and_go_back(ground, ask)
     await fail_and_retry(ground, ask)
     await render(ask)
@@ -107,7 +109,8 @@ def greets(ground: Ground) -> None:
 
 
 async def test_every_built_method_answers_in_its_shape(ground: Ground) -> None:
-    ground.provider.script([says("one"), says("two"), says("three"), says("four")])
+    begin = calls(("bash", {"command": "sleep 60", "background": True}))
+    ground.provider.script([begin, says("one"), says("two"), says("three"), says("four")])
     seen: set[str] = set()
     async with ground.client(PANEL) as client:
 

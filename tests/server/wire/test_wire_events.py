@@ -18,6 +18,7 @@ EDIT = {
     "call": "t1",
     "documents": [{"uri": "file:///w/a.py", "status": "applied", "saved": False, "version": 2}],
 }
+BACKGROUND = {"id": "bg1", "item": "i", "command": "npm run dev", "log": "/l", "ports": []}
 CHECKPOINT = {"checkpoint": "c1", "run": "r1", "at": "2026-01-01T00:00:00.000Z", "files": 2}
 PERMISSION = {
     "request": "p1",
@@ -137,6 +138,9 @@ FIELDS: dict[str, dict] = {
     "model.changed": {"model": "lab/m", "thinking": "high", "source": "cycle"},
     "leaf.moved": {"leaf": "n1", "from": "n2"},
     "entry.labelled": {"entry": "n1", "label": None},
+    "background.started": {**RUN, "command": BACKGROUND},
+    "background.listening": {"id": "bg1", "ports": [5173]},
+    "background.ended": {"id": "bg1", "exitCode": None, "signal": 15, "by": "user"},
     "bash.started": {"command": "make"},
     "bash.output": {"from": 1, "text": "ok\n"},
     "bash.ended": {"exitCode": None, "output": "ok\n", "cancelled": True, "truncated": False},

@@ -46,6 +46,8 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "agent/queue/update": {"ops": [{"op": "replace", "queueId": "q", "content": CONTENT}]},
     "agent/run/retry": {"run": "r"},
     "agent/bash": {"command": "ls", "excludeFromContext": True},
+    "agent/background/move": {"item": "i"},
+    "agent/background/stop": {"id": "bg1"},
     "agent/checkpoint/preview": {"checkpoint": "c", "scope": "files"},
     "agent/checkpoint/restore": {"checkpoint": "c", "scope": "files"},
     "agent/changes/resolve": {"items": [{"file": "file:///a", "action": "reject"}]},

@@ -115,6 +115,7 @@ def test_every_tool_is_tried() -> None:
     with_paths = {tool.spec.name for tool in builtin_tools()} - {
         "todo",
         "ask",
+        "background",
         "fetch",
         "web_search",
     }

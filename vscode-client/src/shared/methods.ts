@@ -22,6 +22,8 @@ export const PANEL_METHODS = [
   "agent/run/retry",
   "agent/compact",
   "agent/auth/status",
+  "agent/background/move",
+  "agent/background/stop",
   "agent/bash",
   "agent/checkpoint/list",
   "agent/checkpoint/preview",

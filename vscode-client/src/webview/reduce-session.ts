@@ -36,6 +36,7 @@ export function sessionOf(message: SnapshotMessage, before: SessionView | undefi
     clients: snapshot.clients,
     sandbox: snapshot.sandbox,
     plan: same?.plan ?? [],
+    background: snapshot.background ?? [],
     activity: snapshot.activity ?? {},
     views: viewsOf(snapshot, same),
     said: "",
@@ -187,6 +188,17 @@ const STEPS: Steps = {
     if (row?.kind !== "shell") return;
     draft.rows[at] = { ...row, output: event.output ?? row.output, ended: true, exitCode: event.exitCode };
   },
+  "background.started": (draft, event) => {
+    draft.background = [...draft.background.filter((one) => one.id !== event.command.id), event.command];
+  },
+  "background.listening": (draft, { id, ports }) => {
+    draft.background = draft.background.map((one) => (one.id === id ? { ...one, ports } : one));
+  },
+  "background.ended": (draft, event) => {
+    const one = draft.background.find((each) => each.id === event.id);
+    draft.background = draft.background.filter((each) => each.id !== event.id);
+    if (one && event.by === "itself") notice(draft, event, "info", backgroundEnd(one.command, event));
+  },
   notice: (draft, event) => {
     notice(draft, event, levelOf(event.level), event.text);
   },
@@ -218,6 +230,17 @@ const STEPS: Steps = {
 
 function levelOf(word: string): "info" | "warning" | "error" {
   return word === "error" || word === "warning" ? word : "info";
+}
+
+function backgroundEnd(
+  command: string,
+  end: { exitCode: number | null; signal?: number | undefined },
+): string {
+  const how =
+    end.exitCode === null
+      ? `was ended by signal ${end.signal ?? "?"}`
+      : `ended with exit code ${end.exitCode}`;
+  return `The background command ${command} ${how}.`;
 }
 
 function lastShell(draft: Draft): number {

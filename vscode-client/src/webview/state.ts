@@ -13,6 +13,7 @@ import type {
 import type {
   Activity,
   Attendant,
+  BackgroundInfo,
   Block,
   ChangeCounts,
   ChangeSet,
@@ -68,6 +69,7 @@ export interface SessionView {
   clients: readonly Attendant[];
   sandbox: Sandbox | undefined;
   plan: readonly PlanStep[];
+  background: readonly BackgroundInfo[];
   activity: Activity;
   /** What extensions keep on show, by name. */
   views: Readonly<Record<string, ExtensionView>>;

@@ -71,6 +71,18 @@ export function stopTool(panel: Panel, item: string): void {
   });
 }
 
+export function moveToBackground(panel: Panel, item: string): void {
+  attempt(panel, `move:${item}`, async () => {
+    await panel.host.request("agent/background/move", { item });
+  });
+}
+
+export function stopBackground(panel: Panel, id: string): void {
+  attempt(panel, `background:${id}`, async () => {
+    await panel.host.request("agent/background/stop", { id });
+  });
+}
+
 export function retry(panel: Panel, run: string): void {
   attempt(panel, "retry", async () => {
     await panel.host.request("agent/run/retry", { run });

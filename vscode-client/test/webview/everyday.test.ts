@@ -380,6 +380,37 @@ panelTest("the model's list of steps stands above the composer until all of it i
   await strip.waitFor({ state: "hidden" });
 });
 
+panelTest(
+  "a background command is listed until it ends, with its ports, its output and a stop",
+  async (stage) => {
+    const command = { id: "bg1", command: "npm run dev", log: "/tmp/out/bg1.log", ports: [] };
+    await play(stage, ...STARTED, { type: "background.started", command });
+    const strip = stage.page.getByLabel("Background commands");
+    await strip.getByText("npm run dev").waitFor();
+    await play(
+      stage,
+      ...STARTED,
+      { type: "background.started", command },
+      { type: "background.listening", id: "bg1", ports: [5173] },
+    );
+    await strip.getByRole("link", { name: ":5173" }).click();
+    await strip.getByRole("button", { name: "Show its output" }).click();
+    const posted = await stage.sent();
+    assert.ok(posted.some((one) => one.type === "openLink" && one.url === "http://localhost:5173/"));
+    assert.ok(posted.some((one) => one.type === "open" && one.uri === "file:///tmp/out/bg1.log"));
+    await strip.getByRole("button", { name: "Stop npm run dev" }).click();
+    assert.deepEqual(await stage.requests("agent/background/stop"), [{ id: "bg1" }]);
+    await play(
+      stage,
+      ...STARTED,
+      { type: "background.started", command },
+      { type: "background.ended", id: "bg1", exitCode: 1, by: "itself" },
+    );
+    await strip.waitFor({ state: "hidden" });
+    await stage.page.getByText("The background command npm run dev ended with exit code 1.").waitFor();
+  },
+);
+
 panelTest("a plan is carried out by one click, in Ask mode", async (stage) => {
   const snapshot = emptySnapshot();
   assert.ok(snapshot.type === "snapshot");

@@ -157,7 +157,11 @@ const SCENES: Readonly<Record<string, Scene>> = {
     const at = "2026-01-01T00:00:00Z";
     const session = readLog("steering").frames[0];
     assert.ok(session?.kind === "agent/snapshot");
-    const events = [{ seq: 9000, at, type: "plan.updated", plan }] as never;
+    const command = { id: "bg1", command: "npm run dev -- --host", log: "/tmp/bg1.log", ports: [5173] };
+    const events = [
+      { seq: 9000, at, type: "plan.updated", plan },
+      { seq: 9001, at, type: "background.started", command },
+    ] as never;
     await stage.play({ type: "events", session: session.session, events });
     await stage.page.locator("#composer-text").fill("Use the fast build, and tell me\nwhat it prints.");
     await stage.settled();

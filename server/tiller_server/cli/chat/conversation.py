@@ -201,7 +201,8 @@ def _line(
         below=lambda: f" {status_below(below(), surface.columns - 1)}",
         keys=ChatKeys(
             stop=talk.stop,
-            next_mode=talk.next_mode,
+            next_mode=lambda: talk.press("next mode"),
+            to_background=lambda: talk.press("to background"),
             show_output=lambda: view.page_outputs(request.env, request.workspace.absolute()),
             read_picture=lambda: clipboard_picture(request.env, request.workspace.absolute()),
             tell=lambda why: view.tell(why, YELLOW),

@@ -79,6 +79,8 @@ class ChatKeys(Value, frozen=True, kw_only=True):
     """Esc."""
     next_mode: Callable[[], None]
     """Shift-Tab."""
+    to_background: Callable[[], None]
+    """Ctrl-B."""
     show_output: Callable[[], None]
     """Ctrl-O; the terminal is free to be used."""
     read_picture: ReadPicture
@@ -463,13 +465,23 @@ def _actions(does: ChatKeys) -> Mapping[str, "Callable[[KeyPressEvent], None]"]:
         _ = event
         does.next_mode()
 
+    def to_background(event: "KeyPressEvent") -> None:
+        _ = event
+        does.to_background()
+
     def suspend(event: "KeyPressEvent") -> None:
         _ = event, run_in_terminal(_suspended)
 
     def output(event: "KeyPressEvent") -> None:
         _ = event, run_in_terminal(does.show_output)
 
-    return {"escape": stop, "s-tab": next_mode, "c-z": suspend, "c-o": output}
+    return {
+        "escape": stop,
+        "s-tab": next_mode,
+        "c-b": to_background,
+        "c-z": suspend,
+        "c-o": output,
+    }
 
 
 def _complete(buffer: "Buffer") -> None:

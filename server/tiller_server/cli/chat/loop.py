@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -27,6 +27,7 @@ from tiller_server.cli.terminal.pictures import PastedPicture
 from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
 from tiller_server.cli.terminal.text import BOLD, one_line, safe
 
+KeyAction = Literal["next mode", "to background"]
 TICK_S: Final = 0.1
 TWICE_S: Final = 2.0
 """A second Ctrl-C within this time quits."""
@@ -268,10 +269,18 @@ class ChatLoop:
         """Whether the line that is typed answers a question."""
         return self._questions > 0
 
-    def next_mode(self) -> None:
-        """Set the next permission mode that the user's settings allow, and tell it."""
+    def press(self, action: KeyAction) -> None:
+        """Do what a key stands for, beside whatever goes on."""
         if self._group is not None:
-            self._group.start_soon(self._next_mode)
+            self._group.start_soon(
+                self._next_mode if action == "next mode" else self._to_background
+            )
+
+    async def _to_background(self) -> None:
+        try:
+            _ = await self._session.run_command(self, "background", "move")
+        except TillerError as error:
+            self.tell(str(error), RED)
 
     async def _next_mode(self) -> None:
         try:

@@ -16,7 +16,12 @@ from agent_core.storage.port import SessionSummary
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, Switch, is_kept
 from tiller_server.cli.chat.project_commands import copy, diff, init, review
-from tiller_server.cli.chat.status import mode_line, session_cost, session_status
+from tiller_server.cli.chat.status import (
+    background_lines,
+    mode_line,
+    session_cost,
+    session_status,
+)
 from tiller_server.cli.chat.tree import go_to
 from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, format_of
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
@@ -28,6 +33,8 @@ LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
 """From the strictest to the loosest."""
 
+MOVED: Final = "The command goes on in the background."
+NOT_MOVED: Final = "No command is running that could go on in the background."
 MOST_TRIED: Final = 1_000
 HELP_CELLS: Final = 22
 
@@ -142,6 +149,37 @@ async def _stop(chat: ChatContext, _: str) -> None:
     stopped = await chat.session.abort(queue="keep")
     if stopped.status == "alreadyEnded":
         chat.tell("Nothing is running.")
+
+
+async def _background(chat: ChatContext, wanted: str) -> None:
+    session = chat.session
+    match background_action(wanted):
+        case "move":
+            chat.tell(MOVED if session.move_to_background() else NOT_MOVED)
+        case "list":
+            chat.tell(background_lines(session.info.snapshot().background))
+        case id_:
+            chat.tell(f"Stopped {(await session.stop_background(id_)).id}.")
+
+
+def background_action(wanted: str) -> str:
+    """Return `list`, `move`, or the id of the command that is to be stopped.
+
+    Raises:
+        UsageError: It is none of them.
+    """
+    match wanted.split():
+        case [] | ["list"]:
+            return "list"
+        case ["move"]:
+            return "move"
+        case ["stop", id_]:
+            return id_
+        case _:
+            message = (
+                f"/background takes nothing, move, or stop and an id such as bg1; not {wanted!r}"
+            )
+            raise UsageError(message)
 
 
 async def _undo(chat: ChatContext, _: str) -> None:
@@ -275,6 +313,9 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "tools": ChatCommand(hint="[SET]", about="set the tools: a preset, +name, -name", run=_tools),
     "next": ChatCommand(hint="TEXT", about="send a prompt after this run", run=_next),
     "stop": ChatCommand(hint="", about="stop the run", run=_stop),
+    "background": ChatCommand(
+        hint="[move|stop ID]", about="show, move or stop background commands", run=_background
+    ),
     "compact": ChatCommand(hint="[WHAT]", about="summarize the older part", run=_compact),
     "diff": ChatCommand(hint="", about="show the changes of this session", run=diff),
     "undo": ChatCommand(
@@ -304,7 +345,7 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Further names of commands, as other agents have them."""
 GROUPS: Final[Mapping[str, Sequence[str]]] = {
-    "Work": ("init", "review", "diff", "undo", "copy", "next", "stop", "compact"),
+    "Work": ("init", "review", "diff", "undo", "copy", "next", "stop", "background", "compact"),
     "Model and rights": ("setup", "login", "logout", "model", "think", "permission", "tools"),
     "Sessions": ("new", "resume", "name", "tree", "fork", "export"),
     "This conversation": ("help", "status", "cost", "reload", "key", "quit"),
@@ -313,6 +354,7 @@ KEYS: Final = (
     ("Enter", "send; during a run, the model gets it at its next step"),
     ("Alt-Enter", "new line"),
     ("Esc, Ctrl-C", "stop the run"),
+    ("Ctrl-B", "move the running command to the background"),
     ("Ctrl-O", "show the output of the last tool calls"),
     ("Shift-Tab", "next permission mode"),
     ("Ctrl-V", "attach the picture of the clipboard"),

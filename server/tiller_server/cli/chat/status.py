@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from agent_core.events import ChangeCounts, PermissionMode, QueueItem, SessionConfig, UsageReport
+from agent_core.events import (
+    BackgroundInfo,
+    ChangeCounts,
+    PermissionMode,
+    QueueItem,
+    SessionConfig,
+    UsageReport,
+)
 from agent_core.kernel.text import cell_count
 from agent_core.session import AgentSession
 from tiller_server.cli.terminal.text import one_line
@@ -19,6 +26,17 @@ MODE_MEANINGS: Final[Mapping[PermissionMode, str]] = {
 def mode_line(mode: PermissionMode) -> str:
     """Return a sentence about a permission mode."""
     return f"Permission mode {mode}: {MODE_MEANINGS[mode]}."
+
+
+def background_lines(running: Sequence[BackgroundInfo]) -> str:
+    """Return what runs in the background, a line each."""
+    rows = [
+        f"{one.id}  $ {one_line(one.command)}"
+        + "".join(f"  http://localhost:{port}" for port in one.ports)
+        + f"\n     {one.log}"
+        for one in running
+    ]
+    return "\n".join(rows) or "Nothing runs in the background."
 
 
 class StatusSource(Protocol):

@@ -1,9 +1,10 @@
 """Slash commands of a conversation in a session that the daemon has loaded."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from agent_core.assembly import SessionRequest
+from agent_core.events import BackgroundInfo
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, is_object
@@ -15,18 +16,30 @@ from tiller_server.cli.chat.slash_commands import (
     HELP_CELLS,
     LEVELS,
     MODES,
+    MOVED,
+    NOT_MOVED,
     OTHER_NAMES,
+    background_action,
     one_of,
 )
-from tiller_server.cli.chat.status import StatusSource, mode_line
+from tiller_server.cli.chat.status import StatusSource, background_lines, mode_line
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
+
+
+class SharedStatus(StatusSource, Protocol):
+    """State of the session, with what runs in the background."""
+
+    @property
+    def background(self) -> Sequence[BackgroundInfo]:
+        """Background commands that run."""
+        ...
 
 
 class SharedActions(Protocol):
     """Actions of commands in the session; each raises DaemonRefused when the daemon refuses it."""
 
     @property
-    def state(self) -> StatusSource:
+    def state(self) -> SharedStatus:
         """State of the session now."""
         ...
 
@@ -94,6 +107,18 @@ async def _stop(session: SharedActions, dialog: ChatDialog, _: str) -> None:
         dialog.tell("Nothing is running.")
         return
     await session.stop()
+
+
+async def _background(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
+    match background_action(wanted):
+        case "move":
+            result = as_object(await session.request("agent/background/move", {}))
+            dialog.tell(MOVED if result.get("moved") is True else NOT_MOVED)
+        case "list":
+            dialog.tell(background_lines(session.state.background))
+        case id_:
+            _ = await session.request("agent/background/stop", {"id": id_})
+            dialog.tell(f"Stopped {id_}.")
 
 
 async def _next(session: SharedActions, dialog: ChatDialog, text: str) -> None:
@@ -166,6 +191,7 @@ COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "permission": SharedCommand(run=_mode),
     "next": SharedCommand(run=_next),
     "stop": SharedCommand(run=_stop),
+    "background": SharedCommand(run=_background),
     "compact": SharedCommand(run=_compact),
     "name": SharedCommand(run=_name),
     "new": SharedCommand(run=_new),

@@ -8,6 +8,9 @@ import msgspec
 from msgspec.structs import fields
 
 from agent_core.events import (
+    BackgroundEnded,
+    BackgroundListening,
+    BackgroundStarted,
     BashEnded,
     BashOutput,
     BashStarted,
@@ -52,7 +55,7 @@ from agent_core.kernel.json import as_object, is_object
 from tiller_server.lsp.documents.uris import path_of
 
 SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
-    BashEnded, BashOutput, BashStarted, ChangesUpdated, CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta,
+    BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated, CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta,
     MessageEnded, Notice, PermissionRequested, PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged,
     RetryStarted, RunEnded, RunStarted, SessionConfigured, SessionTitle, SessionUsage, ThoughtStarted, ToolEnded,
     ToolOutputDelta, ToolRunning, TurnEnded, TurnStarted, UiTitle,

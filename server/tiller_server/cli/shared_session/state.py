@@ -6,6 +6,10 @@ from contextlib import suppress
 import msgspec
 
 from agent_core.events import (
+    BackgroundEnded,
+    BackgroundInfo,
+    BackgroundListening,
+    BackgroundStarted,
     BashEnded,
     BashStarted,
     ChangeCounts,
@@ -47,6 +51,8 @@ class SharedState(msgspec.Struct, kw_only=True):
     is_busy: bool
     """Whether a run, a compaction or a command of the user is active."""
     extension_title: str = ""
+    background: tuple[BackgroundInfo, ...] = ()
+    """Background commands that run, oldest first."""
 
     @classmethod
     def of(cls, snapshot: JsonObject) -> "SharedState":
@@ -58,6 +64,7 @@ class SharedState(msgspec.Struct, kw_only=True):
         title = snapshot.get("title")
         queue = snapshot.get("queue")
         items = queue if isinstance(queue, list) else []
+        running = snapshot.get("background")
         return cls(
             config=value_of(snapshot.get("config"), SessionConfig),
             usage=value_of(snapshot.get("usage"), UsageReport),
@@ -65,6 +72,10 @@ class SharedState(msgspec.Struct, kw_only=True):
             queue=tuple(value_of(one, QueueItem) for one in items),
             title=title if isinstance(title, str) else None,
             is_busy="activity" in snapshot,
+            background=tuple(
+                value_of(one, BackgroundInfo)
+                for one in (running if isinstance(running, list) else [])
+            ),
         )
 
     def see(self, event: Event) -> None:
@@ -89,10 +100,26 @@ class SharedState(msgspec.Struct, kw_only=True):
                 self.is_busy = True
             case RunEnded() | BashEnded() | CompactionEnded(run=None):
                 self.is_busy = False
+            case BackgroundStarted() | BackgroundListening() | BackgroundEnded():
+                self._follow_background(event)
             case UiTitle(view=view):
                 self.extension_title = str(view.get("text") or "")
             case _:
                 pass
+
+    def _follow_background(
+        self, event: BackgroundStarted | BackgroundListening | BackgroundEnded
+    ) -> None:
+        match event:
+            case BackgroundStarted(command=command):
+                self.background = (*self.background, command)
+            case BackgroundListening(id=id_, ports=ports):
+                self.background = tuple(
+                    msgspec.structs.replace(one, ports=ports) if one.id == id_ else one
+                    for one in self.background
+                )
+            case BackgroundEnded(id=id_):
+                self.background = tuple(one for one in self.background if one.id != id_)
 
     def events_since_stored(self, snapshot: JsonObject) -> Sequence[Event]:
         """Return events that bring a reader from the stored part of the session to this state.

@@ -7,6 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.events import (
+    BackgroundEnded,
+    BackgroundListening,
     CompactionStarted,
     ErrorRaised,
     Event,
@@ -221,6 +223,8 @@ def around(event: Event) -> tuple[str, str] | None:
             notice = f"{name} failed: {error}", RED
         case ExtensionError(extension=name, error=error):
             notice = f"the hook {name} failed: {error}", YELLOW
+        case BackgroundListening() | BackgroundEnded():
+            notice = _of_background(event)
         case RunEnded(error=error) if error is not None:
             notice = f"{error.kind}: {error.message}", RED
         case UiNotify() | UiStatus() | UiWidget() | UiEditorText():
@@ -228,6 +232,21 @@ def around(event: Event) -> tuple[str, str] | None:
         case _:
             pass
     return notice
+
+
+def _of_background(event: BackgroundListening | BackgroundEnded) -> tuple[str, str] | None:
+    """Return the notice about a background command; None: its end needs none, since somebody asked for it."""
+    match event:
+        case BackgroundListening(id=id_, ports=ports):
+            places = ", ".join(f"http://localhost:{port}" for port in ports)
+            return (f"{id_} listens on {places}", DIM) if ports else None
+        case BackgroundEnded(id=id_, by="itself", exit_code=0):
+            return f"{id_} in the background has ended", DIM
+        case BackgroundEnded(id=id_, by="itself", exit_code=code, signal=signal):
+            how = f"exit code {code}" if signal is None else f"signal {signal}"
+            return f"{id_} in the background ended with {how}", YELLOW
+        case BackgroundEnded():
+            return None
 
 
 def _of_extension(

@@ -79,6 +79,8 @@ def snapshot(
         out["activity"] = _activity(one.activity)
     if one.checkpoints:
         out["checkpoints"] = {"count": len(one.checkpoints), "latest": one.checkpoints[-1]}
+    if one.background:
+        out["background"] = [value(command) for command in one.background]
     if one.paused:
         out["paused"] = True
     if one.views:

@@ -304,6 +304,36 @@ class BashResult(WireModel):
     """File with the whole output, when `output` is cut."""
 
 
+class BackgroundMoveParams(SessionParams):
+    """Move the running command of a tool call to the background."""
+
+    item: str | None = None
+    """Tool call; left out: the newest that runs a command."""
+
+
+class BackgroundMoveResult(WireModel):
+    """Whether a command goes on in the background."""
+
+    moved: bool
+    """False: no tool call runs a command. True: `background.started` follows."""
+
+
+class BackgroundStopParams(SessionParams):
+    """Stop a background command."""
+
+    id: str
+    """`bg1`, `bg2` …"""
+
+
+class BackgroundStopResult(WireModel):
+    """End of a background command; also of one that had ended before."""
+
+    exit_code: int | None
+    """Null: a signal ended it, or it has not ended within 6 s."""
+    signal: int | None = None
+    """Signal that ended it."""
+
+
 class ReviewParams(SessionParams):
     """Review uncommitted changes, or the changes since a commit."""
 
@@ -327,6 +357,12 @@ RUN_CANCEL: Final = request("agent/run/cancel", RunCancelParams, RunCancelResult
 RUN_RETRY: Final = request("agent/run/retry", RunRetryParams, PromptAccepted)
 COMPACT: Final = request("agent/compact", CompactParams, CompactResult)
 BASH: Final = request("agent/bash", BashParams, BashResult)
+BACKGROUND_MOVE: Final = request(
+    "agent/background/move", BackgroundMoveParams, BackgroundMoveResult
+)
+BACKGROUND_STOP: Final = request(
+    "agent/background/stop", BackgroundStopParams, BackgroundStopResult
+)
 REVIEW: Final = request("agent/review", ReviewParams, RunResult)
 EDITOR_CONTEXT: Final = notification("agent/editorContext", EditorContext)
 SERVED: Final = (
@@ -338,6 +374,8 @@ SERVED: Final = (
     RUN_RETRY,
     COMPACT,
     BASH,
+    BACKGROUND_MOVE,
+    BACKGROUND_STOP,
     REVIEW,
 )
 """Methods of this module that clients call, in the order of PROTOCOL.md."""

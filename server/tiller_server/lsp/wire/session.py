@@ -364,6 +364,20 @@ class Activity(WireModel):
     bash: BashActivity | None = None
 
 
+class BackgroundInfo(WireModel):
+    """Background command."""
+
+    id: str
+    """`bg1`, `bg2` …"""
+    item: str | None = None
+    """Tool call that started it."""
+    command: str
+    log: str
+    """File with all of its output."""
+    ports: FailFastList[Uint]
+    """TCP ports on which it listens."""
+
+
 class CheckpointCount(WireModel):
     """Number of checkpoints, and the latest id."""
 
@@ -417,6 +431,8 @@ class Snapshot(WireModel):
     """Views of extensions in force."""
     checkpoints: CheckpointCount
     """Checkpoints."""
+    background: FailFastList[BackgroundInfo] | None = None
+    """Background commands that are running, oldest first; left out: none."""
     clients: FailFastList[Attendant]
     """Attached clients."""
     history: History

@@ -21,7 +21,7 @@ EVENT_GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Session events": ("session.", "model.", "leaf.", "entry.", "queue."),
     "Run and turn events": ("run.", "turn.", "plan.", "subagent."),
     "Message and thought events": ("message.", "thought."),
-    "Tool and command events": ("tool.", "bash."),
+    "Tool and command events": ("tool.", "bash.", "background."),
     "Edit and checkpoint events": ("edit.", "changes.", "checkpoint."),
     "Permission and question events": ("permission.", "question."),
     "Compaction and retry events": ("compaction.", "retry."),

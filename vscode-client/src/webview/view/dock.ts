@@ -3,12 +3,13 @@
 import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import type { QueueItem } from "../../shared/wire.js";
+import { openPath } from "../links.js";
 import type { Panel } from "../panel-context.js";
 import { partsOf } from "../rows.js";
 import { oneLine } from "../safe-text.js";
 import { isBusy, isPermission, type SessionView } from "../state.js";
 import { openTodo } from "../todo.js";
-import { changeQueue, go, resolve } from "../verbs.js";
+import { changeQueue, go, resolve, stopBackground } from "../verbs.js";
 import { plural } from "../words.js";
 import { answersToAll, changesElsewhere, othersWaiting } from "./changes.js";
 import { extensionViews } from "./extensions.js";
@@ -20,7 +21,7 @@ import { stepList } from "./steps.js";
 import { working } from "./working.js";
 
 export function dock(panel: Panel, session: SessionView): View {
-  return html`${working(panel, session)} ${plan(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
+  return html`${working(panel, session)} ${plan(panel, session)} ${background(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
 }
 
 /**
@@ -49,6 +50,27 @@ function plan(panel: Panel, session: SessionView): View {
       <span class="grow">${oneLine(active?.text ?? "Plan")}</span> <span class="dim">${done}/${steps.length}</span>
     </button>
     ${open ? stepList(steps) : nothing}
+  </section>`;
+}
+
+/** Commands that go on beside the runs: what they are, where they listen, their output, and a stop. */
+function background(panel: Panel, session: SessionView): View {
+  if (session.background.length === 0) return nothing;
+  return html`<section class="strip queue" aria-label="Background commands">
+    <ul>
+      ${repeat(
+        session.background,
+        (one) => one.id,
+        (one) => html`<li>
+          ${icon("server-process")} <span class="grow clip" title=${oneLine(one.command)}>${oneLine(one.command)}</span>
+          ${one.ports.map((port) => html`<a class="badge" href="http://localhost:${port}/" title="Open in the browser">:${port}</a>`)}
+          <span class="queue-acts">
+            ${iconButton({ icon: "output", title: "Show its output", act: () => openPath(panel, { path: one.log, line0: 0 }) })}
+            ${iconButton({ icon: "debug-stop", title: `Stop ${oneLine(one.command)}`, act: () => stopBackground(panel, one.id) })}
+          </span>
+        </li>`,
+      )}
+    </ul>
   </section>`;
 }
 

@@ -8,7 +8,7 @@ import type { Panel } from "../panel-context.js";
 import { type GroupRow, parsed, type ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { todoSteps } from "../todo.js";
-import { stopTool } from "../verbs.js";
+import { moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
 import { fileDiff, patch } from "./diff.js";
 import { field, output, TAIL_LINES } from "./output.js";
@@ -58,8 +58,16 @@ export function tool(panel: Panel, row: ToolRow): View {
 
 /** What one click on the line does besides unfolding it: stop what runs, open the file that is named. */
 function lineAct(panel: Panel, row: ToolRow): View {
-  if (row.phase === "running")
-    return iconButton({ icon: "debug-stop", title: `Stop ${row.name}`, act: () => stopTool(panel, row.key) });
+  if (row.phase === "running") {
+    const stop = iconButton({
+      icon: "debug-stop",
+      title: `Stop ${row.name}`,
+      act: () => stopTool(panel, row.key),
+    });
+    if (row.name !== "bash") return stop;
+    const move = () => moveToBackground(panel, row.key);
+    return html`${iconButton({ icon: "server-process", title: "Move to the background", act: move })} ${stop}`;
+  }
   const path = OPENED.has(row.name) ? pathOf(row) : undefined;
   if (path === undefined) return nothing;
   const offset = field(row.input, "offset");

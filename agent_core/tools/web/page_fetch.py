@@ -2,7 +2,6 @@
 
 import os
 import secrets
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -18,24 +17,13 @@ from agent_core.kernel.text import (
 )
 from agent_core.kernel.threads import run_in_thread
 from agent_core.tools.port import ToolContext, ToolResult, error_result, text_result
-from agent_core.tools.web.address import PublicHosts, Resolve
+from agent_core.tools.web.address import Resolve
 from agent_core.tools.web.page import page_text
-from agent_core.tools.web.requests import WebClient, look_up
+from agent_core.tools.web.requests import client_of
 from agent_core.tools.web.values import WebRequest, WebResponse, about_size, fenced
 
-TIMEOUT_S: Final = 30.0
 FIRST_ERROR: Final = 400
 ERROR_BYTES: Final = 2_048
-
-
-def client_of(options: Mapping[str, JsonValue], resolve: Resolve | None) -> WebClient:
-    """Make a client that obeys the options of a tool."""
-    named, limit = options.get("privateHosts"), options.get("timeoutS")
-    private = tuple(map(str, named)) if isinstance(named, list | tuple) else ()
-    return WebClient(
-        PublicHosts(resolve or look_up, private=private),
-        limit_s=float(limit) if isinstance(limit, int | float) else TIMEOUT_S,
-    )
 
 
 class PageFetcher(Protocol):
