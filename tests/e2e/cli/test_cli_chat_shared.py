@@ -148,3 +148,27 @@ async def test_a_session_that_no_daemon_has_open_goes_on_in_a_copy(ground: Groun
             _ = await until(window, "done ·")
             assert await leave(window) == 0
     assert len(ground.sessions()) == 2
+
+
+async def test_background_commands_of_the_shared_session_are_listed_and_stopped(
+    ground: Ground,
+) -> None:
+    ground.configure(permission={"mode": "yolo"}, sandbox="off", defaultProjectTrust="always")
+    begin = calls(("bash", {"command": "exec sleep 618", "background": True}))
+    ground.provider.script([begin, says("Ready.")])
+    async with introduced(ground, options=PANEL) as client:
+        stream = client.subscribe()
+        _ = await ask(client, "start it", message="m1", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=40) as window:
+            _ = await until(window, READY)
+            window.line("/background")
+            _ = await until(window, "bg1  $ exec sleep 618")
+            window.line("/background move")
+            _ = await until(window, "No command is running that could go on in the background.")
+            window.line("/background stop bg1")
+            _ = await until(window, "Stopped bg1.")
+            ended = await stream.wait(type="background.ended")
+            assert (ended["id"], ended["by"]) == ("bg1", "user")
+            window.line("/background")
+            _ = await until(window, "Nothing runs in the background.")
+            assert await leave(window) == 0
