@@ -102,7 +102,13 @@ def choose_session_deps(
     scratch = outputs_of(config.paths.outputs, opened.log.header.id)
     contents = _contents(request, config.paths.blobs, opened.log.header.id)
     settings = _live_settings(config, scratch)
-    built_in = builtin_tools(can_search=lambda: settings.now.values.web.search is not None)
+    built_in = builtin_tools(
+        can_search=lambda: settings.now.values.web.search is not None,
+        is_planning=lambda: (
+            config.permission_state.mode == "plan" and settings.now.values.plan_review != "off"
+        ),
+        plan_review=values.plan_review,
+    )
     tools = _tools(request, extensions, values, transcript, built_in=built_in)
     start = _start(request, models, settings, transcript)
     resources = _resources(request, config, settings, extensions)

@@ -18,9 +18,10 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
         "background",
         "fetch",
         "web_search",
+        "plan",
     ),
     "minimal": ("read", "write", "edit", "bash"),
-    "readonly": ("read", "grep", "find", "ls"),
+    "readonly": ("read", "grep", "find", "ls", "plan"),
 }
 """Presets by name. A tool that does not exist is left out of a preset; `default` also has the tools of no preset."""
 

@@ -19,6 +19,7 @@ METHODS = {
     "agent/auth/logout",
     "agent/auth/status",
     "agent/background/move",
+    "agent/plan/respond",
     "agent/background/stop",
     "agent/bash",
     "agent/changes/list",

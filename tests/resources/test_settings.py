@@ -54,6 +54,7 @@ DEFAULTS: dict[str, Any] = {
     "extensionFlags": {},
     "hooks": {"timeoutS": 5.0, "longTimeoutS": 120.0},
     "mcp": {"startTimeoutS": 30.0, "callTimeoutS": 120.0},
+    "planReview": "complex",
     "web": {"timeoutS": 30.0, "privateHosts": [], "search": None, "searchUrl": None},
     "idleUnloadMinutes": 30.0,
 }

@@ -206,6 +206,10 @@ class SettingsValues(SettingsGroup):
     default_project_trust: Literal["ask", "always", "never"] = Field(
         default="ask", description="Whether the .tiller folder of a new workspace is used."
     )
+    plan_review: Literal["off", "complex", "always"] = Field(
+        default="complex",
+        description="When the mode plan asks for a plan that you approve: never, for work of several steps, or always.",
+    )
     sandbox: Literal["auto", "off"] = Field(
         default="auto", description="Whether commands are contained."
     )

@@ -9,6 +9,7 @@ from agent_core.tools.builtin.edit.tool import edit_tool
 from agent_core.tools.builtin.find import find_tool
 from agent_core.tools.builtin.grep.tool import grep_tool
 from agent_core.tools.builtin.ls import ls_tool
+from agent_core.tools.builtin.plan import PlanReview, plan_tool
 from agent_core.tools.builtin.read.tool import read_tool
 from agent_core.tools.builtin.todo import todo_tool
 from agent_core.tools.builtin.web import fetch_tool, web_search_tool
@@ -25,6 +26,7 @@ __all__ = [
     "find_tool",
     "grep_tool",
     "ls_tool",
+    "plan_tool",
     "read_tool",
     "todo_tool",
     "web_search_tool",
@@ -32,11 +34,18 @@ __all__ = [
 ]
 
 
-def builtin_tools(*, can_search: Callable[[], bool] = lambda: False) -> tuple[Tool, ...]:
+def builtin_tools(
+    *,
+    can_search: Callable[[], bool] = lambda: False,
+    is_planning: Callable[[], bool] = lambda: False,
+    plan_review: PlanReview = "complex",
+) -> tuple[Tool, ...]:
     """Make all of them, in the order in which models see them.
 
     Args:
         can_search: Whether a service for web search is configured at present.
+        is_planning: Whether plans are shown for approval at present.
+        plan_review: When plans are asked for.
     """
     return (
         read_tool(),
@@ -51,4 +60,5 @@ def builtin_tools(*, can_search: Callable[[], bool] = lambda: False) -> tuple[To
         background_tool(),
         fetch_tool(),
         web_search_tool(can_search),
+        plan_tool(is_planning, review=plan_review),
     )

@@ -28,6 +28,7 @@ from tiller_server.lsp.features.model_cycle import model_cycle
 from tiller_server.lsp.features.model_list import model_list
 from tiller_server.lsp.features.permission_respond import permission_respond
 from tiller_server.lsp.features.permission_rules import permission_rules
+from tiller_server.lsp.features.plan_respond import plan_respond
 from tiller_server.lsp.features.prompt import prompt
 from tiller_server.lsp.features.question_respond import question_respond
 from tiller_server.lsp.features.queue_update import queue_update
@@ -61,6 +62,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
         auth_login,
         auth_logout,
         auth_status,
+        plan_respond,
         background_move,
         background_stop,
         bash,

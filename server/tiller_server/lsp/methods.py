@@ -28,6 +28,7 @@ METHODS: Final[tuple[str, ...]] = (
     "agent/run/cancel",
     "agent/run/retry",
     "agent/compact",
+    "agent/plan/respond",
     "agent/background/move",
     "agent/background/stop",
     "agent/bash",

@@ -46,6 +46,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "agent/queue/update": {"ops": [{"op": "replace", "queueId": "q", "content": CONTENT}]},
     "agent/run/retry": {"run": "r"},
     "agent/bash": {"command": "ls", "excludeFromContext": True},
+    "agent/plan/respond": {"revision": 1, "sha256": "9f86d081884c", "answer": "reject"},
     "agent/background/move": {"item": "i"},
     "agent/background/stop": {"id": "bg1"},
     "agent/checkpoint/preview": {"checkpoint": "c", "scope": "files"},

@@ -22,6 +22,7 @@ export const PANEL_METHODS = [
   "agent/run/retry",
   "agent/compact",
   "agent/auth/status",
+  "agent/plan/respond",
   "agent/background/move",
   "agent/background/stop",
   "agent/bash",

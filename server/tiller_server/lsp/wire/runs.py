@@ -304,6 +304,26 @@ class BashResult(WireModel):
     """File with the whole output, when `output` is cut."""
 
 
+class PlanRespondParams(SessionParams):
+    """Answer the plan that waits for approval."""
+
+    revision: Annotated[int, Field(ge=1)] | None = None
+    """Revision that is meant: how many plans the conversation has up to it; left out: whatever has this hash."""
+    sha256: Annotated[str, Field(min_length=12)]
+    """Hash of its text, or at least the first 12 digits."""
+    answer: Literal["approve", "approveAuto", "change", "reject"]
+    """`approve` carries it out in mode `ask`, `approveAuto` in mode `auto`; `change` and `reject` keep the mode."""
+    text: str | None = None
+    """For `change`: what is to be different. For an approval: the plan as the user edited it."""
+
+
+class PlanRespondResult(WireModel):
+    """What the answer began."""
+
+    run: str | None = None
+    """Run that begins; left out: none."""
+
+
 class BackgroundMoveParams(SessionParams):
     """Move the running command of a tool call to the background."""
 
@@ -357,6 +377,7 @@ RUN_CANCEL: Final = request("agent/run/cancel", RunCancelParams, RunCancelResult
 RUN_RETRY: Final = request("agent/run/retry", RunRetryParams, PromptAccepted)
 COMPACT: Final = request("agent/compact", CompactParams, CompactResult)
 BASH: Final = request("agent/bash", BashParams, BashResult)
+PLAN_RESPOND: Final = request("agent/plan/respond", PlanRespondParams, PlanRespondResult)
 BACKGROUND_MOVE: Final = request(
     "agent/background/move", BackgroundMoveParams, BackgroundMoveResult
 )
@@ -374,6 +395,7 @@ SERVED: Final = (
     RUN_RETRY,
     COMPACT,
     BASH,
+    PLAN_RESPOND,
     BACKGROUND_MOVE,
     BACKGROUND_STOP,
     REVIEW,

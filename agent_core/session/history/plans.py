@@ -1,0 +1,128 @@
+"""The plan of a session that waits for an answer, read from the conversation, and the answer to it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from agent_core.events import PermissionMode
+from agent_core.kernel.errors import UsageError
+from agent_core.kernel.json import as_object
+from agent_core.kernel.values import Value
+from agent_core.messages import CustomMessage, Message, ToolResultMessage, UserMessage
+
+if TYPE_CHECKING:
+    from agent_core.session.input.submission import Receipt
+    from agent_core.session.session import AgentSession
+
+TOOL: Final = "plan"
+ANSWERED: Final = "tiller.plan"
+"""Type of the message that says that a plan was rejected."""
+SHOWN_HASH: Final = 12
+"""How many digits of a hash people see and write."""
+
+PlanAnswer = Literal["approve", "approveAuto", "change", "reject"]
+
+
+class Plan(Value, frozen=True, kw_only=True):
+    """A plan of the model."""
+
+    revision: int
+    """From 1, counted in the conversation."""
+    sha256: str
+    markdown: str
+
+
+def open_plan(messages: Sequence[Message]) -> Plan | None:
+    """Return the newest plan of a branch if nothing was said after it; None: no plan waits for an answer.
+
+    Args:
+        messages: The conversation as the model sees it.
+    """
+    revision = 0
+    found: Plan | None = None
+    for message in messages:
+        if isinstance(message, UserMessage) or _is_answer(message):
+            found = None
+        elif (stored := _stored(message)) is not None:
+            revision += 1
+            found = Plan(
+                revision=revision,
+                sha256=str(stored.get("sha256")),
+                markdown=str(stored.get("markdown")),
+            )
+    return found
+
+
+async def answer_plan(
+    session: "AgentSession",
+    answer: PlanAnswer,
+    *,
+    sha256: str,
+    revision: int | None = None,
+    text: str | None = None,
+) -> "Receipt | None":
+    """Answer the plan that waits; only an approval leaves the mode `plan`.
+
+    Args:
+        session: The session.
+        answer: `approve` carries it out in mode `ask`, `approveAuto` in mode `auto`, `change` goes on planning,
+            `reject` keeps the mode and starts nothing.
+        sha256: The hash of the plan that is meant, or at least its first 12 digits.
+        revision: The revision that is meant; None: whatever has this hash.
+        text: For `change`: what is to be different. For an approval: the plan as the user edited it.
+
+    Returns:
+        The receipt of the run that begins; None: none does.
+
+    Raises:
+        UsageError: No plan waits, another one is meant, the text is missing, or the mode is not allowed.
+        SessionBusy: A run is going on.
+    """
+    plan = open_plan(session.info.messages)
+    if plan is None:
+        message = "no plan waits for an answer: it was answered already, or there is none"
+        raise UsageError(message)
+    is_meant = len(sha256) >= SHOWN_HASH and plan.sha256.startswith(sha256.lower())
+    if not is_meant or revision not in {None, plan.revision}:
+        message = (
+            f"this answer is about another plan: revision {plan.revision} with the hash {plan.sha256[:SHOWN_HASH]} "
+            "waits now; read it, then answer that one"
+        )
+        raise UsageError(message)
+    match answer:
+        case "reject":
+            rejection = f"I reject the plan (revision {plan.revision}). Do not carry it out."
+            _ = await session.add(rejection, custom_type=ANSWERED, details={"sha256": plan.sha256})
+            return None
+        case "change":
+            if text is None or not text.strip():
+                message = "say what is to be different about the plan"
+                raise UsageError(message)
+            return await session.prompt(text, source="person")
+        case "approve" | "approveAuto":
+            _set_mode(session, "auto" if answer == "approveAuto" else "ask")
+            return await session.prompt(_approval(plan, text))
+
+
+def _set_mode(session: "AgentSession", mode: PermissionMode) -> None:
+    allowed = session.info.allowed_mode
+    if allowed == "plan" or (allowed == "ask" and mode == "auto"):
+        message = f"the settings allow at most the mode {allowed!r}, so the plan cannot be carried out in mode {mode!r}"
+        raise UsageError(message)
+    _ = session.info.configure(mode=mode)
+
+
+def _approval(plan: Plan, edited: str | None) -> str:
+    if edited is None or edited.strip() == plan.markdown:
+        return f"I approve the plan (revision {plan.revision}, SHA-256 {plan.sha256[:SHOWN_HASH]}). Carry it out."
+    return f"I changed the plan and approve it as follows. Carry it out.\n\n{edited.strip()}"
+
+
+def _is_answer(message: Message) -> bool:
+    return isinstance(message, CustomMessage) and message.custom_type == ANSWERED
+
+
+def _stored(message: Message) -> dict[str, object] | None:
+    if not isinstance(message, ToolResultMessage) or message.tool_name != TOOL or message.is_error:
+        return None
+    stored = as_object(as_object(message.details).get(TOOL))
+    return dict(stored) if stored.get("markdown") else None
