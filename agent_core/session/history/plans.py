@@ -106,7 +106,10 @@ async def answer_plan(
 def _set_mode(session: "AgentSession", mode: PermissionMode) -> None:
     allowed = session.info.allowed_mode
     if allowed == "plan" or (allowed == "ask" and mode == "auto"):
-        message = f"the settings allow at most the mode {allowed!r}, so the plan cannot be carried out in mode {mode!r}"
+        message = (
+            f"the mode {allowed!r} is the most that the settings or --permission allow here, so the plan cannot be carried "
+            f"out in mode {mode!r}: change permission.mode, or start without --permission"
+        )
         raise UsageError(message)
     _ = session.info.configure(mode=mode)
 

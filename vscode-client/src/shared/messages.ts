@@ -191,6 +191,10 @@ export type ToHost =
   | { type: "findSymbols"; id: number; query: string }
   /** Answered with `{ blocks: Block[] }`, or refused where there is nothing. */
   | { type: "gather"; id: number; what: Gathered }
+  /** Opens a plan as a document that can be edited. */
+  | { type: "editPlan"; sha256: string; markdown: string }
+  /** Answered with `{ text?: string }`: the document of a plan, if it is open. */
+  | { type: "editedPlan"; id: number; sha256: string }
   /** How the session that is shown is called; empty: it has no name yet. */
   | { type: "titled"; title: string }
   | { type: "trust" };

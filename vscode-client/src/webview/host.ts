@@ -81,6 +81,12 @@ export class Host {
     return answer.blocks;
   }
 
+  /** Gives the document of a plan as the user edited it; nothing when it is not open. */
+  async editedPlan(sha256: string): Promise<string | undefined> {
+    const answer = (await this.#ask((id) => ({ type: "editedPlan", id, sha256 }))) as { text?: string };
+    return answer.text;
+  }
+
   kept(): Kept {
     const kept = this.#api.getState() as Partial<Kept> | undefined;
     return {

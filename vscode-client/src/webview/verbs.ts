@@ -15,6 +15,7 @@ import type {
 } from "../shared/wire.js";
 import { Refused } from "./host.js";
 import type { Panel } from "./panel-context.js";
+import type { Plan } from "./plan.js";
 import type { SaidRow } from "./rows.js";
 import type { Rewriting } from "./state.js";
 import { plural } from "./words.js";
@@ -48,6 +49,16 @@ export function configure(panel: Panel, set: ConfigChange): void {
 export function chooseMode(panel: Panel, mode: Mode): void {
   panel.dispatch({ type: "menu", name: undefined });
   panel.host.post({ type: "command", command: "tiller.chooseMode", args: [mode] });
+}
+
+/** Answers a plan, as edited where its document is open; only an approval leaves the Plan mode. */
+export function answerPlan(panel: Panel, plan: Plan, answer: "approve" | "approveAuto" | "reject"): void {
+  const { sha256 } = plan;
+  attempt(panel, `plan:${sha256}`, async () => {
+    const text = answer === "reject" ? undefined : await panel.host.editedPlan(sha256);
+    const edited = text === undefined || text.trim() === plan.markdown ? {} : { text };
+    await panel.host.request("agent/plan/respond", { sha256, answer, ...edited });
+  });
 }
 
 /** Leaves the Plan mode and asks for what was planned. */

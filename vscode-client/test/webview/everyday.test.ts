@@ -411,6 +411,38 @@ panelTest(
   },
 );
 
+panelTest("a plan is read, edited and approved, and a rejected one asks no more", async (stage) => {
+  const snapshot = emptySnapshot();
+  assert.ok(snapshot.type === "snapshot");
+  const config = { ...snapshot.snapshot.config, mode: "plan" as const };
+  const markdown = "# Move the parser\n\nInto `parse.py`.";
+  const plan = { markdown, steps: [], sha256: "9f86d081884c7d65" };
+  const shown = [
+    ...STARTED,
+    ...called("p", "plan", { markdown }, "shown", { plan }),
+    ended("completed"),
+    { type: "session.state", state: "idle" },
+  ];
+  await stage.play(HELLO, emptySnapshot({ config }), said(events(...shown)));
+  await stage.page.getByRole("heading", { name: "Move the parser" }).waitFor();
+  assert.equal(await stage.count(stage.page.getByRole("button", { name: "Implement the plan" })), 0);
+  const answers = stage.page.getByRole("group", { name: "Answer the plan" });
+  await answers.getByRole("button", { name: "Edit" }).click();
+  const edits = (await stage.sent()).filter((one) => one.type === "editPlan");
+  assert.deepEqual(edits, [{ type: "editPlan", sha256: plan.sha256, markdown }]);
+  await answers.getByRole("button", { name: "Carry it out" }).click();
+  const { sha256 } = plan;
+  assert.deepEqual(await stage.requests("agent/plan/respond"), [{ sha256, answer: "approve" }]);
+  const rejection = { type: "message.ended", item: "c", role: "custom", customType: "tiller.plan" };
+  const content = [{ type: "text", text: "I reject the plan (revision 1)." }];
+  await stage.play(
+    HELLO,
+    emptySnapshot({ config }),
+    said(events(...shown, { ...rejection, type: "message.started" }, { ...rejection, content })),
+  );
+  await answers.waitFor({ state: "hidden" });
+});
+
 panelTest("a plan is carried out by one click, in Ask mode", async (stage) => {
   const snapshot = emptySnapshot();
   assert.ok(snapshot.type === "snapshot");

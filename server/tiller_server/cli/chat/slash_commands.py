@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 import anyio
 from msgspec.structs import replace
@@ -27,12 +27,21 @@ from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, 
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.cli.terminal.text import BOLD, SHORT_ID, moment, one_line
 
+if TYPE_CHECKING:
+    from agent_core.session.history.plans import PlanAnswer
+
 T = TypeVar("T")
 MOST_CHOICES: Final = 40
 LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
 """From the strictest to the loosest."""
 
+PLAN_ANSWERS: Final[Sequence[tuple["PlanAnswer", str]]] = (
+    ("approve", "Yes, and ask before risky steps"),
+    ("approveAuto", "Yes, in mode auto"),
+    ("reject", "No, and stay in mode plan"),
+)
+"""Answers to a plan, and how they are offered."""
 MOVED: Final = "The command goes on in the background."
 NOT_MOVED: Final = "No command is running that could go on in the background."
 MOST_TRIED: Final = 1_000
@@ -182,6 +191,36 @@ def background_action(wanted: str) -> str:
             raise UsageError(message)
 
 
+async def _plan(chat: ChatContext, wanted: str) -> None:
+    from agent_core.session.history.plans import answer_plan, open_plan  # noqa: PLC0415 - at first use
+
+    session = chat.session
+    plan = open_plan(session.info.messages)
+    if plan is None:
+        chat.tell(
+            "No plan waits for an answer. /permission plan makes the next prompt one that is only planned."
+        )
+        return
+    answer: PlanAnswer | None = None
+    text: str | None = wanted or None
+    if text is None:
+        chat.tell(plan.markdown)
+        title = f"Carry out revision {plan.revision} of the plan? Other text asks for a change."
+        chosen = await chat.choose(title, [about for _, about in PLAN_ANSWERS])
+        if isinstance(chosen, int):
+            answer = PLAN_ANSWERS[chosen][0]
+        else:
+            text = chosen
+    if text is not None:
+        answer = "change"
+    if answer is not None:
+        _ = await answer_plan(
+            session, answer, sha256=plan.sha256, revision=plan.revision, text=text
+        )
+        if answer == "reject":
+            chat.tell("The plan is rejected. The mode stays plan.")
+
+
 async def _undo(chat: ChatContext, _: str) -> None:
     checkpoints = chat.session.checkpoints
     latest = checkpoints.latest_run
@@ -304,6 +343,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "logout": ChatCommand(hint="[PROVIDER]", about="remove a stored key or login", run=logout),
     "model": ChatCommand(hint="[MODEL]", about="choose the model", run=choose_model),
     "think": ChatCommand(hint="[LEVEL]", about="set the thinking level", run=_think, values=LEVELS),
+    "plan": ChatCommand(hint="[CHANGE]", about="answer the plan that waits", run=_plan),
     "permission": ChatCommand(
         hint="[MODE]",
         about="set what runs without asking (Shift-Tab: next)",
@@ -345,7 +385,18 @@ OTHER_NAMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Further names of commands, as other agents have them."""
 GROUPS: Final[Mapping[str, Sequence[str]]] = {
-    "Work": ("init", "review", "diff", "undo", "copy", "next", "stop", "background", "compact"),
+    "Work": (
+        "init",
+        "plan",
+        "review",
+        "diff",
+        "undo",
+        "copy",
+        "next",
+        "stop",
+        "background",
+        "compact",
+    ),
     "Model and rights": ("setup", "login", "logout", "model", "think", "permission", "tools"),
     "Sessions": ("new", "resume", "name", "tree", "fork", "export"),
     "This conversation": ("help", "status", "cost", "reload", "key", "quit"),

@@ -4,11 +4,11 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio import to_thread
@@ -34,16 +34,22 @@ from agent_core.session import AgentSession, Receipt
 from agent_core.session.input.commands import EVENT as BY_COMMAND
 from tiller_server.cli.command_exit import TerminationRequest, code_of, watch_signals
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.exit_codes import DONE, FAILED, code_of_run
+from tiller_server.cli.exit_codes import DONE, FAILED, REFUSED, code_of_run, complain
 from tiller_server.cli.run.daemon_client import Report, run_detached
 from tiller_server.cli.run.prompt_input import read_prompt
 from tiller_server.cli.run.session import open_wanted
 from tiller_server.cli.session_options import add_session_options, is_attended
 from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, RunRenderer, TextRunRenderer
 from tiller_server.cli.terminal.stdio import OutputLost, StandardStream, speak_json
+from tiller_server.cli.terminal.text import SHORT_ID
 from tiller_server.process.memory_privacy import forbid_ptrace
 
+if TYPE_CHECKING:
+    from agent_core.session.history.plans import Plan
+
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
+SHOWN_HASH: Final = 12
+"""How many digits of the hash of a plan are shown."""
 TICK_S: Final = 0.1
 """How often what moves is drawn anew."""
 
@@ -95,6 +101,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run in the background without questions; print the session's id",
     )
+    add(
+        "--approve-plan",
+        metavar="HASH",
+        help="carry out the plan of the session that is continued (-c, -r), by its hash; takes no prompt",
+    )
     # Read by `run/daemon_client.py`, before there is a parser.
     add("--no-daemon", action="store_true", help="run in this process, also when the daemon serves")
     add_session_options(parser)
@@ -106,9 +117,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
     def work() -> int:
         _check_output(options.output)
-        prompt = read_prompt(
-            options.prompt, options.attach, root=Path(options.workspace), example=EXAMPLE
-        )
+        prompt = _prompt(options)
         if not options.detach:
             return anyio.run(_run, options, environment, prompt, _open_quietly)
         if options.no_session:
@@ -121,6 +130,21 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
         )
 
     return code_of("run", work, debug=options.debug, as_json=options.json)
+
+
+def _prompt(options: argparse.Namespace) -> Sequence[UserContent]:
+    """Read the prompt; an approved plan needs none.
+
+    Raises:
+        UsageError: There is none, or one beside a plan that is to be approved.
+    """
+    root = Path(options.workspace)
+    if options.approve_plan is None:
+        return read_prompt(options.prompt, options.attach, root=root, example=EXAMPLE)
+    if options.prompt or options.attach:
+        message = "--approve-plan carries out the plan as it is: leave the prompt out"
+        raise UsageError(message)
+    return ()
 
 
 def _open_quietly(session: AgentSession) -> None:
@@ -171,7 +195,14 @@ async def _run(
                 if is_attended():
                     group.start_soon(_ask, session, view)
                 try:
-                    result, answer = await _converse(session, prompt, view, group, ending)
+                    send = partial(
+                        _send,
+                        session,
+                        prompt,
+                        approved=options.approve_plan,
+                        permission=options.permission,
+                    )
+                    result, answer = await _converse(session, send, view, group, ending)
                 except TillerError as error:
                     failure = error
                 finally:
@@ -180,12 +211,26 @@ async def _run(
                 group.cancel_scope.cancel()
             if failure is not None:
                 raise failure
+            if ending.code is None and (plan := _waiting_plan(session)) is not None:
+                ending.code = REFUSED
+                if not options.json:
+                    how = f"tiller run -r {session.id[-SHORT_ID:]} --approve-plan {plan.sha256[:SHOWN_HASH]}"
+                    complain("run", f"the plan waits for approval; carry it out with: {how}")
     code = ending.code
     if code is None:
         code = FAILED if result is None else code_of_run(result)
     if code == DONE and options.output is not None:
         await to_thread.run_sync(_write, options.output, answer)
     return code
+
+
+def _waiting_plan(session: AgentSession) -> "Plan | None":
+    """Return the plan that waits for an answer; None: there is none."""
+    if session.info.config.mode != "plan":
+        return None
+    from agent_core.session.history.plans import open_plan  # noqa: PLC0415 - at first use
+
+    return open_plan(session.info.messages)
 
 
 def _check_output(path: Path | None) -> None:
@@ -240,7 +285,7 @@ async def _ask(session: AgentSession, view: RunRenderer) -> None:
 
 async def _converse(
     session: AgentSession,
-    prompt: Sequence[UserContent],
+    send: Callable[[], Awaitable[Receipt]],
     view: RunRenderer,
     group: TaskGroup,
     ending: TerminationRequest,
@@ -249,7 +294,7 @@ async def _converse(
     reader = session.subscribe()
     final = FinalAnswer()
     try:
-        receipt = await _send_prompt(session, prompt, view, reader)
+        receipt = await _send_prompt(session, send, view, reader)
         if ending.code is not None:
             _ = await session.abort()  # the signal came when there was nothing to stop yet
         group.start_soon(_stop_at_end, session, reader)
@@ -269,6 +314,8 @@ async def _converse(
         ending.code = commanded
     result = await session.wait(receipt.run) if receipt.run else None
     answer, rest = final.close(result)
+    if (plan := _waiting_plan(session)) is not None:
+        answer = plan.markdown
     if rest:
         view.interim(rest)
     view.end(result, answer)
@@ -286,15 +333,39 @@ def _after(event: Event, code: int) -> int:
             return code
 
 
-async def _send_prompt(
+async def _send(
     session: AgentSession,
     prompt: Sequence[UserContent],
+    *,
+    approved: str | None,
+    permission: str | None,
+) -> Receipt:
+    """Send the prompt, or approve a plan by its hash.
+
+    Raises:
+        UsageError: No plan of that hash waits.
+    """
+    if approved is None:
+        return await session.prompt(prompt)
+    from agent_core.session.history.plans import answer_plan  # noqa: PLC0415 - at first use
+
+    answer = "approveAuto" if permission in {"auto", "yolo"} else "approve"
+    receipt = await answer_plan(session, answer, sha256=approved)
+    if receipt is None:
+        message = "the plan was not approved"
+        raise UsageError(message)
+    return receipt
+
+
+async def _send_prompt(
+    session: AgentSession,
+    send: Callable[[], Awaitable[Receipt]],
     view: RunRenderer,
     reader: EventSubscription,
 ) -> Receipt:
     """Send the prompt; when it is refused, show the session's pending events, which may hold the reason."""
     try:
-        receipt = await session.prompt(prompt)
+        receipt = await send()
     except TillerError:
         if pending := reader.take_now():
             view.begin(header(session))

@@ -26,7 +26,7 @@ from agent_core.events import (
     ToolRunning,
 )
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.json import is_object
+from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.text import PlainStream, one_line, shown
 from agent_core.kernel.values import Value
 from agent_core.messages import text_of
@@ -59,6 +59,8 @@ MOST_ECHOED: Final = 10
 """Lines of a prompt."""
 WRAPPED: Final = frozenset({DIM, YELLOW, RED, GREEN})
 """Styles of our own lines, as opposed to lines of files and commands."""
+SHOWN_HASH: Final = 12
+"""How many digits of the hash of a plan are shown."""
 TODO_MARKS: Final[Mapping[str, StyledLine]] = {
     "pending": ("\N{BALLOT BOX}", PLAIN),
     "active": ("\N{BLACK RIGHT-POINTING TRIANGLE}", BOLD),
@@ -99,7 +101,11 @@ class _LiveTools(Struct):
                 self.note = ""
                 running = self._running.pop(item, None)
                 title = running.title if running else event.name
-                below = [*_changed_lines(event.details), *_todo_lines(event.details)]
+                below = [
+                    *_changed_lines(event.details),
+                    *_todo_lines(event.details),
+                    *_plan_lines(event.details),
+                ]
                 below = below or [*self.outputs.keep(event, title)]
                 is_ok = event.status == "ok"
                 # The last line of what a command put out says how it failed.
@@ -154,6 +160,15 @@ def _changed_lines(details: JsonValue) -> Iterator[tuple[str, str]]:
         yield line, _style(line)
     if len(lines) > MOST_LINES:
         yield f"… {len(lines) - MOST_LINES} more lines", AROUND
+
+
+def _plan_lines(details: JsonValue) -> Iterator[StyledLine]:
+    """Yield the lines of a plan, and how it is answered."""
+    plan = as_object(as_object(details).get("plan"))
+    markdown = plan.get("markdown")
+    if isinstance(markdown, str) and markdown:
+        yield from ((line, PLAIN) for line in markdown.split("\n"))
+        yield f"The plan {str(plan.get('sha256'))[:SHOWN_HASH]} waits for your answer.", BOLD
 
 
 def _todo_lines(details: JsonValue) -> Iterator[StyledLine]:

@@ -7,6 +7,7 @@ import type { Block, Range } from "../../shared/wire.js";
 import { noticeLine } from "../ui/status-text.js";
 import { editorRange, findFiles, findSymbols } from "./find-items.js";
 import { gather } from "./gather.js";
+import { editedPlan, editPlan } from "./plan-documents.js";
 import { failure, type PanelRequests } from "./requests.js";
 import type { Terminals } from "./terminals.js";
 
@@ -53,6 +54,14 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
       if (isPanelCommand(message.command))
         await vscode.commands.executeCommand(message.command, ...(message.args ?? []));
       return;
+    case "editPlan":
+      return editPlan(String(message.sha256), String(message.markdown));
+    case "editedPlan":
+      return parts.post({
+        type: "answer",
+        id: message.id,
+        result: { text: editedPlan(String(message.sha256)) },
+      });
     case "titled":
       return parts.titled(typeof message.title === "string" ? noticeLine(message.title) : "");
     case "trust":

@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import { unsafeHTML } from "lit/directives/unsafe-html.js";
 import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
+import { planOf, waits } from "../plan.js";
 import type { AnsweredRow, EditRow, NoticeRow, RetryRow, RunEndRow, ShellRow, SummaryRow } from "../rows.js";
 import { errorLine, oneLine, plainText, withoutCommands } from "../safe-text.js";
 import { compact, go, implement, retry } from "../verbs.js";
@@ -45,6 +46,9 @@ function planned(panel: Panel, row: RunEndRow): View {
   const { session, trusted } = panel.state;
   const isNewest = session?.rows.at(-1)?.key === row.key;
   if (!trusted || !isNewest || row.status !== "completed" || session?.config.mode !== "plan") return nothing;
+  // A plan that was shown for approval has answers of its own.
+  if (session.rows.some((one) => one.kind === "tool" && planOf(one) && waits(session.rows, one)))
+    return nothing;
   return html`<div class="mark-acts">
     <button type="button" class="primary" @click=${() => implement(panel)}>${icon("play")} Implement the plan</button>
     <span class="dim">switches to Ask mode</span>

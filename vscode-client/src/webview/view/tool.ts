@@ -1,14 +1,18 @@
 // A tool call as a card: what it is, how it stands, its arguments while they stream, its output while it runs.
 
 import { html, nothing } from "lit";
+import { unsafeHTML } from "lit/directives/unsafe-html.js";
 import type { JsonValue } from "../../shared/wire.js";
 import { groupText, pathOf } from "../grouping.js";
 import { openPath } from "../links.js";
+import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
+import { type Plan, planOf, waits } from "../plan.js";
 import { type GroupRow, parsed, type ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
+import { isBusy } from "../state.js";
 import { todoSteps } from "../todo.js";
-import { moveToBackground, stopTool } from "../verbs.js";
+import { answerPlan, moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
 import { fileDiff, patch } from "./diff.js";
 import { field, output, TAIL_LINES } from "./output.js";
@@ -28,6 +32,7 @@ const ICONS: Readonly<Record<string, string>> = {
   fetch: "globe",
   diagnostics: "warning",
   todo: "checklist",
+  plan: "checklist",
   ask: "comment-discussion",
 };
 
@@ -40,7 +45,8 @@ const SLOW_MS = 2000;
 export function tool(panel: Panel, row: ToolRow): View {
   const changed = hunksOf(panel.state.session?.changeSet, row.call);
   const edits = row.name === "edit" || row.name === "write";
-  const usually = row.phase === "ended" ? edits || row.status === "error" : !SHOWN_ELSEWHERE.has(row.name);
+  const shown = edits || row.status === "error" || row.name === "plan";
+  const usually = row.phase === "ended" ? shown : !SHOWN_ELSEWHERE.has(row.name);
   const open = isOpen(panel, row.key, { usually });
   const bad = row.status === "error" || row.status === "blocked" ? "bad" : "";
   return html`<div class="tool ${row.phase} ${bad}">
@@ -133,6 +139,8 @@ const ENDS: Readonly<Record<string, [string, string]>> = {
 function body(panel: Panel, row: ToolRow, changed: FileHunks[]): View {
   const steps = todoSteps(row.details);
   if (steps.length > 0) return stepList(steps);
+  const plan = planOf(row);
+  if (plan) return planBody(panel, row, plan);
   if (SHOWN_ELSEWHERE.has(row.name)) return output(panel, row);
   if (row.phase === "asked") return asked(row);
   if (changed.length > 0)
@@ -141,6 +149,23 @@ function body(panel: Panel, row: ToolRow, changed: FileHunks[]): View {
   if (typeof made === "string" && made)
     return html`<div class="file-diff">${patch(panel, row.key, made)}</div>`;
   return html`${input(row)} ${output(panel, row)} ${changedFiles(row)}`;
+}
+
+/** Shows a plan, and the ways to answer it while it waits. */
+function planBody(panel: Panel, row: ToolRow, plan: Plan): View {
+  const prose = html`<div class="prose">${unsafeHTML(markdownHtml(plan.markdown))}</div>`;
+  const { session } = panel.state;
+  const mayAnswer = panel.state.trusted && session?.config.mode === "plan" && !isBusy(session);
+  if (!session || !mayAnswer || !waits(session.rows, row)) return prose;
+  const answer = (how: "approve" | "approveAuto" | "reject") => () => answerPlan(panel, plan, how);
+  return html`${prose}
+    <div class="mark-acts" role="group" aria-label="Answer the plan">
+      <button type="button" class="primary" @click=${answer("approve")}>${icon("play")} Carry it out</button>
+      <button type="button" @click=${answer("approveAuto")} title="Carries it out in Auto mode">Carry out in Auto mode</button>
+      <button type="button" @click=${() => panel.host.post({ type: "editPlan", ...plan })}>Edit</button>
+      <button type="button" @click=${answer("reject")}>Reject</button>
+      <span class="dim">or write what is to be different</span>
+    </div>`;
 }
 
 /** Arguments that are whole, though the call waits to run, are shown as those of a call that runs. */
