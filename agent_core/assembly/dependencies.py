@@ -102,13 +102,7 @@ def choose_session_deps(
     scratch = outputs_of(config.paths.outputs, opened.log.header.id)
     contents = _contents(request, config.paths.blobs, opened.log.header.id)
     settings = _live_settings(config, scratch)
-    built_in = builtin_tools(
-        can_search=lambda: settings.now.values.web.search is not None,
-        is_planning=lambda: (
-            config.permission_state.mode == "plan" and settings.now.values.plan_review != "off"
-        ),
-        plan_review=values.plan_review,
-    )
+    built_in = _built_in(config, settings)
     tools = _tools(request, extensions, values, transcript, built_in=built_in)
     start = _start(request, models, settings, transcript)
     resources = _resources(request, config, settings, extensions)
@@ -147,6 +141,19 @@ def choose_session_deps(
         follow_up=values.follow_up_mode,
         options=options,
         notices=(*request.notices, *problems, *start.notices, *tools.notices, *extensions.notices),
+    )
+
+
+def _built_in(config: WorkspaceConfig, settings: LiveSettings) -> Sequence[Tool]:
+    """Make the tools that Tiller brings along; two of them are offered while settings and mode say so."""
+
+    def is_planning() -> bool:
+        return config.permission_state.mode == "plan" and settings.now.values.plan_review != "off"
+
+    return builtin_tools(
+        can_search=lambda: settings.now.values.web.search is not None,
+        is_planning=is_planning,
+        plan_review=settings.now.values.plan_review,
     )
 
 

@@ -21,7 +21,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
         "plan",
     ),
     "minimal": ("read", "write", "edit", "bash"),
-    "readonly": ("read", "grep", "find", "ls", "plan"),
+    "readonly": ("read", "grep", "find", "ls"),
 }
 """Presets by name. A tool that does not exist is left out of a preset; `default` also has the tools of no preset."""
 

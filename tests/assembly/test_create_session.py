@@ -14,8 +14,8 @@ from tests.support.workspace.tools import echo
 
 # Model and thinking: the request, else the session, else the settings, else whatever has a key.
 
-OFFERED = tuple(name for name in PRESETS["default"] if name != "web_search")
-"""The default preset without what is offered once it is configured."""
+OFFERED = tuple(name for name in PRESETS["default"] if name not in {"web_search", "plan"})
+"""The default preset without what is offered once it is configured, or in mode `plan` only."""
 
 
 async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -> None:

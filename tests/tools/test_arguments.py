@@ -155,6 +155,7 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         "background": (["action", "id", "offset", "waitS"], ["action"], "read", False),
         "fetch": (["url"], ["url"], "other", True),
         "web_search": (["query", "count"], ["query"], "other", True),
+        "plan": (["markdown", "steps"], ["markdown"], "read", False),
     }
 
 

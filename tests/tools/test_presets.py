@@ -18,6 +18,7 @@ ALL = (
     "background",
     "fetch",
     "web_search",
+    "plan",
 )
 NOW = ("read", "write", "edit", "bash")
 
@@ -60,6 +61,7 @@ def test_readonly_has_four_that_change_nothing() -> None:
                 "background",
                 "fetch",
                 "web_search",
+                "plan",
             ),
         ),
         ("+mine", (*NOW, "mine"), (*NOW, "mine")),
@@ -78,13 +80,14 @@ def test_readonly_has_four_that_change_nothing() -> None:
                 "background",
                 "fetch",
                 "web_search",
+                "plan",
             ),
         ),
         ("minimal -ls", NOW, NOW),
         (
             "default -readonly",
             ALL,
-            ("write", "edit", "bash", "todo", "ask", "background", "fetch", "web_search"),
+            ("write", "edit", "bash", "todo", "ask", "background", "fetch", "web_search", "plan"),
         ),
     ],
 )

@@ -1,17 +1,15 @@
 """The plan of a session that waits for an answer, read from the conversation, and the answer to it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from agent_core.events import PermissionMode
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Message, ToolResultMessage, UserMessage
-
-if TYPE_CHECKING:
-    from agent_core.session.input.submission import Receipt
-    from agent_core.session.session import AgentSession
+from agent_core.session.input.submission import Receipt
+from agent_core.session.session import AgentSession
 
 TOOL: Final = "plan"
 ANSWERED: Final = "tiller.plan"
@@ -22,7 +20,7 @@ SHOWN_HASH: Final = 12
 PlanAnswer = Literal["approve", "approveAuto", "change", "reject"]
 
 
-class Plan(Value, frozen=True, kw_only=True):
+class OpenPlan(Value, frozen=True, kw_only=True):
     """A plan of the model."""
 
     revision: int
@@ -31,20 +29,20 @@ class Plan(Value, frozen=True, kw_only=True):
     markdown: str
 
 
-def open_plan(messages: Sequence[Message]) -> Plan | None:
+def open_plan(messages: Sequence[Message]) -> OpenPlan | None:
     """Return the newest plan of a branch if nothing was said after it; None: no plan waits for an answer.
 
     Args:
         messages: The conversation as the model sees it.
     """
     revision = 0
-    found: Plan | None = None
+    found: OpenPlan | None = None
     for message in messages:
         if isinstance(message, UserMessage) or _is_answer(message):
             found = None
         elif (stored := _stored(message)) is not None:
             revision += 1
-            found = Plan(
+            found = OpenPlan(
                 revision=revision,
                 sha256=str(stored.get("sha256")),
                 markdown=str(stored.get("markdown")),
@@ -53,13 +51,13 @@ def open_plan(messages: Sequence[Message]) -> Plan | None:
 
 
 async def answer_plan(
-    session: "AgentSession",
+    session: AgentSession,
     answer: PlanAnswer,
     *,
     sha256: str,
     revision: int | None = None,
     text: str | None = None,
-) -> "Receipt | None":
+) -> Receipt | None:
     """Answer the plan that waits; only an approval leaves the mode `plan`.
 
     Args:
@@ -68,7 +66,7 @@ async def answer_plan(
             `reject` keeps the mode and starts nothing.
         sha256: The hash of the plan that is meant, or at least its first 12 digits.
         revision: The revision that is meant; None: whatever has this hash.
-        text: For `change`: what is to be different. For an approval: the plan as the user edited it.
+        text: For `change`: the wishes of the user. For an approval: the plan as the user edited it.
 
     Returns:
         The receipt of the run that begins; None: none does.
@@ -103,7 +101,7 @@ async def answer_plan(
             return await session.prompt(_approval(plan, text))
 
 
-def _set_mode(session: "AgentSession", mode: PermissionMode) -> None:
+def _set_mode(session: AgentSession, mode: PermissionMode) -> None:
     allowed = session.info.allowed_mode
     if allowed == "plan" or (allowed == "ask" and mode == "auto"):
         message = (
@@ -114,7 +112,7 @@ def _set_mode(session: "AgentSession", mode: PermissionMode) -> None:
     _ = session.info.configure(mode=mode)
 
 
-def _approval(plan: Plan, edited: str | None) -> str:
+def _approval(plan: OpenPlan, edited: str | None) -> str:
     if edited is None or edited.strip() == plan.markdown:
         return f"I approve the plan (revision {plan.revision}, SHA-256 {plan.sha256[:SHOWN_HASH]}). Carry it out."
     return f"I changed the plan and approve it as follows. Carry it out.\n\n{edited.strip()}"

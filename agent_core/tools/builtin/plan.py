@@ -1,4 +1,4 @@
-"""The tool `plan`: what the model wants to do, for the user to approve before anything is changed."""
+"""The tool `plan`: a description of the work, which the user approves before anything is changed."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ WHEN: Final[Mapping[PlanReview, str]] = {
     "complex": "Use it for work that has several steps or a choice that the user should know of.",
     "always": "Every piece of work ends with it.",
 }
-"""What models are told of when to use the tool, by the setting."""
+"""Part of the description of the tool, by the setting."""
 
 
 class PlanArguments(ToolArguments):

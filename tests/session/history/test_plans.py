@@ -7,8 +7,8 @@ import pytest
 from agent_core.events import ToolEnded
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object
-from agent_core.messages import text_of
-from agent_core.session.history.plans import Plan, answer_plan, open_plan
+from agent_core.messages import UserMessage, text_of
+from agent_core.session.history.plans import OpenPlan, answer_plan, open_plan
 from agent_core.session.permissions.broker import PermissionState
 from agent_core.tools.builtin.plan import plan_hash, plan_tool
 from tests.support.session.held_log import held
@@ -32,7 +32,7 @@ def planning(*turns: Any, **more: Any) -> Any:
     return bench(ScriptedModel(turns), tools=tools, standing=state, **more)
 
 
-async def plan_of(it: Bench, text: str = "Plan it.") -> Plan:
+async def plan_of(it: Bench, text: str = "Plan it.") -> OpenPlan:
     await it.session.prompt(text)
     _ = await it.idle()
     found = open_plan(it.session.info.messages)
@@ -41,13 +41,15 @@ async def plan_of(it: Bench, text: str = "Plan it.") -> Plan:
 
 
 def last_prompt(it: Bench) -> str:
-    return text_of(it.model.requests[-1].messages[-1].content)
+    last = it.model.requests[-1].messages[-1]
+    assert isinstance(last, UserMessage)
+    return text_of(last.content)
 
 
 async def test_a_plan_is_stored_with_its_hash_and_ends_with_the_turn() -> None:
     async with planning(planned(steps=STEPS), say("Here it is.")) as it:
         plan = await plan_of(it)
-        assert plan == Plan(revision=1, sha256=HASH, markdown=TEXT)
+        assert plan == OpenPlan(revision=1, sha256=HASH, markdown=TEXT)
         (result,) = it.results()
         assert f"The user sees the plan (SHA-256 {HASH[:12]})" in result
         (ended,) = [one for one in it.seen() if isinstance(one, ToolEnded)]
@@ -93,11 +95,11 @@ async def test_a_change_keeps_the_mode_and_brings_another_revision() -> None:
         _ = await it.idle()
         assert it.session.info.config.mode == "plan"
         plan = open_plan(it.session.info.messages)
-        assert plan == Plan(revision=2, sha256=plan_hash(second), markdown=second)
+        assert plan == OpenPlan(revision=2, sha256=plan_hash(second), markdown=second)
         with pytest.raises(UsageError, match="another plan: revision 2"):
             _ = await answer_plan(it.session, "approve", sha256=first.sha256)
         with pytest.raises(UsageError, match="another plan: revision 2"):
-            _ = await answer_plan(it.session, "approve", sha256=plan.sha256, revision=1)
+            _ = await answer_plan(it.session, "approve", sha256=plan_hash(second), revision=1)
         assert it.session.info.config.mode == "plan"
 
 

@@ -118,6 +118,7 @@ def test_every_tool_is_tried() -> None:
         "background",
         "fetch",
         "web_search",
+        "plan",
     }
     assert {case.tool for case in CASES} == with_paths
 

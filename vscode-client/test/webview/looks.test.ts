@@ -166,6 +166,29 @@ const SCENES: Readonly<Record<string, Scene>> = {
     await stage.page.locator("#composer-text").fill("Use the fast build, and tell me\nwhat it prints.");
     await stage.settled();
   },
+  planned: async (stage) => {
+    const empty = emptySnapshot();
+    assert.ok(empty.type === "snapshot");
+    const config = { ...empty.snapshot.config, mode: "plan" as const };
+    const markdown =
+      "# Move the parser\n\nInto `parse.py`, without a change of what it does:\n\n1. Make the module.\n2. Move the code.";
+    const call = {
+      run: "r1",
+      at: "2026-01-01T00:00:00Z",
+      item: "p",
+      call: "p",
+      name: "plan",
+      title: "plan: Move the parser",
+    };
+    const plan = { markdown, steps: [], sha256: "9f86d081884c7d65" };
+    const events = [
+      { seq: 2, ...call, type: "tool.started" },
+      { seq: 3, ...call, type: "tool.running", input: { markdown } },
+      { seq: 4, ...call, type: "tool.ended", status: "ok", content: [], details: { plan }, durationMs: 5 },
+    ] as never;
+    await stage.play(HELLO, emptySnapshot({ config }), { type: "events", session: empty.session, events });
+    await stage.settled();
+  },
   stopped: (stage) => stage.playLog("steering"),
   failing: (stage) => stage.playLog("failing"),
   shell: (stage) => stage.playLog("shell"),

@@ -1,8 +1,9 @@
 """Slash commands of the conversation itself, as opposed to skills, templates and commands of extensions."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar, get_args
+from typing import Final, Literal, TypeVar, get_args
 
 import anyio
 from msgspec.structs import replace
@@ -27,16 +28,13 @@ from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, 
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.cli.terminal.text import BOLD, SHORT_ID, moment, one_line
 
-if TYPE_CHECKING:
-    from agent_core.session.history.plans import PlanAnswer
-
 T = TypeVar("T")
 MOST_CHOICES: Final = 40
 LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
 """From the strictest to the loosest."""
 
-PLAN_ANSWERS: Final[Sequence[tuple["PlanAnswer", str]]] = (
+PLAN_ANSWERS: Final[Sequence[tuple[Literal["approve", "approveAuto", "reject"], str]]] = (
     ("approve", "Yes, and ask before risky steps"),
     ("approveAuto", "Yes, in mode auto"),
     ("reject", "No, and stay in mode plan"),
@@ -201,22 +199,18 @@ async def _plan(chat: ChatContext, wanted: str) -> None:
             "No plan waits for an answer. /permission plan makes the next prompt one that is only planned."
         )
         return
-    answer: PlanAnswer | None = None
-    text: str | None = wanted or None
-    if text is None:
-        chat.tell(plan.markdown)
-        title = f"Carry out revision {plan.revision} of the plan? Other text asks for a change."
-        chosen = await chat.choose(title, [about for _, about in PLAN_ANSWERS])
-        if isinstance(chosen, int):
-            answer = PLAN_ANSWERS[chosen][0]
-        else:
-            text = chosen
-    if text is not None:
-        answer = "change"
-    if answer is not None:
-        _ = await answer_plan(
-            session, answer, sha256=plan.sha256, revision=plan.revision, text=text
-        )
+    meant = partial(answer_plan, session, sha256=plan.sha256, revision=plan.revision)
+    if wanted:
+        _ = await meant("change", text=wanted)
+        return
+    chat.tell(plan.markdown)
+    title = f"Carry out revision {plan.revision} of the plan? Other text asks for a change."
+    chosen = await chat.choose(title, [about for _, about in PLAN_ANSWERS])
+    if isinstance(chosen, str):
+        _ = await meant("change", text=chosen)
+    elif chosen is not None:
+        answer = PLAN_ANSWERS[chosen][0]
+        _ = await meant(answer)
         if answer == "reject":
             chat.tell("The plan is rejected. The mode stays plan.")
 

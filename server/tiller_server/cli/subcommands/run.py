@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 from anyio import to_thread
@@ -43,9 +43,6 @@ from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, RunRenderer
 from tiller_server.cli.terminal.stdio import OutputLost, StandardStream, speak_json
 from tiller_server.cli.terminal.text import SHORT_ID
 from tiller_server.process.memory_privacy import forbid_ptrace
-
-if TYPE_CHECKING:
-    from agent_core.session.history.plans import Plan
 
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 SHOWN_HASH: Final = 12
@@ -214,7 +211,7 @@ async def _run(
             if ending.code is None and (plan := _waiting_plan(session)) is not None:
                 ending.code = REFUSED
                 if not options.json:
-                    how = f"tiller run -r {session.id[-SHORT_ID:]} --approve-plan {plan.sha256[:SHOWN_HASH]}"
+                    how = f"tiller run -r {session.id[-SHORT_ID:]} --approve-plan {plan[0][:SHOWN_HASH]}"
                     complain("run", f"the plan waits for approval; carry it out with: {how}")
     code = ending.code
     if code is None:
@@ -224,13 +221,14 @@ async def _run(
     return code
 
 
-def _waiting_plan(session: AgentSession) -> "Plan | None":
-    """Return the plan that waits for an answer; None: there is none."""
+def _waiting_plan(session: AgentSession) -> tuple[str, str] | None:
+    """Return the hash and the text of the plan that waits for an answer; None: there is none."""
     if session.info.config.mode != "plan":
         return None
     from agent_core.session.history.plans import open_plan  # noqa: PLC0415 - at first use
 
-    return open_plan(session.info.messages)
+    plan = open_plan(session.info.messages)
+    return None if plan is None else (plan.sha256, plan.markdown)
 
 
 def _check_output(path: Path | None) -> None:
@@ -315,7 +313,7 @@ async def _converse(
     result = await session.wait(receipt.run) if receipt.run else None
     answer, rest = final.close(result)
     if (plan := _waiting_plan(session)) is not None:
-        answer = plan.markdown
+        _, answer = plan
     if rest:
         view.interim(rest)
     view.end(result, answer)

@@ -1,6 +1,5 @@
 """`agent/plan/respond`: answer the plan that waits for approval."""
 
-from agent_core.session.history.plans import answer_plan
 from tiller_server.lsp.feature import session_feature
 from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.open_session import OpenSession
@@ -12,6 +11,8 @@ async def plan_respond(
     client: ConnectedClient, open_session: OpenSession, params: PlanRespondParams
 ) -> PlanRespondResult:
     """Approve it, go on planning, or reject it; only an approval leaves the mode `plan`."""
+    from agent_core.session.history.plans import answer_plan  # noqa: PLC0415 - at first use
+
     with open_session.environment.use_for_submission(client.origin.env):
         receipt = await answer_plan(
             open_session.session,

@@ -314,11 +314,11 @@ class PlanRespondParams(SessionParams):
     answer: Literal["approve", "approveAuto", "change", "reject"]
     """`approve` carries it out in mode `ask`, `approveAuto` in mode `auto`; `change` and `reject` keep the mode."""
     text: str | None = None
-    """For `change`: what is to be different. For an approval: the plan as the user edited it."""
+    """For `change`: the wishes of the user. For an approval: the plan as the user edited it."""
 
 
 class PlanRespondResult(WireModel):
-    """What the answer began."""
+    """Result of an answer to a plan."""
 
     run: str | None = None
     """Run that begins; left out: none."""

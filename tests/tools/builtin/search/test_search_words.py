@@ -13,7 +13,7 @@ SEARCHES = ("grep", "find", "ls")
 
 def test_they_are_in_their_order() -> None:
     files = ("read", "write", "edit", "bash", "grep", "find", "ls")
-    assert tuple(TOOLS) == (*files, "todo", "ask", "background", "fetch", "web_search")
+    assert tuple(TOOLS) == (*files, "todo", "ask", "background", "fetch", "web_search", "plan")
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -156,16 +156,17 @@ function planBody(panel: Panel, row: ToolRow, plan: Plan): View {
   const prose = html`<div class="prose">${unsafeHTML(markdownHtml(plan.markdown))}</div>`;
   const { session } = panel.state;
   const mayAnswer = panel.state.trusted && session?.config.mode === "plan" && !isBusy(session);
-  if (!session || !mayAnswer || !waits(session.rows, row)) return prose;
+  if (!session || !mayAnswer || !waits(session.rows, row)) return html`<div class="plan-body">${prose}</div>`;
   const answer = (how: "approve" | "approveAuto" | "reject") => () => answerPlan(panel, plan, how);
-  return html`${prose}
+  return html`<div class="plan-body">${prose}
     <div class="mark-acts" role="group" aria-label="Answer the plan">
       <button type="button" class="primary" @click=${answer("approve")}>${icon("play")} Carry it out</button>
-      <button type="button" @click=${answer("approveAuto")} title="Carries it out in Auto mode">Carry out in Auto mode</button>
-      <button type="button" @click=${() => panel.host.post({ type: "editPlan", ...plan })}>Edit</button>
-      <button type="button" @click=${answer("reject")}>Reject</button>
-      <span class="dim">or write what is to be different</span>
-    </div>`;
+      <button type="button" class="secondary" @click=${answer("approveAuto")} title="Carries it out in Auto mode">In Auto mode</button>
+      <button type="button" class="secondary" @click=${() => panel.host.post({ type: "editPlan", ...plan })}>Edit</button>
+      <button type="button" class="secondary" @click=${answer("reject")}>Reject</button>
+      <span class="dim">or write below what is to be different</span>
+    </div>
+  </div>`;
 }
 
 /** Arguments that are whole, though the call waits to run, are shown as those of a call that runs. */
