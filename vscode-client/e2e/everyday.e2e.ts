@@ -131,6 +131,45 @@ test("the steps of the model stand above the composer, and its question is answe
   assert.match((await ground.provider.asked()).at(-1) ?? "", /Which tone\?[^"]*Friendly/);
 });
 
+test("a plan is edited as a document, carried out, and a server goes on in the background", async () => {
+  const { window, ground } = on;
+  const { frame } = window.panel;
+  const markdown = "# Serve the greetings\n\nOn a port of this machine.";
+  const command = "exec python3 -u -m http.server --bind 127.0.0.1 0";
+  await ground.provider.script(
+    { tool_calls: [{ name: "plan", arguments: { markdown } }] },
+    { text: "That is the plan." },
+    { tool_calls: [{ name: "bash", arguments: { command, background: true } }] },
+    { text: "It is being served." },
+  );
+  const mode = frame.getByTitle("Permission mode");
+  await mode.click();
+  await frame.getByRole("menuitemradio", { name: /^Plan/ }).click();
+  await mode.getByText("Plan").waitFor({ state: "attached" });
+  await window.panel.say("Plan how to serve the greetings.");
+  await frame.getByRole("heading", { name: "Serve the greetings" }).waitFor();
+  await window.panel.text("That is the plan.").waitFor();
+  await window.picture("every-9-plan");
+  const answers = frame.getByRole("group", { name: "Answer the plan" });
+  await answers.getByRole("button", { name: "Edit" }).click();
+  await window.page.locator(".tab.active", { hasText: "Serve the greetings" }).waitFor();
+  await window.focusEditor();
+  await window.page.keyboard.press("Control+End");
+  await window.page.keyboard.type(" And only there.");
+  await answers.getByRole("button", { name: "Carry it out" }).click();
+  const permission = frame.getByRole("button", { name: /^Allow once/ });
+  await permission.click();
+  await window.panel.text("It is being served.").waitFor();
+  assert.match((await ground.provider.asked()).at(-1) ?? "", /I changed the plan[^"]*And only there\./);
+  const strip = frame.getByLabel("Background commands");
+  await strip.getByRole("link", { name: /^:\d+$/ }).waitFor();
+  await window.picture("every-10-background");
+  await strip.getByRole("button", { name: "Show its output" }).click();
+  await window.untilEditorText("the output", (text) => text.includes("Serving HTTP"));
+  await strip.getByRole("button", { name: /^Stop exec python3/ }).click();
+  await strip.waitFor({ state: "hidden" });
+});
+
 test("an MCP server is added and listed", async () => {
   const { window, ground } = on;
   await window.command("Tiller: MCP Servers…");

@@ -290,6 +290,21 @@ async def test_a_host_with_one_private_address_among_public_ones_is_refused(
     assert web.connections == 0
 
 
+async def test_a_proxy_of_the_environment_is_used_for_names_that_only_it_knows(
+    bench: Bench, web: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{web.port}")
+    monkeypatch.setenv("no_proxy", "")
+    url = "http://docs.invalid/page"
+    web.answers[url] = page("by way of the proxy", "text/plain")
+    outcome = await bench.run("fetch", url=url)
+    assert between_marks(words(outcome)) == "by way of the proxy"
+    web.requests.clear()
+    private = await bench.run("fetch", url="http://localhost/page")
+    assert "localhost has the address" in words(private)
+    assert web.requests == []
+
+
 @pytest.mark.parametrize(
     ("url", "why"),
     [
