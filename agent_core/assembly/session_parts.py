@@ -539,7 +539,7 @@ class SessionParts(BaseParts):
             tasks=self.background,
             needs_for=self.broker.needs_for,
             current_run=lambda: snapshot.activity.run,
-            count=self.recovered.background_count,
+            begun=self.recovered.background_count,
         )
 
     async def end_background(self) -> None:

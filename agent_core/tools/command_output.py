@@ -63,7 +63,9 @@ class OutputFile:
             return
         data = bytes(self._waiting)
         self._waiting.clear()
-        await run_in_thread(self._write, data)
+        # A thread that has not begun is not started once its task is cancelled, and the output would be lost.
+        with anyio.CancelScope(shield=True):
+            await run_in_thread(self._write, data)
 
     async def close(self) -> None:
         """Write the rest and let go of the file."""

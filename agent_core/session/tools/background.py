@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +52,9 @@ CLOSE_GRACE_S: Final = 0.5
 END_BOUND_S: Final = 6.0
 LOOK_S: Final = 1.0
 """Between an output and the look at the ports."""
+SILENT_LOOK_S: Final = 4.0
+SILENT_LOOKS: Final = 12
+"""So often, and after so long, it is looked again without an output, until there is a port."""
 REPORT_BYTES: Final = 2_048
 REPORT_LINES: Final = 20
 
@@ -91,7 +95,7 @@ class SessionBackground:
         tasks: Background,
         needs_for: Callable[[ToolCallId], frozenset[Needs]],
         current_run: Callable[[], RunId | None],
-        count: int = 0,
+        begun: int = 0,
     ) -> None:
         """Create the list of commands, with none running.
 
@@ -104,7 +108,7 @@ class SessionBackground:
             tasks: Runs what follows a command, as long as the session is open.
             needs_for: Returns the needs of a call beyond those that it named.
             current_run: Returns the run that goes on.
-            count: How many commands the session has had before: ids are not used again.
+            begun: How many commands the session has had before: ids are not used again.
         """
         self.processes = ProcessLog()
         """The processes of background commands, apart from those of calls."""
@@ -116,7 +120,7 @@ class SessionBackground:
         self._tasks = tasks
         self._needs_for = needs_for
         self._current_run = current_run
-        self._count = count
+        self._count = begun
         self._commands: dict[str, _Command] = {}
 
     @property
@@ -282,17 +286,18 @@ class SessionBackground:
         scope.cancel()
 
     async def _watch_ports(self, one: _Command) -> None:
-        """Look at the ports after each output, since servers write when they listen; at most once in `LOOK_S`."""
+        """Look at the ports after each output, since servers write when they listen, and some times without one."""
         ports: tuple[int, ...] = ()
-        while True:
+        for looks in count():
             await anyio.sleep(LOOK_S)
             now = await run_in_thread(listening_ports, one.process.pid)
             if now != ports:
                 ports = now
                 self._services.publish(BackgroundListening(id=one.id, ports=ports))
-            seen = one.size
-            while one.size == seen:
-                await one.has_more.wait()
+            seen, is_late = one.size, bool(ports) or looks >= SILENT_LOOKS
+            with anyio.move_on_after(None if is_late else SILENT_LOOK_S):
+                while one.size == seen:
+                    await one.has_more.wait()
 
     async def _pump(self, one: _Command) -> None:
         while data := await one.process.read():
@@ -300,8 +305,8 @@ class SessionBackground:
 
     async def _keep(self, one: _Command, data: bytes) -> None:
         await one.output.add(data)
-        await one.output.flush()
         one.size += len(data)
+        await one.output.flush()
         has_more, one.has_more = one.has_more, anyio.Event()
         has_more.set()
 

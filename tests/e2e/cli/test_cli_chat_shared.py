@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 import pytest
 from anyio import to_thread
 
@@ -172,3 +173,23 @@ async def test_background_commands_of_the_shared_session_are_listed_and_stopped(
             window.line("/background")
             _ = await until(window, "Nothing runs in the background.")
             assert await leave(window) == 0
+
+
+async def test_a_plan_of_the_shared_session_is_answered_in_the_terminal(ground: Ground) -> None:
+    plan = calls(("plan", {"markdown": "# Write the note"}))
+    work = calls(("write", {"path": "note.txt", "content": "done\n"}))
+    ground.provider.script([plan, says("Here."), work, says("Written.")])
+    async with introduced(ground, options=PANEL) as client:
+        _ = await client.request("agent/session/configure", {"set": {"mode": "plan"}})
+        _ = await ask(client, "plan it", message="m1", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=40) as window:
+            _ = await until(window, READY)
+            window.line("/plan")
+            _ = await until(window, "Carry out revision 1 of the plan?")
+            window.line("1")
+            _ = await until(window, "Written.")
+            window.line("/plan")
+            _ = await until(window, "No plan waits for an answer.")
+            assert await leave(window) == 0
+    note = await anyio.Path(ground.root / "note.txt").read_text("utf-8")
+    assert note == "done\n"

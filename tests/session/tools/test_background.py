@@ -327,3 +327,19 @@ async def test_a_stop_of_the_run_in_the_moment_of_the_move_leaves_no_process_uno
         listed = it.session.info.snapshot().background
         assert bool(running) is bool(listed)
     assert not living(running)
+
+
+async def test_no_line_is_lost_while_a_command_that_writes_is_moved_and_stopped(root: Path) -> None:
+    script = "i=0; while :; do i=$((i + 1)); echo $i; done"
+    async with ground(root, call("bash", {"command": script}), say("Good.")) as it:
+        await it.session.prompt("go")
+        _ = await it.until(ToolOutputDelta)
+        assert it.session.move_to_background() is True
+        started = await it.until(BackgroundStarted)
+        assert isinstance(started, BackgroundStarted)
+        _ = await it.idle()
+        _ = await it.session.stop_background("bg1")
+        log = await anyio.Path(started.command.log).read_text()
+        lines = log.splitlines()[:-1]  # the last one may be cut
+        assert lines == [str(n) for n in range(1, len(lines) + 1)]
+        assert len(lines) > 100

@@ -1,7 +1,6 @@
 """Slash commands of the conversation itself, as opposed to skills, templates and commands of extensions."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeVar, get_args
 
@@ -15,7 +14,7 @@ from agent_core.resources.paths import app_paths
 from agent_core.session.changes.views import RestoreResult
 from agent_core.storage.port import SessionSummary
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
-from tiller_server.cli.chat.context import ChatCommand, ChatContext, Switch, is_kept
+from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
 from tiller_server.cli.chat.project_commands import copy, diff, init, review
 from tiller_server.cli.chat.status import (
     background_lines,
@@ -40,6 +39,10 @@ PLAN_ANSWERS: Final[Sequence[tuple[Literal["approve", "approveAuto", "reject"], 
     ("reject", "No, and stay in mode plan"),
 )
 """Answers to a plan, and how they are offered."""
+NO_PLAN: Final = (
+    "No plan waits for an answer. /permission plan makes the next prompt one that is only planned."
+)
+REJECTED_PLAN: Final = "The plan is rejected. The mode stays plan."
 MOVED: Final = "The command goes on in the background."
 NOT_MOVED: Final = "No command is running that could go on in the background."
 MOST_TRIED: Final = 1_000
@@ -195,24 +198,36 @@ async def _plan(chat: ChatContext, wanted: str) -> None:
     session = chat.session
     plan = open_plan(session.info.messages)
     if plan is None:
-        chat.tell(
-            "No plan waits for an answer. /permission plan makes the next prompt one that is only planned."
-        )
-        return
-    meant = partial(answer_plan, session, sha256=plan.sha256, revision=plan.revision)
-    if wanted:
-        _ = await meant("change", text=wanted)
-        return
-    chat.tell(plan.markdown)
-    title = f"Carry out revision {plan.revision} of the plan? Other text asks for a change."
-    chosen = await chat.choose(title, [about for _, about in PLAN_ANSWERS])
-    if isinstance(chosen, str):
-        _ = await meant("change", text=chosen)
-    elif chosen is not None:
-        answer = PLAN_ANSWERS[chosen][0]
-        _ = await meant(answer)
+        chat.tell(NO_PLAN)
+    elif (meant := await ask_plan(chat, plan.markdown, plan.revision, wanted)) is not None:
+        answer, text = meant
+        _ = await answer_plan(session, answer, sha256=plan.sha256, text=text)
         if answer == "reject":
-            chat.tell("The plan is rejected. The mode stays plan.")
+            chat.tell(REJECTED_PLAN)
+
+
+async def ask_plan(
+    dialog: ChatDialog, markdown: str, revision: int, wanted: str
+) -> tuple[Literal["approve", "approveAuto", "change", "reject"], str | None] | None:
+    """Ask the user for the answer to a plan; None: they did not answer.
+
+    Args:
+        dialog: Where they are asked.
+        markdown: The plan.
+        revision: Its revision.
+        wanted: The change that was typed with the command; empty: there is none.
+
+    Returns:
+        The answer, and for a change the wishes of the user.
+    """
+    if wanted:
+        return "change", wanted
+    dialog.tell(markdown)
+    title = f"Carry out revision {revision} of the plan? Other text asks for a change."
+    chosen = await dialog.choose(title, [about for _, about in PLAN_ANSWERS])
+    if isinstance(chosen, str):
+        return "change", chosen
+    return None if chosen is None else (PLAN_ANSWERS[chosen][0], None)
 
 
 async def _undo(chat: ChatContext, _: str) -> None:

@@ -9,6 +9,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.values import Value
+from agent_core.transcript import AnyEntry, build_context
 from tiller_server.cli.chat.account_commands import ask_model
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
 from tiller_server.cli.chat.slash_commands import (
@@ -17,8 +18,11 @@ from tiller_server.cli.chat.slash_commands import (
     LEVELS,
     MODES,
     MOVED,
+    NO_PLAN,
     NOT_MOVED,
     OTHER_NAMES,
+    REJECTED_PLAN,
+    ask_plan,
     background_action,
     one_of,
 )
@@ -50,6 +54,10 @@ class SharedActions(Protocol):
 
     async def request(self, method: str, params: JsonObject) -> JsonValue:
         """Send a request about the session and wait for its result."""
+        ...
+
+    async def stored_entries(self) -> Sequence[AnyEntry]:
+        """Read the present branch from the file of the session."""
         ...
 
     async def configure(self, changes: JsonObject) -> None:
@@ -121,6 +129,22 @@ async def _background(session: SharedActions, dialog: ChatDialog, wanted: str) -
             dialog.tell(f"Stopped {id_}.")
 
 
+async def _plan(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
+    from agent_core.session.history.plans import open_plan  # noqa: PLC0415 - at first use
+
+    plan = open_plan(build_context(await session.stored_entries()).messages)
+    if plan is None:
+        dialog.tell(NO_PLAN)
+    elif (meant := await ask_plan(dialog, plan.markdown, plan.revision, wanted)) is not None:
+        answer, text = meant
+        params: JsonObject = {"sha256": plan.sha256, "answer": answer}
+        if text is not None:
+            params = {**params, "text": text}
+        _ = await session.request("agent/plan/respond", params)
+        if answer == "reject":
+            dialog.tell(REJECTED_PLAN)
+
+
 async def _next(session: SharedActions, dialog: ChatDialog, text: str) -> None:
     del dialog
     if not text:
@@ -188,6 +212,7 @@ COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "help": SharedCommand(run=_help),
     "model": SharedCommand(run=_model),
     "think": SharedCommand(run=_think),
+    "plan": SharedCommand(run=_plan),
     "permission": SharedCommand(run=_mode),
     "next": SharedCommand(run=_next),
     "stop": SharedCommand(run=_stop),
