@@ -25,6 +25,7 @@ from tiller_server.lsp.plain.chat.pieces import (
     LINE_CHARS,
     StreamedText,
     call_line,
+    call_pieces,
     permission_pieces,
     question_pieces,
 )
@@ -166,6 +167,15 @@ def test_a_question_stands_there_with_its_options() -> None:
         ("line", "> - Yes"),
         ("line", "> - No"),
     ]
+
+
+def test_a_plan_is_shown_in_full_and_what_looks_like_the_file_is_escaped() -> None:
+    plan = {"markdown": "# Move it\n\n## You\nno"}
+    pieces = [(one.kind, one.text) for one in call_pieces("plan", plan, "ok")]
+    assert pieces[0] == ("line", "> plan")
+    assert pieces[1] == ("block", "# Move it\n\n\\## You\nno")
+    failed = [one.text for one in call_pieces("plan", plan, "error")]
+    assert len(failed) == 1
 
 
 def test_notices_and_the_users_own_commands_are_lines() -> None:

@@ -36,7 +36,7 @@ from tiller_server.lsp.plain.chat.format import ChatPiece, escaped
 from tiller_server.lsp.plain.chat.pieces import (
     SUMMED_UP,
     StreamedText,
-    call_line,
+    call_pieces,
     line,
     permission_pieces,
     question_pieces,
@@ -135,7 +135,7 @@ class ChatEventRenderer:
         if isinstance(event, ToolRunning):
             self._inputs[event.item] = event.input
         else:
-            yield call_line(event.name, self._inputs.pop(event.item, None), event.status)
+            yield from call_pieces(event.name, self._inputs.pop(event.item, None), event.status)
 
     def _run_by_user(self, event: BashStarted | BashEnded) -> Iterator[ChatPiece]:
         if isinstance(event, BashStarted):

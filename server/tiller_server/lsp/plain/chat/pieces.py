@@ -114,6 +114,18 @@ def call_line(name: str, arguments: Mapping[str, object] | None, status: str) ->
     return ChatPiece(kind="line", text=f"> {short(f'{name} {about}'.strip())}{how}")
 
 
+def call_pieces(
+    name: str, arguments: Mapping[str, object] | None, status: str
+) -> Iterator[ChatPiece]:
+    """Return the pieces of a tool call that has ended: its line, and a plan in full."""
+    plan = (arguments or {}).get("markdown") if name == "plan" and status == "ok" else None
+    if not isinstance(plan, str):
+        yield call_line(name, arguments, status)
+        return
+    yield call_line(name, None, status)
+    yield ChatPiece(kind="block", text=escaped(plain(plan).strip()))
+
+
 def permission_pieces(request: PermissionRequest) -> Iterator[ChatPiece]:
     """Return what is asked, and what can be answered."""
     subject = request.subject
@@ -179,7 +191,7 @@ def _pieces(item: Mapping[str, object]) -> Iterator[ChatPiece]:
                 yield ChatPiece(kind="block", text=escaped(text))
         case {"kind": "tool", "name": str(name)}:
             arguments = as_object(item.get("input")) or {}
-            yield call_line(name, arguments, str(item.get("status", "cancelled")))
+            yield from call_pieces(name, arguments, str(item.get("status", "cancelled")))
         case {"kind": "summary"}:
             yield line(SUMMED_UP)
         case _:
