@@ -100,7 +100,7 @@ class WebClient:
                 ) as response,
             ):
                 if response.status_code in REDIRECTS and (target := _header(response, "location")):
-                    return _target(request.url, target)
+                    return redirect_target(request.url, target)
                 return await _read(request.url, response)
         except (httpx.HTTPError, httpx.InvalidURL, httpcore.ProtocolError, zlib.error) as error:
             message = f"{host_of(request.url)} gave no usable answer: {_reason(error)}."
@@ -135,11 +135,11 @@ class _Transport(httpx.AsyncHTTPTransport):
     """The transport of httpx, whose connections go to checked addresses only."""
 
     def __init__(self, hosts: PublicHosts, proxy: str | None) -> None:
-        super().__init__(proxy=proxy)
+        trusted = httpx.create_ssl_context()
+        super().__init__(verify=trusted, proxy=proxy)
         if proxy is None:
             self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=httpx.create_ssl_context(trust_env=True),
-                network_backend=_CheckedNetwork(hosts),
+                ssl_context=trusted, network_backend=_CheckedNetwork(hosts)
             )
 
 
@@ -182,12 +182,22 @@ def _avoids_proxy(host: str) -> bool:
     return bool(proxy_bypass(host))  # pyright: ignore[reportAny] - as typeshed declares it
 
 
-def _target(url: str, location: str) -> str:
+def redirect_target(url: str, location: str) -> str:
+    """Return the address that a `Location` header means.
+
+    Raises:
+        ToolError: It is not fetched.
+    """
     try:
-        return clean_url(urljoin(url, location))
+        target = clean_url(urljoin(url, location))
     except ValueError as error:
         message = f"{url} redirects to a URL that is not fetched: {error}."
         raise ToolError(message) from None
+    if url.startswith("https:") and target.startswith("http:"):
+        # What was sent in secret, such as a key, would be sent again for everybody to read.
+        message = f"{url} redirects to a page without encryption, {target}, which is not followed."
+        raise ToolError(message)
+    return target
 
 
 async def _read(url: str, response: httpx.Response) -> WebResponse:

@@ -9,8 +9,10 @@ from dataclasses import replace
 import anyio
 import pytest
 
+from agent_core.kernel.errors import ToolError
 from agent_core.tools.builtin import fetch_tool, web_search_tool
 from agent_core.tools.web.address import is_public
+from agent_core.tools.web.requests import redirect_target
 from tests.support.provider.web_server import WebServer, page, redirect, web_server
 from tests.tools.conftest import Bench, details, words
 
@@ -196,6 +198,12 @@ async def test_redirects_on_the_host_are_followed_and_named(bench: Bench, web: W
     web.answers["/c"] = page("here", "text/plain")
     outcome = await bench.run("fetch", url=f"http://{HOST}:{web.port}/a")
     assert words(outcome).startswith(f"http://{HOST}:{web.port}/c (text/plain, 4B)")
+
+
+def test_a_redirect_that_gives_up_encryption_is_not_followed() -> None:
+    assert redirect_target("https://a.example/x", "/y") == "https://a.example/y"
+    with pytest.raises(ToolError, match="redirects to a page without encryption"):
+        _ = redirect_target("https://a.example/x", "http://a.example/y")
 
 
 async def test_redirects_in_a_circle_end(bench: Bench, web: WebServer) -> None:
