@@ -15,6 +15,7 @@ from agent_core.assembly.dependencies import choose_session_deps, outputs_of
 from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.models import load_models
 from agent_core.assembly.request import SessionRequest, StoreKind
+from agent_core.assembly.session_parts import SessionDeps
 from agent_core.assembly.workspace import contain, contain_elsewhere
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
@@ -46,6 +47,17 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
     """Open a session and hold it; leaving the context cancels what goes on and settles the file.
 
     Broken settings and models are no errors: they are told as notices, and what could be read of them holds.
+
+    Raises:
+        TillerError: As `session_deps` says.
+    """
+    async with session_deps(request) as deps, build_session(deps) as session:
+        yield session
+
+
+@asynccontextmanager
+async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
+    """Choose the parts of a session, and hold what they use; who builds no session closes the log of `opened`.
 
     Raises:
         WorkspaceMissing: The workspace is no folder.
@@ -92,8 +104,7 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         except BaseException:
             await opened.log.close()
             raise
-        async with build_session(replace(deps, pool=pool)) as session:
-            yield session
+        yield replace(deps, pool=pool)
     finally:
         extensions.close()
         with anyio.move_on_after(2, shield=True):

@@ -206,7 +206,7 @@ class McpServer:
             if scope.cancelled_caught and self.state == "starting":
                 why = f"it was not ready after {limit_s:g} s"
         except Exception as error:  # noqa: BLE001 - the fence around a server: it must not end the session
-            why = _reason(error)
+            why = failure_reason(error)
         finally:
             self._connection = None
         await self._be_down(why, ran_s=anyio.current_time() - begun_s)
@@ -276,8 +276,8 @@ class McpServer:
         return f'the MCP server {self.server.name!r} did not finish within {limit_s:g} s and was told to stop.{then} How much of it was done is not known. The user can give it longer with "timeoutS" in mcp.json.'
 
 
-def _reason(error: BaseException) -> str:
-    """Find out of what was raised, perhaps by several at once, what people should know."""
+def failure_reason(error: BaseException) -> str:
+    """Return the reason of a failure for people, from an exception or a group of them."""
     leaves: Sequence[BaseException] = tuple(_leaves(error))
     failure = next((one for one in leaves if isinstance(one, ServerFailed)), None)
     if failure is not None:

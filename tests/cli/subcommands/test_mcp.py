@@ -2,11 +2,14 @@
 
 import argparse
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.mcp import mcp_servers
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.subcommands import mcp
 
@@ -106,3 +109,37 @@ def test_a_broken_file_is_left_as_it_is(tmp_path: Path, capsys: Capture) -> None
     assert run(tmp_path, "add", "new", "--", "x") == 2
     assert "repair it first" in capsys.readouterr().err
     assert path.read_text("utf-8") == "{"
+
+
+def test_a_server_is_started_and_its_tools_are_listed(tmp_path: Path, capsys: Capture) -> None:
+    server = Path(mcp_servers.__file__)
+    assert run(tmp_path, "add", "lab", "--", sys.executable, str(server)) == 0
+    _ = capsys.readouterr()
+    assert run(tmp_path, "test", "lab") == 0, capsys.readouterr().err
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"lab: .+, \d+ tools", lines[0])
+    assert any(line.startswith("  look ") for line in lines)
+    assert not (tmp_path / "d" / "sessions").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("lab", "--", "no-such-program-here"), 1, "lab does not work: "),
+        (("lab", "--", "true"), 1, "lab does not work: "),
+        (
+            ("other", "--", "true"),
+            2,
+            "there is no MCP server 'lab' for this folder; there are: other",
+        ),
+    ],
+)
+def test_a_server_that_does_not_work_is_one_clear_sentence(
+    tmp_path: Path, capsys: Capture, words: tuple[str, ...], code: int, why: str
+) -> None:
+    assert run(tmp_path, "add", *words) == 0
+    _ = capsys.readouterr()
+    assert run(tmp_path, "test", "lab") == code
+    said = capsys.readouterr().err
+    assert why in said
+    assert len(said.splitlines()) == 1

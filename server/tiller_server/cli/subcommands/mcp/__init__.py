@@ -1,15 +1,17 @@
-"""`tiller mcp`: lists, adds and removes MCP servers, whose tools the agent can use."""
+"""`tiller mcp`: lists, tests, adds and removes MCP servers, whose tools the agent can use."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Final
 
+import anyio
 from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.json import encode
+from agent_core.kernel.text import one_line
 from agent_core.mcp.definitions import (
     NAME,
     Defined,
@@ -18,23 +20,28 @@ from agent_core.mcp.definitions import (
     project_files,
     shown_way,
 )
+from agent_core.mcp.port import ServerFailed
 from agent_core.resources.paths import AppPaths, app_paths
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.exit_codes import DONE, code_of_error, complain
+from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 from tiller_server.cli.subcommands.mcp.server_file import add_server, remove_server, server_file
 from tiller_server.cli.subcommands.trust import look_at
 
 EXAMPLE: Final = "example: tiller mcp add docs -- npx -y @acme/docs-mcp     or: tiller mcp add web https://host/mcp"
 NAME_WIDTH: Final = 20
+ABOUT_CHARS: Final = 100
+"""How much is shown of the description of a tool."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments of the command."""
     parser.description = __doc__
     parser.epilog = EXAMPLE
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|add|remove")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|test|add|remove")
     listed = verbs.add_parser("list", help="list the servers of this folder and your own")
     _ = listed.add_argument("--json", action="store_true", help="as JSON")
+    tested = verbs.add_parser("test", help="start a server, list its tools and end it")
+    _ = tested.add_argument("name", metavar="NAME", help="name of the server")
     added = verbs.add_parser("add", help="add a server: a URL, or a command", epilog=EXAMPLE)
     _ = added.add_argument("name", metavar="NAME", help="name of the server")
     _ = added.add_argument(
@@ -66,6 +73,8 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
         paths = app_paths(environment.variables)
         root = Path.cwd()
         match options.verb:
+            case "test":
+                return anyio.run(_test, options.name, root, environment)
             case "add":
                 return _add(options, server_file(paths, root, in_project=options.project))
             case "remove":
@@ -78,6 +87,30 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     except TillerError as error:
         complain("mcp", str(error))
         return code_of_error(error)
+
+
+async def _test(name: str, root: Path, environment: Environment) -> int:
+    """Start a server as a session of this folder would, and tell its tools."""
+    from agent_core.assembly import SessionRequest  # noqa: PLC0415 - the other verbs need no session
+    from agent_core.assembly.mcp_probe import probe_server  # noqa: PLC0415 - see above
+
+    request = SessionRequest(workspace=root, env=environment.variables)
+    try:
+        answer = await probe_server(request, name)
+    except ServerFailed as error:
+        complain("mcp", f"{name} does not work: {error}")
+        return FAILED
+    tools = answer.tools
+    count = "1 tool" if len(tools) == 1 else f"{len(tools)} tools"
+    lines = [f"{name}: {one_line(answer.about)}, {count}"]
+    width = max((len(one.name) for one in tools), default=0)
+    lines += [
+        f"  {one_line(one.name):<{width}}  {one_line(one.description)[:ABOUT_CHARS]}".rstrip()
+        for one in tools
+    ]
+    for problem in answer.problems:
+        _ = sys.stderr.write(f"{one_line(problem)}\n")
+    return _tell("\n".join(lines))
 
 
 def _defined(paths: AppPaths, root: Path, environment: Environment) -> Defined:
