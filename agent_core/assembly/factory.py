@@ -57,7 +57,7 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
 
 @asynccontextmanager
 async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
-    """Choose the parts of a session, and hold what they use; who builds no session closes the log of `opened`.
+    """Choose the parts of a session, and hold what they use; the log of `opened` is the caller's to close.
 
     Raises:
         WorkspaceMissing: The workspace is no folder.

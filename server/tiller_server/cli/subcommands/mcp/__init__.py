@@ -92,7 +92,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 async def _test(name: str, root: Path, environment: Environment) -> int:
     """Start a server as a session of this folder would, and tell its tools."""
     from agent_core.assembly import SessionRequest  # noqa: PLC0415 - the other verbs need no session
-    from agent_core.assembly.mcp_probe import probe_server  # noqa: PLC0415 - see above
+    from tiller_server.cli.subcommands.mcp.server_probe import probe_server  # noqa: PLC0415 - see above
 
     request = SessionRequest(workspace=root, env=environment.variables)
     try:

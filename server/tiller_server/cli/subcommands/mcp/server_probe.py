@@ -16,7 +16,7 @@ from agent_core.mcp.server import failure_reason
 
 
 class ServerAnswer(Value, frozen=True, kw_only=True):
-    """What a server says of itself."""
+    """Name, version and tools of a server."""
 
     about: str
     """Its name and version."""
