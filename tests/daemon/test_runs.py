@@ -106,7 +106,9 @@ def test_two_runs_side_by_side_have_the_folder_the_environment_and_the_limits_of
     served: Ground, tmp_path: Path
 ) -> None:
     started: list[tuple[subprocess.Popen[bytes], Path]] = []
-    served.provider.script([calls(SHOW), calls(SHOW), says("one"), says("two")])
+    # Both have asked before the first is answered: else one of them would get the answers of both.
+    begun = {**calls(SHOW), "delay_s": 2}
+    served.provider.script([begun, begun, says("one"), says("two")])
     for name, umask in (("first", 0o022), ("second", 0o077)):
         folder = tmp_path / name
         folder.mkdir()

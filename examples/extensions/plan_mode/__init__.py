@@ -55,7 +55,7 @@ def extension(api: ExtensionApi) -> None:
         plan.show(ctx)
         ctx.ui.notify("Plan mode is on." if plan.is_on else "Plan mode is off.")
 
-    @api.command("plan", description="Turn plan mode on or off")
+    @api.command("planning", description="Turn plan mode on or off")
     async def command(words: str, ctx: CommandContext) -> None:
         _ = words
         await switch(ctx)

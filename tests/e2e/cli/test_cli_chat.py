@@ -142,15 +142,15 @@ def test_a_dialog_of_an_extension_is_answered_in_the_same_line(
 
 def test_commands_and_views_of_an_extension_are_shown(ground: Ground) -> None:
     with chat(ground, "--extension", str(EXAMPLES / "plan_mode")) as window:
-        window.line("/plan")
-        picture = window.until("> /plan\n")
+        window.line("/planning")
+        picture = window.until("> /planning\n")
         picture = window.until("plan_mode")
         window.line("/key")
         _ = window.until("(plan_mode)")
         window.line("/key f99")
         _ = window.until("no extension offers the key 'f99'")
         assert leave(window) == 0
-    assert "/plan" in picture
+    assert "/planning" in picture
 
 
 TITLES = r"""

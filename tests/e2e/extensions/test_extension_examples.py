@@ -198,7 +198,7 @@ async def test_without_changes_there_is_nothing_to_give_back(ground: Ground) -> 
 async def test_in_plan_mode_nothing_is_changed(ground: Ground) -> None:
     write = calls(("write", {"path": "a.txt", "content": "x"}))
     async with stand(ground, "plan_mode") as it:
-        await it.command("/plan")
+        await it.command("/planning")
         await it.shown("status", key="plan-mode", text="plan mode")
         await it.run(write, says("1. Write a.txt."))
         assert it.told == ["write is not run in plan mode; plan, and let the user decide."]

@@ -363,7 +363,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "next": ChatCommand(hint="TEXT", about="send a prompt after this run", run=_next),
     "stop": ChatCommand(hint="", about="stop the run", run=_stop),
     "background": ChatCommand(
-        hint="[move|stop ID]", about="show, move or stop background commands", run=_background
+        hint="[stop ID]", about="show or stop background commands", run=_background
     ),
     "compact": ChatCommand(hint="[WHAT]", about="summarize the older part", run=_compact),
     "diff": ChatCommand(hint="", about="show the changes of this session", run=diff),
