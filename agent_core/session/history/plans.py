@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from agent_core.events import PermissionMode
-from agent_core.kernel.errors import UsageError
+from agent_core.kernel.errors import SessionBusy, UsageError
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.messages import CustomMessage, Message, ToolResultMessage, UserMessage
@@ -97,8 +97,15 @@ async def answer_plan(
                 raise UsageError(message)
             return await session.prompt(text, source="person")
         case "approve" | "approveAuto":
+            if not session.programs.is_idle:
+                message = "a run is going on: the plan can be carried out when it is over"
+                raise SessionBusy(message)
             _set_mode(session, "auto" if answer == "approveAuto" else "ask")
-            return await session.prompt(_approval(plan, text))
+            try:
+                return await session.prompt(_approval(plan, text))
+            except BaseException:
+                _ = session.info.configure(mode="plan")
+                raise
 
 
 def _set_mode(session: AgentSession, mode: PermissionMode) -> None:

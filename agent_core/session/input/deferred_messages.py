@@ -1,6 +1,6 @@
 """Deferred messages: each enters the transcript when it is due, never between a call and its result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from agent_core.events import Delivery, Event, MessageEnded, MessageStarted
@@ -8,6 +8,7 @@ from agent_core.kernel import EntryId, ItemId, RunId
 from agent_core.kernel.values import Value
 from agent_core.messages import BashMessage, CustomMessage
 from agent_core.session.history.entries import (
+    EntryFactory,
     added_entry,
     deferred_entry,
     flushed_entry,
@@ -40,8 +41,15 @@ class DeferredMessages:
         """Add a deferred message that is already in the session file."""
         self._messages.append(deferred)
 
-    async def accept(self, message: CustomMessage, *, flush_at: FlushPoint) -> None:
+    async def accept(
+        self, message: CustomMessage, *, flush_at: FlushPoint, beside: Sequence[EntryFactory] = ()
+    ) -> None:
         """Lay words aside.
+
+        Args:
+            message: The words.
+            flush_at: When they enter the conversation.
+            beside: Entries that are written with them, in one step.
 
         Raises:
             StorageError: They are not in the file, and nothing of them is kept.
@@ -50,7 +58,9 @@ class DeferredMessages:
         # Before it is written: its moment may come while the disk works, and would not come again soon.
         self._messages.append(deferred)
         try:
-            _ = await self._recorder.accept(deferred_entry(deferred.deferred_id, flush_at, message))
+            _ = await self._recorder.accept(
+                deferred_entry(deferred.deferred_id, flush_at, message), *beside
+            )
         except BaseException:
             self._messages = [one for one in self._messages if one is not deferred]
             raise

@@ -86,7 +86,6 @@ class SessionRecovery:
 
     async def _end_background(self, id_: str, command: str) -> None:
         """Report to the model, with the next prompt, that a background command ended with the process before this one."""
-        _ = await self._recorder.keep(background_entry(id_, "ended", command))
         text = (
             f"[Report of Tiller, not of the user] The background command {id_} ($ {command}) ended when Tiller was "
             "closed. Start it again if you need it."
@@ -99,7 +98,8 @@ class SessionRecovery:
             at_ms=self._services.clock.now_ms(),
         )
         with suppress(StorageError):
-            await self._deferred.accept(message, flush_at="prompt")
+            ended = background_entry(id_, "ended", command)
+            await self._deferred.accept(message, flush_at="prompt", beside=(ended,))
 
     async def _end(self, run: RunId) -> None:
         """End the run that the process took along. It is told to whoever listens first."""

@@ -321,9 +321,7 @@ class SessionBackground:
         await one.output.close()
         end = one.end
         # Whoever hears of the end finds it in the file, and the report on its way.
-        _ = await self._recorder.keep(background_entry(one.id, "ended", one.text))
-        if one.by != "model":
-            await self._report(one)
+        await self._record_end(one)
         one.is_running = False
         one.has_more.set()
         one.over.set()
@@ -337,8 +335,12 @@ class SessionBackground:
         )
         self._forget_old()
 
-    async def _report(self, one: _Command) -> None:
-        """Report to the model an end that it did not cause: at the next turn of the run, or with the next prompt."""
+    async def _record_end(self, one: _Command) -> None:
+        """Write the end, and in one step with it the report to the model: for its next turn, or with the next prompt."""
+        ended = background_entry(one.id, "ended", one.text)
+        if one.by == "model":
+            _ = await self._recorder.keep(ended)
+            return
         message = CustomMessage(
             custom_type=BACKGROUND,
             content=(Text(text=await run_in_thread(_report, one)),),
@@ -347,9 +349,9 @@ class SessionBackground:
             details={"id": one.id},
             at_ms=self._services.clock.now_ms(),
         )
+        flush_at = "prompt" if self._current_run() is None else "turn"
         with suppress(StorageError):
-            flush_at = "prompt" if self._current_run() is None else "turn"
-            await self._deferred.accept(message, flush_at=flush_at)
+            await self._deferred.accept(message, flush_at=flush_at, beside=(ended,))
 
     def _forget_old(self) -> None:
         ended = [one.id for one in self._commands.values() if one.over.is_set()]

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from agent_core.events import ToolEnded
-from agent_core.kernel.errors import UsageError
+from agent_core.kernel.errors import SessionBusy, UsageError
 from agent_core.kernel.json import as_object
 from agent_core.messages import UserMessage, text_of
 from agent_core.session.history.plans import OpenPlan, answer_plan, open_plan
 from agent_core.session.permissions.broker import PermissionState
 from agent_core.tools.builtin.plan import plan_hash, plan_tool
 from tests.support.session.held_log import held
-from tests.support.session.scripted_model import ScriptedModel, call, say
+from tests.support.session.scripted_model import Gate, ScriptedModel, call, say
 from tests.support.session.sessions import Bench, bench
 from tests.support.workspace.tools import echo
 
@@ -126,6 +126,18 @@ async def test_a_plan_waits_also_after_its_process_is_gone() -> None:
         assert await answer_plan(it.session, "approve", sha256=plan.sha256) is not None
         _ = await it.idle()
         assert it.session.info.config.mode == "ask"
+
+
+async def test_an_approval_that_cannot_begin_leaves_the_mode_as_it_was() -> None:
+    gate = Gate()
+    async with planning(planned(), say("Here."), (gate, *say("Later."))) as it:
+        plan = await plan_of(it)
+        await it.session.add("More to think of.", custom_type="x", delivery="followUp")
+        with pytest.raises(SessionBusy, match="a run is going on"):
+            _ = await answer_plan(it.session, "approve", sha256=plan.sha256)
+        assert it.session.info.config.mode == "plan"
+        gate.release()
+        _ = await it.idle()
 
 
 async def test_answers_that_cannot_be_meant_change_nothing() -> None:

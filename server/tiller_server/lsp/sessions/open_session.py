@@ -137,7 +137,7 @@ class OpenSession(Struct, kw_only=True):
         if any(client.uses(self) for client in self.attached_clients):
             return True
         now = self.session.info.snapshot()
-        return now.state != "idle" or bool(now.activity.bash or now.pending or now.background)
+        return now.state != "idle" or bool(now.activity.bash or now.pending)
 
     @property
     def shows_forms(self) -> bool:
