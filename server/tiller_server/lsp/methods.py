@@ -81,6 +81,8 @@ COMMANDS: Final[tuple[str, ...]] = (
     "tiller.review",
     "tiller.trust",
     "tiller.status",
+    "tiller.mode",
+    "tiller.plan",
     "tiller.model",
     "tiller.signIn",
     "tiller.rules",

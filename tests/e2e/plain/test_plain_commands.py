@@ -315,6 +315,28 @@ async def test_a_key_is_never_asked_for_in_an_editor(ground: Ground) -> None:
         assert "OPENAI_API_KEY" in told
 
 
+async def test_a_plan_is_made_and_carried_out_by_commands(ground: Ground) -> None:
+    plan = calls(("plan", {"markdown": "# Write the note"}))
+    work = calls(("write", {"path": "note.txt", "content": "done\n"}))
+    ground.provider.script([plan, says("Here."), work, says("Written.")])
+    async with serving(ground) as windows, windows.window(HELIX) as client:
+        assert await command(client, "plan") == {"plan": None}
+        assert "no plan waits for an answer" in messages(client)[-1]
+        assert "'fast' is no mode; there are plan, ask, auto, yolo" in await refusal(
+            client, "mode", "fast"
+        )
+        assert await command(client, "mode", "plan") == {"mode": "plan"}
+        await command(client, "send", "plan it")
+        await soon(lambda: len(ground.provider.requests) == 2)
+        while not (await command(client, "status"))["status"].startswith("idle"):
+            pass
+        asked = client.handlers[SHOW] = Chooses("Yes, and ask before risky steps")
+        assert (await command(client, "plan"))["plan"] is not None
+        await soon((ground.root / "note.txt").exists)
+        assert asked.missing == []
+        assert (await command(client, "mode"))["mode"] == "ask"
+
+
 async def test_a_client_without_lists_is_told_the_names(ground: Ground) -> None:
     async with serving(ground) as windows, windows.window(VSCODE) as client:
 

@@ -174,6 +174,7 @@ def test_a_plan_is_shown_in_full_and_what_looks_like_the_file_is_escaped() -> No
     pieces = [(one.kind, one.text) for one in call_pieces("plan", plan, "ok")]
     assert pieces[0] == ("line", "> plan")
     assert pieces[1] == ("block", "# Move it\n\n\\## You\nno")
+    assert pieces[2] == ("line", "> Answer with tiller.plan, or write what is to be different.")
     failed = [one.text for one in call_pieces("plan", plan, "error")]
     assert len(failed) == 1
 

@@ -124,6 +124,7 @@ def call_pieces(
         return
     yield call_line(name, None, status)
     yield ChatPiece(kind="block", text=escaped(plain(plan).strip()))
+    yield line("Answer with tiller.plan, or write what is to be different.")
 
 
 def permission_pieces(request: PermissionRequest) -> Iterator[ChatPiece]:

@@ -45,17 +45,17 @@ async def model(plain_client: PlainClient, arguments: CommandArguments) -> objec
         return {"model": None}
     current = models.current
 
-    async def ask() -> None:
+    async def offer() -> None:
         choices = [MenuChoice(id=one.ref, title=one.ref) for one in listed]
         now = f"now {current.ref}" if current else "none is chosen"
-        chosen = await _ask(plain_client, "tiller.model", f"which model ({now})?", choices)
+        chosen = await ask(plain_client, "tiller.model", f"which model ({now})?", choices)
         if chosen is not None:
             try:
                 _ = await _take(plain_client, open_session, chosen)
             except RpcError as error:
                 plain_client.show_message(error.message, kind=1)
 
-    plain_client.client.host.start(ask, what="the choice of a model")
+    plain_client.client.host.start(offer, what="the choice of a model")
     return {"model": None if current is None else current.ref}
 
 
@@ -66,11 +66,11 @@ async def sign_in(plain_client: PlainClient, arguments: CommandArguments) -> obj
     listed = sign_in_methods((await providers_of(client)).values())
     door = find_provider(listed, wanted, asked="tiller.signIn") if wanted else None
 
-    async def ask() -> None:
+    async def offer() -> None:
         if door is not None:
             await _sign_in(plain_client, door)
             return
-        chosen = await _ask(
+        chosen = await ask(
             plain_client,
             "tiller.signIn",
             "sign in where?",
@@ -79,7 +79,7 @@ async def sign_in(plain_client: PlainClient, arguments: CommandArguments) -> obj
         if chosen is not None:
             await _sign_in(plain_client, find_provider(listed, chosen, asked="tiller.signIn"))
 
-    client.host.start(ask, what="a login", is_cut=True)
+    client.host.start(offer, what="a login", is_cut=True)
     return {"open": [one.provider for one in listed.values() if one.is_open]}
 
 
@@ -136,9 +136,17 @@ async def _take(plain_client: PlainClient, open_session: OpenSession, ref: str) 
     return chosen.ref
 
 
-async def _ask(
+async def ask(
     plain_client: PlainClient, command: str, question: str, choices: list[MenuChoice]
 ) -> str | None:
+    """Ask the user to choose; None: they did not, or the editor shows no list, and was told the names.
+
+    Args:
+        plain_client: The client.
+        command: The command that takes a choice as its argument.
+        question: The question.
+        choices: What there is to choose.
+    """
     bound = plain_client.client.bound
     if bound is not None and bound.session.info.snapshot().pending:
         plain_client.show_message(

@@ -13,7 +13,7 @@ from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.jsonrpc.messages import as_array
 from tiller_server.lsp.operations.proposal_commands import apply_proposal
 from tiller_server.lsp.plain.client import PlainClient
-from tiller_server.lsp.plain.commands import decisions, model, prompt, tasks, views
+from tiller_server.lsp.plain.commands import decisions, mode, model, prompt, tasks, views
 from tiller_server.lsp.plain.commands.question_dialog import ask_again
 from tiller_server.lsp.plain.commands.questions import answer
 from tiller_server.lsp.plain.deadline import answer_within
@@ -47,6 +47,8 @@ COMMANDS: Final[Mapping[str, CommandHandler]] = {
     "tiller.status": views.status,
     "tiller.chat": views.chat,
     "tiller.changes": views.changes,
+    "tiller.mode": mode.mode,
+    "tiller.plan": mode.plan,
     "tiller.model": model.model,
     "tiller.signIn": model.sign_in,
     "tiller.fix": tasks.fix,
