@@ -145,7 +145,7 @@ async def ask(
         plain_client: The client.
         command: The command that takes a choice as its argument.
         question: The question.
-        choices: What there is to choose.
+        choices: The choices, in their order.
     """
     bound = plain_client.client.bound
     if bound is not None and bound.session.info.snapshot().pending:
