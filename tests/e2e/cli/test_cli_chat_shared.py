@@ -114,8 +114,8 @@ async def test_commands_change_the_shared_session_or_are_refused(
             window.line("/think low")
             _ = await until(window, "Thinking: low")
             await stream.wait(type="session.config")
-            window.line("/undo")
-            _ = await until(window, "/undo does not work in a session that the daemon has open")
+            window.line("/tree")
+            _ = await until(window, "/tree does not work in a session that the daemon has open")
             window.line("!echo a-$((40 + 2))")
             _ = await until(window, "a-42")
             window.line("/new")
@@ -193,3 +193,31 @@ async def test_a_plan_of_the_shared_session_is_answered_in_the_terminal(ground: 
             assert await leave(window) == 0
     note = await anyio.Path(ground.root / "note.txt").read_text("utf-8")
     assert note == "done\n"
+
+
+async def test_changes_of_the_shared_session_are_shown_and_taken_back(ground: Ground) -> None:
+    note = anyio.Path(ground.root / "note.txt")
+    work = [
+        calls(("write", {"path": name, "content": "done\n"})) for name in ("note.txt", "more.txt")
+    ]
+    ground.provider.script([work[0], says("One."), work[1], says("Two."), says("Looks good.")])
+    async with introduced(ground, options=PANEL) as client:
+        _ = await ask(client, "first", message="m1", wait=True)
+        _ = await ask(client, "second", message="m2", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=40) as window:
+            _ = await until(window, READY)
+            window.line("/diff")
+            _ = await until(window, "+++ b/note.txt")
+            window.line("/review only the names")
+            _ = await until(window, "Looks good.")
+            window.line("/undo")
+            _ = await until(window, "Restored: more.txt")
+            assert await note.exists()
+            window.line("/undo")
+            _ = await until(window, "Restored: note.txt")
+            window.line("/undo")
+            _ = await until(window, "Nothing left to undo.")
+            window.line("/diff")
+            _ = await until(window, "No changes in this session.")
+            assert await leave(window) == 0
+    assert not await note.exists()

@@ -10,7 +10,7 @@ import anyio
 from anyio import to_thread
 
 from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
-from tiller_server.cli.chat.context import ChatContext
+from tiller_server.cli.chat.context import ChatContext, ChatDialog
 from tiller_server.cli.terminal.live_view import ADDED, REMOVED
 from tiller_server.cli.terminal.run_renderer import DIM, GREEN, YELLOW
 from tiller_server.cli.terminal.text import BOLD
@@ -66,13 +66,18 @@ async def diff(chat: ChatContext, _: str) -> None:
     """Show the changes of this session as a diff."""
     changes = chat.session.changes
     patch, lost = (await changes.patch()).rstrip("\n"), changes.lost()
-    lines_shown = (line for line in patch.split("\n") if not line.startswith("index "))
-    for style, lines in groupby(lines_shown, _style):
-        chat.tell("\n".join(lines), style)
+    show_patch(chat, patch)
     if not patch and lost is None:
         chat.tell("No changes in this session.")
     if lost is not None:
         chat.tell(lost, YELLOW)
+
+
+def show_patch(dialog: ChatDialog, patch: str) -> None:
+    """Show a git patch in colours, without the ids of objects."""
+    lines_shown = (line for line in patch.split("\n") if not line.startswith("index "))
+    for style, lines in groupby(lines_shown, _style):
+        dialog.tell("\n".join(lines), style)
 
 
 def _style(line: str) -> str:

@@ -11,7 +11,6 @@ from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, SessionNotFound, UsageError
 from agent_core.resources.paths import app_paths
-from agent_core.session.changes.views import RestoreResult
 from agent_core.storage.port import SessionSummary
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
@@ -248,21 +247,22 @@ async def _undo(chat: ChatContext, _: str) -> None:
             chat.tell(str(error), YELLOW)
             return
         if restored.restored or restored.skipped:
-            chat.tell(_undone(restored, Path(chat.session.info.root)), GREEN)
+            whys = [one.why for one in restored.skipped]
+            chat.tell(undone(restored.restored, whys, root=Path(chat.session.info.root)), GREEN)
             return
         latest = checkpoints.latest_run
     chat.tell("Nothing left to undo: the files are as they were.")
 
 
-def _undone(restored: RestoreResult, root: Path) -> str:
+def undone(restored: Sequence[Path], whys: Sequence[str], *, root: Path) -> str:
+    """Describe a restore: the files, and why others were left as they are."""
     names = [
-        str(path.relative_to(root) if path.is_relative_to(root) else path)
-        for path in restored.restored
+        str(path.relative_to(root) if path.is_relative_to(root) else path) for path in restored
     ]
     more = len(names) - MOST_CHOICES
     shown = ", ".join(names[:MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")
-    whys = dict.fromkeys(one.why for one in restored.skipped)
-    return "\n".join([f"Restored: {shown or 'nothing'}", *(f"Not restored: {why}" for why in whys)])
+    lines = (f"Not restored: {why}" for why in dict.fromkeys(whys))
+    return "\n".join([f"Restored: {shown or 'nothing'}", *lines])
 
 
 async def _reload(chat: ChatContext, _: str) -> None:

@@ -1,6 +1,7 @@
 """Slash commands of a conversation in a session that the daemon has loaded."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Protocol
 
 from agent_core.assembly import SessionRequest
@@ -9,9 +10,11 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.values import Value
+from agent_core.messages import Text, UserContent
 from agent_core.transcript import AnyEntry, build_context
 from tiller_server.cli.chat.account_commands import ask_model
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
+from tiller_server.cli.chat.project_commands import REVIEW, show_patch
 from tiller_server.cli.chat.slash_commands import (
     COMMANDS as LOCAL_COMMANDS,
     HELP_CELLS,
@@ -25,9 +28,11 @@ from tiller_server.cli.chat.slash_commands import (
     ask_plan,
     background_action,
     one_of,
+    undone,
 )
 from tiller_server.cli.chat.status import StatusSource, background_lines, mode_line
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
+from tiller_server.lsp.documents.uris import path_of
 
 
 class SharedStatus(StatusSource, Protocol):
@@ -54,6 +59,15 @@ class SharedActions(Protocol):
 
     async def request(self, method: str, params: JsonObject) -> JsonValue:
         """Send a request about the session and wait for its result."""
+        ...
+
+    @property
+    def root(self) -> Path:
+        """Folder of the session."""
+        ...
+
+    async def prompt(self, content: Sequence[UserContent]) -> None:
+        """Send a prompt; during a run it steers the run."""
         ...
 
     async def stored_entries(self) -> Sequence[AnyEntry]:
@@ -145,6 +159,43 @@ async def _plan(session: SharedActions, dialog: ChatDialog, wanted: str) -> None
             dialog.tell(REJECTED_PLAN)
 
 
+async def _diff(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+    listed = as_object(await session.request("agent/changes/list", {"format": "gitPatch"}))
+    patch = str(listed.get("patch") or "").rstrip("\n")
+    if patch:
+        show_patch(dialog, patch)
+    else:
+        dialog.tell("No changes in this session.")
+
+
+async def _undo(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+    """Take back the newest run that changed something and was not taken back yet."""
+    latest: JsonValue = None
+    while True:
+        listed = as_object(await session.request("agent/checkpoint/list", {}))
+        before, latest = latest, listed.get("latestRun")
+        if latest is None or latest == before:
+            dialog.tell("Nothing left to undo.")
+            return
+        params: JsonObject = {"checkpoint": latest, "scope": "files"}
+        result = as_object(await session.request("agent/checkpoint/restore", params))
+        restored, skipped = _listed(result.get("restored")), _listed(result.get("skipped"))
+        if restored or skipped:
+            paths = [path for uri in restored if (path := path_of(str(uri))) is not None]
+            whys = [str(as_object(each).get("why")) for each in skipped]
+            dialog.tell(undone(paths, whys, root=session.root), GREEN)
+            return
+
+
+def _listed(value: JsonValue) -> Sequence[JsonValue]:
+    return value if isinstance(value, list) else ()
+
+
+async def _review(session: SharedActions, dialog: ChatDialog, wishes: str) -> None:
+    del dialog
+    await session.prompt([Text(text=f"{REVIEW}\n\n{wishes}".rstrip())])
+
+
 async def _next(session: SharedActions, dialog: ChatDialog, text: str) -> None:
     del dialog
     if not text:
@@ -216,6 +267,9 @@ COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "permission": SharedCommand(run=_mode),
     "next": SharedCommand(run=_next),
     "stop": SharedCommand(run=_stop),
+    "diff": SharedCommand(run=_diff),
+    "undo": SharedCommand(run=_undo),
+    "review": SharedCommand(run=_review),
     "background": SharedCommand(run=_background),
     "compact": SharedCommand(run=_compact),
     "name": SharedCommand(run=_name),

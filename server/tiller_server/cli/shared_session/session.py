@@ -47,6 +47,8 @@ class SharedSession:
             request: How a session of this terminal's own would be opened.
         """
         self.id = ""
+        self.root = Path()
+        """Folder of the session."""
         self.state: SharedState
         self.offered: Mapping[str, str] = {}
         """Descriptions of the skills, templates and commands of extensions, by name."""
@@ -93,6 +95,7 @@ class SharedSession:
         _ = await self.request("initialize", params)
         self._connection.notify("initialized", {})
         self.id = session
+        self.root = root
         await self._look()
         listed = as_object(await self.request("agent/command/list", {})).get("commands")
         rows = listed if isinstance(listed, list) else []

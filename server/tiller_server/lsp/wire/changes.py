@@ -277,6 +277,8 @@ class CheckpointListResult(WireModel):
 
     checkpoints: FailFastList[Checkpoint]
     """Oldest first."""
+    latest_run: str | None = None
+    """Checkpoint of the newest run that changed something and was not taken back yet; left out: there is none."""
 
 
 class CheckpointPreviewParams(SessionParams):
