@@ -169,7 +169,7 @@ async def _diff(session: SharedActions, dialog: ChatDialog, _: str) -> None:
 
 
 async def _undo(session: SharedActions, dialog: ChatDialog, _: str) -> None:
-    """Take back the newest run that changed something and was not taken back yet."""
+    """Undo the newest run that changed something and was not undone yet."""
     latest: JsonValue = None
     while True:
         listed = as_object(await session.request("agent/checkpoint/list", {}))

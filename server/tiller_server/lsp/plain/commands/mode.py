@@ -1,5 +1,6 @@
 """Commands about the permission mode, and about the plan that is made in the mode `plan`."""
 
+from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 from agent_core.events import PermissionMode
@@ -16,7 +17,7 @@ from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.wire.session import ConfigChange
 
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
-ANSWERS: Final = {
+ANSWERS: Final[Mapping[str, str]] = {
     "approve": "Yes, and ask before risky steps",
     "approveAuto": "Yes, in mode auto",
     "reject": "No, and stay in mode plan",
