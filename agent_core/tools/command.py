@@ -87,15 +87,15 @@ class BashCommand:
         """
         self._timeout_s = timeout_s or _timeout_s(self._options)
         process = await start_bash(text, self._workspace, options=self._options, needs=self._needs)
+        is_left = False
         try:
             await self._watch(process, leave)
-        except BaseException:
-            await self._end(process)
-            raise
-        if leave is not None and leave.is_set() and self.end is None and not self.timed_out:
-            self.left = process
-        else:
-            await self._end(process)
+            is_wanted = leave is not None and leave.is_set()
+            is_left = is_wanted and self.end is None and not self.timed_out
+        finally:
+            if not is_left:
+                await self._end(process)
+        self.left = process if is_left else None
 
     async def _end(self, process: Process) -> None:
         """End the process with everything that it started."""
@@ -117,10 +117,7 @@ class BashCommand:
     def about_cut(self, tail: Truncation) -> str:
         """Return what part of the output a cut tail is, and where the rest is."""
         last, limit = tail.total_lines, format_size(tail.max_bytes)
-        file = self.capture.file
-        where = f"Full output: {file.path}" if file.path else "The full output was not kept"
-        if file.problem:
-            where += f", cut: {file.problem}" if file.path else f": {file.problem}"
+        where = self.capture.file.named("Full output")
         if tail.last_line_partial:
             size, whole = (
                 format_size(tail.output_bytes),

@@ -41,10 +41,22 @@ class OutputFile:
         self._folder = folder
         self._file: int | None = None
         self._waiting = bytearray()
-        self._size = 0
+        self.size = 0
+        """Bytes in the file."""
         self.path: str | None = None
         self.problem: str | None = None
         """Why the file does not hold everything."""
+
+    def named(self, name: str) -> str:
+        """Return the line that names the file, and why it is missing or cut.
+
+        Args:
+            name: Name of the file for the reader, such as `Log`.
+        """
+        line = f"{name}: {self.path}" if self.path else f"The {name.lower()} was not kept"
+        if self.problem:
+            line += f", cut: {self.problem}" if self.path else f": {self.problem}"
+        return line
 
     async def create(self) -> None:
         """Make the file before there is any output; a failure is in `problem`."""
@@ -78,11 +90,11 @@ class OutputFile:
         try:
             if self._file is None:
                 self._file = self._open()
-            room = FILE_LIMIT_BYTES - self._size
+            room = FILE_LIMIT_BYTES - self.size
             view = memoryview(data)[:room]
             while view:
                 written = os.write(self._file, view)
-                self._size += written
+                self.size += written
                 view = view[written:]
             if room < len(data):
                 self.problem = f"it is longer than {format_size(FILE_LIMIT_BYTES)}"
@@ -91,7 +103,7 @@ class OutputFile:
             self._forget_if_empty()
 
     def _forget_if_empty(self) -> None:
-        if self.path is not None and self._size == 0:
+        if self.path is not None and self.size == 0:
             with suppress(OSError):
                 Path(self.path).unlink()
             self.path = None

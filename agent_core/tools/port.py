@@ -164,9 +164,13 @@ class BackgroundCommand(Value, frozen=True, kw_only=True):
     """`bg1`, `bg2` …, unique in the session."""
     command: str
     log: str
-    """File with all of its output."""
+    """File with all of its output; empty: there is none."""
+    log_line: str
+    """Line that names the log, and why it is missing or cut."""
+    is_log_whole: bool
+    """Whether the log holds all of the output so far."""
     size: int
-    """Bytes of output so far."""
+    """Bytes of output in the log."""
     is_running: bool
     exit_code: int | None = None
     """None while it runs, and when a signal ended it."""
@@ -193,7 +197,7 @@ class BackgroundCommands(Protocol):
         """Start a command, and give it a moment in which it may fail.
 
         Raises:
-            ToolError: Too many are running.
+            ToolError: Too many are running, or the log cannot be written.
             WorkspaceError: It cannot be started.
         """
         ...
@@ -331,15 +335,6 @@ class ConditionalTool(Protocol):
     @property
     def is_offered(self) -> bool:
         """Whether models see it now."""
-        ...
-
-
-class NetworkTool(Protocol):
-    """A tool that reaches one host, for which permission is asked."""
-
-    @property
-    def reaches(self) -> Callable[[Mapping[str, object], Mapping[str, JsonValue]], str] | None:
-        """Function that returns the host of a call, by its checked arguments and the options of the tool."""
         ...
 
 

@@ -1,6 +1,6 @@
 """The plan of a session that waits for an answer, read from the conversation, and the answer to it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from agent_core.events import PermissionMode
@@ -18,6 +18,12 @@ SHOWN_HASH: Final = 12
 """How many digits of a hash people see and write."""
 
 PlanAnswer = Literal["approve", "approveAuto", "change", "reject"]
+OFFERED: Final[Mapping[PlanAnswer, str]] = {
+    "approve": "Yes, and ask before risky steps",
+    "approveAuto": "Yes, in mode auto",
+    "reject": "No, and stay in mode plan",
+}
+"""Titles of the answers in menus; text that is typed instead asks for a change."""
 
 
 class OpenPlan(Value, frozen=True, kw_only=True):
@@ -27,6 +33,11 @@ class OpenPlan(Value, frozen=True, kw_only=True):
     """From 1, counted in the conversation."""
     sha256: str
     markdown: str
+
+    @property
+    def short_hash(self) -> str:
+        """The first digits of the hash, which people see and write."""
+        return self.sha256[:SHOWN_HASH]
 
 
 def open_plan(messages: Sequence[Message]) -> OpenPlan | None:
@@ -75,17 +86,7 @@ async def answer_plan(
         UsageError: No plan waits, another one is meant, the text is missing, or the mode is not allowed.
         SessionBusy: A run is going on.
     """
-    plan = open_plan(session.info.messages)
-    if plan is None:
-        message = "no plan waits for an answer: it was answered already, or there is none"
-        raise UsageError(message)
-    is_meant = len(sha256) >= SHOWN_HASH and plan.sha256.startswith(sha256.lower())
-    if not is_meant or revision not in {None, plan.revision}:
-        message = (
-            f"this answer is about another plan: revision {plan.revision} with the hash {plan.sha256[:SHOWN_HASH]} "
-            "waits now; read it, then answer that one"
-        )
-        raise UsageError(message)
+    plan = _meant(session, sha256, revision)
     match answer:
         case "reject":
             rejection = f"I reject the plan (revision {plan.revision}). Do not carry it out."
@@ -97,15 +98,58 @@ async def answer_plan(
                 raise UsageError(message)
             return await session.prompt(text, source="person")
         case "approve" | "approveAuto":
-            if not session.programs.is_idle:
-                message = "a run is going on: the plan can be carried out when it is over"
-                raise SessionBusy(message)
-            _set_mode(session, "auto" if answer == "approveAuto" else "ask")
-            try:
-                return await session.prompt(_approval(plan, text))
-            except BaseException:
-                _ = session.info.configure(mode="plan")
-                raise
+            mode: PermissionMode = "auto" if answer == "approveAuto" else "ask"
+            return await _approve(session, plan, mode, text)
+
+
+async def approve_plan(
+    session: AgentSession, *, sha256: str, mode: Literal["ask", "auto"]
+) -> Receipt:
+    """Carry out the plan that waits, in a mode.
+
+    Args:
+        session: The session.
+        sha256: The hash of the plan that is meant, or at least its first 12 digits.
+        mode: The mode.
+
+    Raises:
+        UsageError: No plan waits, another one is meant, or the mode is not allowed.
+        SessionBusy: A run is going on.
+    """
+    return await _approve(session, _meant(session, sha256, None), mode, None)
+
+
+async def _approve(
+    session: AgentSession, plan: OpenPlan, mode: PermissionMode, edited: str | None
+) -> Receipt:
+    if not session.programs.is_idle:
+        message = "a run is going on: the plan can be carried out when it is over"
+        raise SessionBusy(message)
+    approval = _approval(plan, edited)
+    _set_mode(session, mode)
+    receipt = None
+    try:
+        receipt = await session.prompt(approval)
+        return receipt
+    finally:
+        if receipt is None:
+            _ = session.info.configure(mode="plan")
+
+
+def _meant(session: AgentSession, sha256: str, revision: int | None) -> OpenPlan:
+    """Return the plan that waits; a user must not approve a plan that they have not read."""
+    plan = open_plan(session.info.messages)
+    if plan is None:
+        message = "no plan waits for an answer: it was answered already, or there is none"
+        raise UsageError(message)
+    is_meant = len(sha256) >= SHOWN_HASH and plan.sha256.startswith(sha256.lower())
+    if not is_meant or revision not in {None, plan.revision}:
+        message = (
+            f"this answer is about another plan: revision {plan.revision} with the hash {plan.short_hash} "
+            "waits now; read it, then answer that one"
+        )
+        raise UsageError(message)
+    return plan
 
 
 def _set_mode(session: AgentSession, mode: PermissionMode) -> None:
@@ -120,8 +164,11 @@ def _set_mode(session: AgentSession, mode: PermissionMode) -> None:
 
 
 def _approval(plan: OpenPlan, edited: str | None) -> str:
+    if edited is not None and not edited.strip():
+        message = "the edited plan is empty: write what is to be carried out, or reject the plan"
+        raise UsageError(message)
     if edited is None or edited.strip() == plan.markdown:
-        return f"I approve the plan (revision {plan.revision}, SHA-256 {plan.sha256[:SHOWN_HASH]}). Carry it out."
+        return f"I approve the plan (revision {plan.revision}, SHA-256 {plan.short_hash}). Carry it out."
     return f"I changed the plan and approve it as follows. Carry it out.\n\n{edited.strip()}"
 
 

@@ -65,7 +65,6 @@ class _Command(Struct, kw_only=True):
     call: ToolCallId
     process: Process
     output: OutputFile
-    size: int = 0
     read_to: int = 0
     end: ProcessEnd | None = None
     by: BackgroundEnder = "itself"
@@ -79,6 +78,10 @@ class _Command(Struct, kw_only=True):
     @property
     def log(self) -> str:
         return self.output.path or ""
+
+    @property
+    def size(self) -> int:
+        return self.output.size
 
 
 class SessionBackground:
@@ -134,7 +137,7 @@ class SessionBackground:
         """Start a command, and give it a moment in which it may fail.
 
         Raises:
-            ToolError: Too many are running.
+            ToolError: Too many are running, or the log cannot be written.
             WorkspaceError: It cannot be started.
         """
         if len(self._running()) >= MOST_RUNNING:
@@ -148,6 +151,12 @@ class SessionBackground:
         )
         output = OutputFile(self._options.scratch)
         await output.create()
+        if output.problem is not None:
+            message = (
+                f"The command was not started, because its log cannot be written in {self._options.scratch!r}: "
+                f"{output.problem}. Run it without background, or ask the user to make room."
+            )
+            raise ToolError(message)
         process = await start_bash(
             command,
             replace(self._workspace.workspace, processes=processes),
@@ -167,7 +176,6 @@ class SessionBackground:
     ) -> BackgroundCommand:
         """Move a running command to the background; the process belongs to the session from the first moment."""
         one = self._take(command, process, capture.file, call)
-        one.size = capture.total_bytes
         self._workspace.processes.release(process.pid)
         handed_over = anyio.Event()
 
@@ -261,6 +269,8 @@ class SessionBackground:
             id=one.id,
             command=one.text,
             log=one.log,
+            log_line=one.output.named("Log"),
+            is_log_whole=one.output.problem is None,
             size=one.size,
             is_running=one.is_running,
             exit_code=None if end is None else end.exit_code,
@@ -305,7 +315,6 @@ class SessionBackground:
 
     async def _keep(self, one: _Command, data: bytes) -> None:
         await one.output.add(data)
-        one.size += len(data)
         await one.output.flush()
         has_more, one.has_more = one.has_more, anyio.Event()
         has_more.set()
@@ -376,7 +385,7 @@ def _report(one: _Command) -> str:
     last = f" Its last output:\n{tail}" if tail else " It wrote nothing."
     return (
         f"[Report of Tiller, not of the user] The background command {one.id} ($ {one.text}) {how}."
-        f"{who.get(one.by, '')} Log: {one.log}.{last}"
+        f"{who.get(one.by, '')} {one.output.named('Log')}.{last}"
     )
 
 

@@ -80,7 +80,7 @@ async def start_in_background(
     """Start a command in the background and return what became of it in its first moment.
 
     Raises:
-        ToolError: Too many are running.
+        ToolError: Too many are running, or the log cannot be written.
         WorkspaceError: It cannot be started.
     """
     commands = context.background()
@@ -88,7 +88,7 @@ async def start_in_background(
     one = await commands.start(command, call=context.call, needs=needs)
     page = await commands.read(one.id, offset=None, wait_s=0)
     written = page.text.strip()
-    parts = [f"{_about(one)}. Log: {one.log}"]
+    parts = [f"{_about(one)}. {one.log_line}"]
     parts.append(f"Output so far:\n{written}" if written else "No output so far.")
     parts += [f"[{stale}]"] if stale else []
     text, details = "\n".join(parts), _details(one)
@@ -106,7 +106,7 @@ async def go_on_in_background(
     """
     one = await context.background().adopt(command, process, capture, call=context.call)
     page = await context.background().read(one.id, offset=max(0, one.size - MOVED_BYTES), wait_s=0)
-    text = f"The user moved this command to the background: {_about(one)}. Log: {one.log}"
+    text = f"The user moved this command to the background: {_about(one)}. {one.log_line}"
     written = page.text.strip()
     last = f"Last output:\n{written}" if written else "No output so far."
     return text_result(f"{text}\n{last}", details=_details(one))
@@ -122,7 +122,9 @@ async def _run(arguments: BackgroundArguments, context: ToolContext) -> ToolResu
     commands = context.background()
     if arguments.action == "list":
         listed = await commands.list()
-        lines = [f"{_about(one)}, {format_size(one.size)} of output in {one.log}" for one in listed]
+        lines = [
+            f"{_about(one)}, {format_size(one.size)} of output. {one.log_line}" for one in listed
+        ]
         shown: list[JsonValue] = [_details(one) for one in listed]
         return text_result(
             "\n".join(lines) or "There are no background commands.", details={"commands": shown}
@@ -137,6 +139,8 @@ async def _run(arguments: BackgroundArguments, context: ToolContext) -> ToolResu
     one = page.command
     rest = one.size - page.next
     more = f"\n[{format_size(rest)} more: read again]" if rest > 0 else ""
+    if not one.is_log_whole and not more:
+        more = f"\n[{one.log_line}]"
     text = page.text or "(no new output)"
     return text_result(
         f"{_about(one)}. Output to byte {page.next}:\n{text}{more}", details=_details(one)

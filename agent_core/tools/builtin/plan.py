@@ -104,11 +104,10 @@ async def _plan(arguments: PlanArguments, _: ToolContext) -> ToolResult:
         for step in arguments.steps
         if step.strip()
     ]
-    digest = plan_hash(markdown)
     text = (
-        f"The user sees the plan (SHA-256 {digest[:12]}) and approves it, asks for changes or rejects it. Nothing is "
+        "The user sees the plan and approves it, asks for changes or rejects it. Nothing is "
         "approved yet: end your turn now, with at most one sentence."
     )
     return text_result(
-        text, details={NAME: {"markdown": markdown, "steps": steps, "sha256": digest}}
+        text, details={NAME: {"markdown": markdown, "steps": steps, "sha256": plan_hash(markdown)}}
     )

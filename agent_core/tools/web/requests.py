@@ -194,7 +194,7 @@ def redirect_target(url: str, location: str) -> str:
         message = f"{url} redirects to a URL that is not fetched: {error}."
         raise ToolError(message) from None
     if url.startswith("https:") and target.startswith("http:"):
-        # What was sent in secret, such as a key, would be sent again for everybody to read.
+        # The request may carry a key, which would be sent again without encryption.
         message = f"{url} redirects to a page without encryption, {target}, which is not followed."
         raise ToolError(message)
     return target

@@ -1,9 +1,10 @@
-"""Background commands: they outlive the run, are read and stopped, end with the session, and their end is told."""
+"""Background commands: they outlive the run, are read and stopped, end with the session, and their end is reported."""
 
+import resource
 import socket
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ async def ask(it: Bench, text: str = "go") -> list[str]:
 
 
 def background(it: Bench, at: int = -1) -> Any:
-    """Return what front ends are told in the result of a call."""
+    """Return the details for front ends in the result of a call."""
     ended = [event for event in it.seen() if isinstance(event, ToolEnded)]
     return as_object(as_object(ended[at].details).get("background"))
 
@@ -136,6 +137,41 @@ async def test_output_is_read_from_where_the_last_reading_ended(root: Path) -> N
         assert whole.endswith("Output to byte 8:\none\ntwo\n")
 
 
+@contextmanager
+def file_limit(size: int) -> Generator[None]:
+    """Refuse writes beyond this many bytes of a file, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_a_log_that_a_full_disk_cuts_is_read_to_its_end_with_the_reason(root: Path) -> None:
+    turns = [begin("seq 1 10000; exec sleep 60"), look("read", "bg1", offset=0), say("Full.")]
+    with file_limit(10_000):
+        async with ground(root, *turns, say("I see.")) as it:
+            started, read = await ask(it)
+            log = background(it)["log"]
+            cut = f"Log: {log}, cut: File too large"
+            assert started.startswith(f"bg1 ($ seq 1 10000; exec sleep 60): running. {cut}\n")
+            assert "running. Output to byte 10000:\n1\n2\n" in read
+            assert read.endswith(f"[{cut}]")
+            _ = await it.session.stop_background("bg1")
+            await ask(it, "and?")
+            assert f"The user stopped it. {cut}. Its last output:" in last_request(it)
+
+
+async def test_a_command_whose_log_cannot_be_made_is_not_started(root: Path) -> None:
+    await anyio.Path(root.parent / "outputs").write_text("a file where the folder would be")
+    async with ground(root, begin("exec sleep 60"), say("Oh.")) as it:
+        (result,) = await ask(it)
+        assert result.startswith("The command was not started, because its log cannot be written")
+        assert it.session.info.snapshot().background == ()
+        assert not await anyio.to_thread.run_sync(processes_with, str(root))
+
+
 async def test_a_command_that_fails_at_once_is_an_error_with_its_output(root: Path) -> None:
     async with ground(root, begin("echo no such port >&2; exit 3"), say("I see.")) as it:
         (result,) = await ask(it)
@@ -145,7 +181,7 @@ async def test_a_command_that_fails_at_once_is_an_error_with_its_output(root: Pa
         assert (last.status, background(it)["exit_code"]) == ("error", 3)
 
 
-async def test_the_end_is_told_with_the_next_prompt_and_only_once(root: Path) -> None:
+async def test_the_end_is_reported_with_the_next_prompt_and_only_once(root: Path) -> None:
     pipe = root / "in"
     script = f"mkfifo {pipe}; read line < {pipe}; echo bad news; exit 7"
     async with ground(root, begin(script), say("Started."), say("I see."), say("Yes.")) as it:
@@ -155,15 +191,15 @@ async def test_the_end_is_told_with_the_next_prompt_and_only_once(root: Path) ->
         assert (event.id, event.exit_code, event.by) == ("bg1", 7, "itself")
         assert it.session.info.snapshot().background == ()
         await ask(it, "and?")
-        told = last_request(it)
-        assert told.count("[Report of Tiller, not of the user] The background command bg1") == 1
-        assert "ended with exit code 7." in told
-        assert "Its last output:\\nbad news" in told
+        request = last_request(it)
+        assert request.count("[Report of Tiller, not of the user] The background command bg1") == 1
+        assert "ended with exit code 7." in request
+        assert "Its last output:\\nbad news" in request
         await ask(it, "so?")
         assert last_request(it).count("The background command bg1") == 1
 
 
-async def test_an_end_during_a_run_is_told_at_the_next_turn(root: Path) -> None:
+async def test_an_end_during_a_run_is_reported_at_the_next_turn(root: Path) -> None:
     turns = [
         begin("sleep 0.6; echo over"),
         look("read", "bg1", waitS=10, offset=5),
@@ -174,7 +210,7 @@ async def test_an_end_during_a_run_is_told_at_the_next_turn(root: Path) -> None:
         assert "The background command bg1 ($ sleep 0.6; echo over) ended" in last_request(it)
 
 
-async def test_the_model_stops_one_and_is_not_told_again(root: Path) -> None:
+async def test_the_model_stops_one_and_gets_no_report(root: Path) -> None:
     turns = [begin("sleep 60"), look("stop", "bg1"), say("Stopped."), say("Yes.")]
     async with ground(root, *turns) as it:
         _, stopped = await ask(it)
@@ -185,7 +221,7 @@ async def test_the_model_stops_one_and_is_not_told_again(root: Path) -> None:
         assert (await ended(it)).by == "model"
 
 
-async def test_the_user_stops_one_and_the_model_is_told(root: Path) -> None:
+async def test_the_user_stops_one_and_the_model_gets_a_report(root: Path) -> None:
     async with ground(root, begin("sleep 60"), say("Started."), say("I see.")) as it:
         await ask(it)
         stopped = await it.session.stop_background("bg1")

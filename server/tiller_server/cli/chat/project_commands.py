@@ -58,26 +58,36 @@ async def review(chat: ChatContext, wishes: str) -> None:
 
 
 async def _ask(chat: ChatContext, prompt: str, wishes: str) -> None:
-    text = f"{prompt}\n\n{wishes}" if wishes else prompt
-    _ = await chat.session.prompt(text, delivery="auto")
+    _ = await chat.session.prompt(with_wishes(prompt, wishes), delivery="auto")
+
+
+def with_wishes(prompt: str, wishes: str) -> str:
+    """Return a prompt of a command with the text that the user typed behind the command."""
+    return f"{prompt}\n\n{wishes}" if wishes else prompt
 
 
 async def diff(chat: ChatContext, _: str) -> None:
     """Show the changes of this session as a diff."""
     changes = chat.session.changes
-    patch, lost = (await changes.patch()).rstrip("\n"), changes.lost()
-    show_patch(chat, patch)
-    if not patch and lost is None:
-        chat.tell("No changes in this session.")
+    show_patch(chat, await changes.patch(), lost=changes.lost())
+
+
+def show_patch(dialog: ChatDialog, patch: str, *, lost: str | None = None) -> None:
+    """Show the changes of a session as a git patch in colours, without the ids of objects.
+
+    Args:
+        dialog: Where they are shown.
+        patch: The patch; empty: there are no changes.
+        lost: Sentence about changes that are not in it.
+    """
+    if patch:
+        shown = (line for line in patch.rstrip("\n").split("\n") if not line.startswith("index "))
+        for style, lines in groupby(shown, _style):
+            dialog.tell("\n".join(lines), style)
+    elif lost is None:
+        dialog.tell("No changes in this session.")
     if lost is not None:
-        chat.tell(lost, YELLOW)
-
-
-def show_patch(dialog: ChatDialog, patch: str) -> None:
-    """Show a git patch in colours, without the ids of objects."""
-    lines_shown = (line for line in patch.split("\n") if not line.startswith("index "))
-    for style, lines in groupby(lines_shown, _style):
-        dialog.tell("\n".join(lines), style)
+        dialog.tell(lost, YELLOW)
 
 
 def _style(line: str) -> str:

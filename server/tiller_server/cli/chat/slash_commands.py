@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeVar, get_args
+from typing import Final, TypeVar, get_args
 
 import anyio
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, SessionNotFound, UsageError
 from agent_core.resources.paths import app_paths
+from agent_core.session.history.plans import OFFERED, PlanAnswer, answer_plan, open_plan
 from agent_core.storage.port import SessionSummary
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
@@ -31,13 +32,6 @@ MOST_CHOICES: Final = 40
 LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
 """From the strictest to the loosest."""
-
-PLAN_ANSWERS: Final[Sequence[tuple[Literal["approve", "approveAuto", "reject"], str]]] = (
-    ("approve", "Yes, and ask before risky steps"),
-    ("approveAuto", "Yes, in mode auto"),
-    ("reject", "No, and stay in mode plan"),
-)
-"""Answers to a plan, and how they are offered."""
 NO_PLAN: Final = (
     "No plan waits for an answer. /permission plan makes the next prompt one that is only planned."
 )
@@ -192,8 +186,6 @@ def background_action(wanted: str) -> str:
 
 
 async def _plan(chat: ChatContext, wanted: str) -> None:
-    from agent_core.session.history.plans import answer_plan, open_plan  # noqa: PLC0415 - at first use
-
     session = chat.session
     plan = open_plan(session.info.messages)
     if plan is None:
@@ -207,7 +199,7 @@ async def _plan(chat: ChatContext, wanted: str) -> None:
 
 async def ask_plan(
     dialog: ChatDialog, markdown: str, revision: int, wanted: str
-) -> tuple[Literal["approve", "approveAuto", "change", "reject"], str | None] | None:
+) -> tuple[PlanAnswer, str | None] | None:
     """Ask the user for the answer to a plan; None: they did not answer.
 
     Args:
@@ -223,10 +215,10 @@ async def ask_plan(
         return "change", wanted
     dialog.tell(markdown)
     title = f"Carry out revision {revision} of the plan? Other text asks for a change."
-    chosen = await dialog.choose(title, [about for _, about in PLAN_ANSWERS])
+    chosen = await dialog.choose(title, list(OFFERED.values()))
     if isinstance(chosen, str):
         return "change", chosen
-    return None if chosen is None else (PLAN_ANSWERS[chosen][0], None)
+    return None if chosen is None else (list(OFFERED)[chosen], None)
 
 
 async def _undo(chat: ChatContext, _: str) -> None:

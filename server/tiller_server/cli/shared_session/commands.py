@@ -14,7 +14,7 @@ from agent_core.messages import Text, UserContent
 from agent_core.transcript import AnyEntry, build_context
 from tiller_server.cli.chat.account_commands import ask_model
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
-from tiller_server.cli.chat.project_commands import REVIEW, show_patch
+from tiller_server.cli.chat.project_commands import REVIEW, show_patch, with_wishes
 from tiller_server.cli.chat.slash_commands import (
     COMMANDS as LOCAL_COMMANDS,
     HELP_CELLS,
@@ -161,11 +161,7 @@ async def _plan(session: SharedActions, dialog: ChatDialog, wanted: str) -> None
 
 async def _diff(session: SharedActions, dialog: ChatDialog, _: str) -> None:
     listed = as_object(await session.request("agent/changes/list", {"format": "gitPatch"}))
-    patch = str(listed.get("patch") or "").rstrip("\n")
-    if patch:
-        show_patch(dialog, patch)
-    else:
-        dialog.tell("No changes in this session.")
+    show_patch(dialog, str(listed.get("patch") or ""))
 
 
 async def _undo(session: SharedActions, dialog: ChatDialog, _: str) -> None:
@@ -193,7 +189,7 @@ def _listed(value: JsonValue) -> Sequence[JsonValue]:
 
 async def _review(session: SharedActions, dialog: ChatDialog, wishes: str) -> None:
     del dialog
-    await session.prompt([Text(text=f"{REVIEW}\n\n{wishes}".rstrip())])
+    await session.prompt([Text(text=with_wishes(REVIEW, wishes))])
 
 
 async def _next(session: SharedActions, dialog: ChatDialog, text: str) -> None:

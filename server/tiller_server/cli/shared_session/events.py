@@ -55,10 +55,11 @@ from agent_core.kernel.json import as_object, is_object
 from tiller_server.lsp.documents.uris import path_of
 
 SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
-    BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated, CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta,
-    MessageEnded, Notice, PermissionRequested, PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged,
-    RetryStarted, RunEnded, RunStarted, SessionConfigured, SessionTitle, SessionUsage, ThoughtStarted, ToolEnded,
-    ToolOutputDelta, ToolRunning, TurnEnded, TurnStarted, UiTitle,
+    BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated,
+    CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta, MessageEnded, Notice, PermissionRequested,
+    PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryStarted, RunEnded, RunStarted,
+    SessionConfigured, SessionTitle, SessionUsage, ThoughtStarted, ToolEnded, ToolOutputDelta, ToolRunning, TurnEnded,
+    TurnStarted, UiTitle,
 )  # fmt: skip
 """Events that a terminal shows or follows; any other is left out."""
 TIMES: Final[Mapping[str, str]] = {"at": "atMs", "since": "sinceMs", "expires": "expiresMs"}

@@ -45,8 +45,6 @@ from tiller_server.cli.terminal.text import SHORT_ID
 from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
-SHOWN_HASH: Final = 12
-"""How many digits of the hash of a plan are shown."""
 TICK_S: Final = 0.1
 """How often what moves is drawn anew."""
 
@@ -211,7 +209,7 @@ async def _run(
             if ending.code is None and (plan := _waiting_plan(session)) is not None:
                 ending.code = REFUSED
                 if not options.json:
-                    how = f"tiller run -r {session.id[-SHORT_ID:]} --approve-plan {plan[0][:SHOWN_HASH]}"
+                    how = f"tiller run -r {session.id[-SHORT_ID:]} --approve-plan {plan[0]}"
                     complain("run", f"the plan waits for approval; carry it out with: {how}")
     code = ending.code
     if code is None:
@@ -222,13 +220,13 @@ async def _run(
 
 
 def _waiting_plan(session: AgentSession) -> tuple[str, str] | None:
-    """Return the hash and the text of the plan that waits for an answer; None: there is none."""
+    """Return the short hash and the text of the plan that waits for an answer; None: there is none."""
     if session.info.config.mode != "plan":
         return None
     from agent_core.session.history.plans import open_plan  # noqa: PLC0415 - at first use
 
     plan = open_plan(session.info.messages)
-    return None if plan is None else (plan.sha256, plan.markdown)
+    return None if plan is None else (plan.short_hash, plan.markdown)
 
 
 def _check_output(path: Path | None) -> None:
@@ -345,14 +343,10 @@ async def _send(
     """
     if approved is None:
         return await session.prompt(prompt)
-    from agent_core.session.history.plans import answer_plan  # noqa: PLC0415 - at first use
+    from agent_core.session.history.plans import approve_plan  # noqa: PLC0415 - at first use
 
-    answer = "approveAuto" if permission in {"auto", "yolo"} else "approve"
-    receipt = await answer_plan(session, answer, sha256=approved)
-    if receipt is None:
-        message = "the plan was not approved"
-        raise UsageError(message)
-    return receipt
+    mode = "auto" if permission in {"auto", "yolo"} else "ask"
+    return await approve_plan(session, sha256=approved, mode=mode)
 
 
 async def _send_prompt(

@@ -59,8 +59,6 @@ MOST_ECHOED: Final = 10
 """Lines of a prompt."""
 WRAPPED: Final = frozenset({DIM, YELLOW, RED, GREEN})
 """Styles of our own lines, as opposed to lines of files and commands."""
-SHOWN_HASH: Final = 12
-"""How many digits of the hash of a plan are shown."""
 TODO_MARKS: Final[Mapping[str, StyledLine]] = {
     "pending": ("\N{BALLOT BOX}", PLAIN),
     "active": ("\N{BLACK RIGHT-POINTING TRIANGLE}", BOLD),
@@ -167,6 +165,8 @@ def _plan_lines(details: JsonValue) -> Iterator[StyledLine]:
     plan = as_object(as_object(details).get("plan"))
     markdown = plan.get("markdown")
     if isinstance(markdown, str) and markdown:
+        from agent_core.session.history.plans import SHOWN_HASH  # noqa: PLC0415 - at first use
+
         yield from ((line, PLAIN) for line in markdown.split("\n"))
         yield f"The plan {str(plan.get('sha256'))[:SHOWN_HASH]} waits for your answer.", BOLD
 

@@ -1,7 +1,6 @@
 """Commands about the permission mode, and about the plan that is made in the mode `plan`."""
 
-from collections.abc import Mapping
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from agent_core.events import PermissionMode
 from agent_core.kernel.errors import TillerError
@@ -17,12 +16,6 @@ from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.wire.session import ConfigChange
 
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
-ANSWERS: Final[Mapping[str, str]] = {
-    "approve": "Yes, and ask before risky steps",
-    "approveAuto": "Yes, in mode auto",
-    "reject": "No, and stay in mode plan",
-}
-"""Answers to a plan, and how they are offered."""
 
 
 async def mode(plain_client: PlainClient, arguments: CommandArguments) -> object:
@@ -57,8 +50,8 @@ async def _set(plain_client: PlainClient, open_session: OpenSession, name: str) 
 
 
 async def plan(plain_client: PlainClient, arguments: CommandArguments) -> object:
-    """Answer the plan that waits: with `approve`, `approveAuto`, `reject`, other words for a change, or by a menu."""
-    from agent_core.session.history.plans import open_plan  # noqa: PLC0415 - at first use
+    """Answer the plan that waits: with `approve`, `approveAuto` or `reject`, with other text for a change, or by a menu."""
+    from agent_core.session.history.plans import OFFERED, open_plan  # noqa: PLC0415 - at first use
 
     wanted = text_argument("tiller.plan", arguments, key="answer")
     open_session = await plain_client.client.resolve_session()
@@ -73,7 +66,7 @@ async def plan(plain_client: PlainClient, arguments: CommandArguments) -> object
         return {"plan": waiting.sha256}
 
     async def choose() -> None:
-        choices = [MenuChoice(id=id_, title=title) for id_, title in ANSWERS.items()]
+        choices = [MenuChoice(id=id_, title=title) for id_, title in OFFERED.items()]
         question = f"carry out revision {waiting.revision} of the plan?"
         chosen = await ask(plain_client, "tiller.plan", question, choices)
         if chosen is not None:
@@ -91,10 +84,11 @@ async def _answer(
 ) -> None:
     from agent_core.session.history.plans import answer_plan  # noqa: PLC0415 - at first use
 
-    answer: Literal["approve", "approveAuto", "reject", "change"] = "change"
-    if wanted in {"approve", "approveAuto", "reject"}:
-        answer = wanted  # pyright: ignore[reportAssignmentType] - one of them
-    text = wanted if answer == "change" else None
+    match wanted:
+        case "approve" | "approveAuto" | "reject":
+            answer, text = wanted, None
+        case _:
+            answer, text = "change", wanted
     try:
         with open_session.environment.use_for_submission(plain_client.client.origin.env):
             _ = await answer_plan(open_session.session, answer, sha256=sha256, text=text)
