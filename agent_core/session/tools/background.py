@@ -304,10 +304,9 @@ class SessionBackground:
             if now != ports:
                 ports = now
                 self._services.publish(BackgroundListening(id=one.id, ports=ports))
-            seen, is_late = one.size, bool(ports) or looks >= SILENT_LOOKS
+            is_late = bool(ports) or looks >= SILENT_LOOKS
             with anyio.move_on_after(None if is_late else SILENT_LOOK_S):
-                while one.size == seen:
-                    await one.has_more.wait()
+                await one.has_more.wait()
 
     async def _pump(self, one: _Command) -> None:
         while data := await one.process.read():
