@@ -45,7 +45,7 @@ from agent_core.session.runs.executor import (
     RunStarter,
 )
 from agent_core.session.runs.recovered_state import tools_of
-from agent_core.session.runs.recovery import RunRetrier
+from agent_core.session.runs.recovery import RecoveredTasks, RunRetrier
 from agent_core.session.runs.transcript_port import RunInputHooks, RunTranscript, TurnPreparation
 from agent_core.session.session import SessionViews
 from agent_core.session.tools.user_bash import UserBash
@@ -59,7 +59,7 @@ from agent_core.session.views import (
     ToolView,
 )
 from agent_core.tools import Tool, ToolContext
-from agent_core.tools.port import BackgroundCommand
+from agent_core.tools.port import BackgroundCommand, Tasks
 from agent_core.tools.runner import ToolRunner
 from agent_core.transcript import AnyEntry
 
@@ -99,7 +99,7 @@ async def build_session(deps: SessionDeps) -> AsyncGenerator[AgentSession, None]
             await session.close()
             if deps.extensions is not None:
                 deps.extensions.close()
-            if deps.workspace.detector is not None:
+            if deps.workspace.detector is not None and deps.outer is None:
                 deps.workspace.detector.close()
             parts.background.group = None
             group.cancel_scope.cancel()
@@ -129,15 +129,7 @@ def _binding(parts: SessionParts, session: AgentSession, group: TaskGroup) -> Ex
 
 def build_agent_session(parts: SessionParts) -> AgentSession:
     """Build a session from its parts."""
-    starter = RunStarter(
-        parts.services,
-        runs=parts.runs,
-        queue=parts.queue,
-        models=parts.models,
-        budgets=parts.budgets,
-        recorder=parts.recorder,
-        new_executor=partial(build_executor, parts),
-    )
+    starter = _starter(parts)
     bash = UserBash(
         parts.services,
         workspace=parts.workspace,
@@ -186,6 +178,35 @@ def build_agent_session(parts: SessionParts) -> AgentSession:
         stop_background=partial(_stop_background, parts),
         leave=partial(_leave, parts),
     )
+
+
+def _starter(parts: SessionParts) -> RunStarter:
+    starter = RunStarter(
+        parts.services,
+        runs=parts.runs,
+        queue=parts.queue,
+        models=parts.models,
+        budgets=parts.budgets,
+        recorder=parts.recorder,
+        new_executor=partial(build_executor, parts),
+    )
+    parts.go_on = starter.go_on
+    _add_tasks(parts)
+    return starter
+
+
+def _add_tasks(parts: SessionParts) -> None:
+    """Have the tasks of a session built when they are first used."""
+
+    def build() -> tuple[Tasks, RecoveredTasks]:
+        from agent_core.assembly.task_parts import build_tasks  # noqa: PLC0415 - at first use
+
+        return build_tasks(parts)
+
+    parts.build_tasks = build
+    if parts.deps.tasks is not None:
+        restored = parts.recovered.tasks.values()
+        parts.deps.tasks.had_background = any(one.background for one in restored)
 
 
 async def _stop_background(parts: SessionParts, id_: str) -> BackgroundCommand:
@@ -255,6 +276,7 @@ def _views(parts: SessionParts, starter: RunStarter) -> SessionViews:
             reloads=parts.reloads,
         ),
         programs=ProgramView(parts.recorder, queue=parts.queue, runs=parts.runs),
+        tasks=parts.given_tasks,
         info=_info(parts),
     )
 

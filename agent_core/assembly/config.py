@@ -37,7 +37,7 @@ from agent_core.session.config import ActiveConfig
 from agent_core.session.context import EventPublisher, SessionOptions, WorkspaceContext
 from agent_core.session.input.queue import InputQueue
 from agent_core.session.model_selection import ModelSelection
-from agent_core.session.permissions.broker import LoadedRules, PermissionState
+from agent_core.session.permissions.broker import LoadedRules, PermissionState, stricter_mode
 from agent_core.session.runs.retry_policy import RetryOptions
 from agent_core.session.runs.usage import BudgetPolicy
 from agent_core.workspace.permissions.call_permission import SecretAccess
@@ -158,7 +158,6 @@ async def look_at(
 
 log = logging.getLogger(__name__)
 
-STRICTEST_FIRST: Sequence[PermissionMode] = ("plan", "ask", "auto", "yolo")
 MODEL_FILES = frozenset({"models.json", "auth.json"})
 """Beside the user's settings: which models there are, and what opens them."""
 OWN = frozenset[LayerName]({"user", "request"})
@@ -228,7 +227,9 @@ class LiveSettings:
         values = (await self.load(is_trusted=is_trusted)).values
         self.put(values, options, workspace)
         # A project tightens; what the user chose meanwhile is not loosened by taking its trust away.
-        workspace.permissions.mode = _stricter(workspace.permissions.mode, values.permission.mode)
+        workspace.permissions.mode = stricter_mode(
+            workspace.permissions.mode, values.permission.mode
+        )
 
     def put(
         self, values: SettingsValues, options: SessionOptions, workspace: WorkspaceContext
@@ -325,7 +326,7 @@ class SettingsTracker(Value, frozen=True, kw_only=True):
         self.workspace.allowed = allowed
         chosen = permission_state.mode != before.permission.mode
         permission_state.mode = (
-            _stricter(permission_state.mode, allowed) if chosen else values.permission.mode
+            stricter_mode(permission_state.mode, allowed) if chosen else values.permission.mode
         )
         if queue.steering_mode == before.steering_mode:
             queue.steering_mode = values.steering_mode
@@ -343,10 +344,6 @@ def _problems(settings: Settings) -> tuple[LoadProblem, ...]:
     return tuple(
         LoadProblem(message=one.message, path=one.path, line=one.line) for one in settings.problems
     )
-
-
-def _stricter(one: PermissionMode, other: PermissionMode) -> PermissionMode:
-    return min((one, other), key=STRICTEST_FIRST.index)
 
 
 PROJECT_FOLDER = ".tiller"

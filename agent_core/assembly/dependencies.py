@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from os import defpath
 from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -33,6 +34,7 @@ from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentWithout
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import PromptSection, render_prompt
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session.context import WorkspaceContext
@@ -41,6 +43,7 @@ from agent_core.storage import OpenedSession, SessionStore
 from agent_core.storage.adapters.paths import can_name_a_file
 from agent_core.tools import Tool, ToolSpec
 from agent_core.tools.builtin import builtin_tools
+from agent_core.tools.port import TaskPresetInfo
 from agent_core.transcript import Transcript
 from agent_core.transcript.context import last_choice
 from agent_core.transcript.tree import records_of
@@ -91,21 +94,21 @@ def choose_session_deps(
     store: SessionStore,
     sandbox: Sandbox,
     extensions: SessionExtensions,
+    agents: "AgentSource | None" = None,
 ) -> SessionDeps:
     """Choose the parts of a session; forks are written to the store.
 
     Raises:
         ModelUnknown, ToolSetInvalid: The requested model or tool set cannot be used.
     """
-    values = config.settings.values
-    transcript = opened.transcript
-    scratch = outputs_of(config.paths.outputs, opened.log.header.id)
+    values, transcript = config.settings.values, opened.transcript
+    scratch = scratch_of(request, config, opened)
     contents = _contents(request, config.paths.blobs, opened.log.header.id)
     settings = _live_settings(config, scratch)
-    built_in = _built_in(config, settings)
+    built_in = _built_in(config, settings, agents)
     tools = _tools(request, extensions, values, transcript, built_in=built_in)
     start = _start(request, models, settings, transcript)
-    resources = _resources(request, config, settings, extensions)
+    resources = _resources(request, config, settings, extensions, agents)
     sections = _sections(resources, request.redactor)
     options = session_options(values, scratch=scratch)
     workspace = _workspace_context(request, config, scratch, models, sandbox, contents=contents)
@@ -144,8 +147,33 @@ def choose_session_deps(
     )
 
 
-def _built_in(config: WorkspaceConfig, settings: LiveSettings) -> Sequence[Tool]:
-    """Make the tools that Tiller brings along; two of them are offered while settings and mode say so."""
+class AgentSource(Protocol):
+    """Names the agents that tasks can be given to."""
+
+    resources: LiveResources | None
+    """Set before the first question."""
+
+    @property
+    def had_background(self) -> bool:
+        """Whether the session ever had a task in the background."""
+        ...
+
+    def agents(self) -> Sequence[AgentDefinition]:
+        """Return the agents that there are now."""
+        ...
+
+
+def scratch_of(request: SessionRequest, config: WorkspaceConfig, opened: OpenedSession) -> Path:
+    """Return the folder of the outputs of a session's tools; a task has that of the session that gave it."""
+    if request.task is not None:
+        return request.task.scratch
+    return outputs_of(config.paths.outputs, opened.log.header.id)
+
+
+def _built_in(
+    config: WorkspaceConfig, settings: LiveSettings, agents: AgentSource | None
+) -> Sequence[Tool]:
+    """Make the tools that Tiller brings along; some of them are offered while settings, mode or tasks say so."""
 
     def is_planning() -> bool:
         return config.permission_state.mode == "plan" and settings.now.values.plan_review != "off"
@@ -154,7 +182,14 @@ def _built_in(config: WorkspaceConfig, settings: LiveSettings) -> Sequence[Tool]
         can_search=lambda: settings.now.values.web.search is not None,
         is_planning=is_planning,
         plan_review=settings.now.values.plan_review,
+        task_presets=lambda: () if agents is None else presets_of(agents.agents()),
+        had_tasks=lambda: agents is not None and agents.had_background,
     )
+
+
+def presets_of(agents: Sequence[AgentDefinition]) -> Sequence[TaskPresetInfo]:
+    """Return how models see agents."""
+    return [TaskPresetInfo(name=one.name, description=one.description) for one in agents]
 
 
 def _tools(
@@ -192,13 +227,17 @@ def _resources(
     config: WorkspaceConfig,
     settings: LiveSettings,
     extensions: SessionExtensions,
+    agents: AgentSource | None,
 ) -> LiveResources:
-    return LiveResources(
+    resources = LiveResources(
         request,
         config,
         values=lambda: settings.now.values,
         brought=lambda: _brought(extensions),
     )
+    if agents is not None:
+        agents.resources = resources
+    return resources
 
 
 def _brought(extensions: SessionExtensions) -> ExtraResourcePaths:
@@ -233,7 +272,8 @@ def _workspace_context(
     contents: BlobStore,
 ) -> WorkspaceContext:
     workspace, raw = _workspace(request, config.root, scratch, models, sandbox)
-    ours = request.ports is None
+    # A task uses that of the session that gave it.
+    ours = request.ports is None and request.task is None
     return WorkspaceContext(
         workspace=workspace,
         raw=raw,

@@ -9,7 +9,6 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from agent_core.assembly.config import WorkspaceConfig, home_of, load_workspace_config
-from agent_core.assembly.failure_reports import report_to
 from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice, SessionUsage
@@ -37,7 +36,7 @@ from agent_core.resources.paths import project_folder
 from agent_core.resources.settings.layers import load_settings
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session import AgentSession
-from agent_core.session.context import EventPublisher, WorkspaceContext
+from agent_core.session.context import EventPublisher, WorkspaceContext, report_to
 from agent_core.session.input.commands import SlashCommands
 from agent_core.session.input.system_prompt import SystemPrompt
 from agent_core.session.model_selection import ModelResolver, ModelSelection

@@ -3,38 +3,49 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly.builder import build_session
 from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
-from agent_core.assembly.dependencies import choose_session_deps, outputs_of
+from agent_core.assembly.dependencies import choose_session_deps, outputs_of, scratch_of
 from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.models import load_models
-from agent_core.assembly.request import SessionRequest, StoreKind
+from agent_core.assembly.request import SessionRequest, StoreKind, TaskOrigin
+from agent_core.assembly.resources import LiveResources
 from agent_core.assembly.session_parts import SessionDeps
-from agent_core.assembly.workspace import contain, contain_elsewhere
+from agent_core.assembly.workspace import AddedRoots, contain, contain_elsewhere
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
+from agent_core.kernel.errors import SessionNotFound, ToolError
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
+from agent_core.resources.agents import BUILT_IN, AgentDefinition
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session import AgentSession
+from agent_core.session.permissions.broker import PermissionState
+from agent_core.session.tools.task_port import TaskOpening
 from agent_core.storage import OpenedSession, Recovery, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
+from agent_core.storage.port import StoredSession
 from agent_core.tools import Tool
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Workspace
-from agent_core.workspace.sandbox import Sandbox
+from agent_core.workspace.sandbox import Sandbox, Uncontained
 
 if TYPE_CHECKING:
     from agent_core.extensions.api import ExtensionApi
 
+
+TASK_OF: Final = "taskOf"
+"""Field of the header of a task's session: the id of the session that gave the task."""
+T = TypeVar("T")
 
 ONLY_READ: Final = (
     "the workspace is not trusted: nothing is changed or run in it, and its own instructions and settings are not used. "
@@ -53,6 +64,96 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
     """
     async with session_deps(request) as deps, build_session(deps) as session:
         yield session
+
+
+INSTRUCTIONS: Final = (
+    "You work on a task that another agent gave you. The user does not see your messages: your last message is your report, "
+    "and only it goes back to that agent. Make it complete and short: what you found or did, where (paths, line numbers), what "
+    "is not done or not sure. Nobody answers questions: decide, and say what you assumed."
+)
+
+
+class ChildSessions:
+    """Opens the sessions of the tasks of one session, with what they share with it."""
+
+    def __init__(self, request: SessionRequest, store: SessionStore) -> None:
+        self.had_background = False
+        self.resources: LiveResources | None = None
+        self.sandbox: Sandbox = Uncontained()
+        self.scratch = Path()
+        self._request = request
+        self._store = store
+
+    def agents(self) -> Sequence[AgentDefinition]:
+        """Return the agents that tasks can be given to."""
+        return BUILT_IN if self.resources is None else self.resources.agents
+
+    async def read(self, session: SessionId) -> StoredSession:
+        """Read the session of a task as it is stored."""
+        return await self._store.tasks.read(session)
+
+    async def make_worktree(self, id_: str) -> str:
+        """Refuse: worktrees are not built yet."""
+        message = (
+            f"Task {id_} cannot have a worktree: there are none yet. Start it with isolation none."
+        )
+        raise ToolError(message)
+
+    @asynccontextmanager
+    async def open(self, opening: TaskOpening) -> AsyncGenerator[AgentSession, None]:
+        """Open the session of a task; leaving the context settles it."""
+        outer = opening.outer
+        async with session_deps(self._request_of(opening)) as deps:
+            workspace = deps.workspace
+            limit_rights(workspace.permissions, opening)
+            workspace.allowance.requested = opening.budget
+            workspace.detector = outer.workspace.detector
+            workspace.secrets = outer.workspace.secrets
+            async with (
+                build_session(replace(deps, outer=outer)) as session,
+                self._request.on_task(self._request, session),
+            ):
+                yield session
+
+    def _request_of(self, opening: TaskOpening) -> SessionRequest:
+        request, outer = self._request, opening.outer
+        inside = outer.workspace.workspace
+        instructions = f"{INSTRUCTIONS}\n\n{opening.agent.instructions}".strip()
+        return replace(
+            request,
+            session="new" if opening.is_new else opening.session,
+            model=opening.model or opening.agent.model or outer.model,
+            thinking=outer.thinking,
+            tools=opening.tools,
+            custom_tools=(*request.custom_tools, *outer.mcp_tools),
+            added=AddedRoots(),
+            folders=request.added.trusted,
+            files=partial(_instead, inside.files),
+            processes=partial(_instead, inside.processes),
+            trusted=outer.permissions.is_trusted(),
+            watches=None,
+            notices=(),
+            task=TaskOrigin(
+                id=opening.session,
+                outer=outer.session,
+                instructions=instructions,
+                scratch=self.scratch,
+                sandbox=self.sandbox,
+            ),
+        )
+
+
+def _instead(own: T, _: object) -> T:
+    return own
+
+
+def limit_rights(permissions: PermissionState, opening: TaskOpening) -> None:
+    """Allow a task nothing that the session which gave it, or its own agent, does not allow."""
+    outer = opening.outer.permissions
+    permissions.outer = outer
+    permissions.ceiling = opening.agent.mode or "yolo"
+    permissions.mode = permissions.snapshot(()).mode
+    permissions.fallback, permissions.timeout_s = outer.fallback, outer.timeout_s
 
 
 @asynccontextmanager
@@ -88,9 +189,11 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         models.hold_secrets(request.redactor, request.env)
         store = _store(request, paths)
         opened = await _opened(request, root, store)
+        children = ChildSessions(request, store) if request.task is None else None
         try:
             sandbox = await _contained(request, config, opened)
-            cleaning.callback(sandbox.close)
+            if request.task is None:
+                cleaning.callback(sandbox.close)
             config.permission_state.containment = lambda: sandbox.containing.level
             deps = choose_session_deps(
                 request,
@@ -100,11 +203,14 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
                 store=store,
                 sandbox=sandbox,
                 extensions=extensions,
+                agents=children,
             )
+            if children is not None:
+                children.sandbox, children.scratch = sandbox, scratch_of(request, config, opened)
         except BaseException:
             await opened.log.close()
             raise
-        yield replace(deps, pool=pool)
+        yield replace(deps, pool=pool, tasks=children)
     finally:
         extensions.close()
         with anyio.move_on_after(2, shield=True):
@@ -120,6 +226,8 @@ def _limits(values: SettingsValues) -> StreamTimeouts:
 async def _contained(
     request: SessionRequest, config: WorkspaceConfig, opened: OpenedSession
 ) -> Sandbox:
+    if request.task is not None:
+        return request.task.sandbox
     contained = contain if request.ports is None else contain_elsewhere
     return await contained(
         config.root,
@@ -207,14 +315,30 @@ def create_session(
 
 
 async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> OpenedSession:
-    which = request.session
+    which, task = request.session, request.task
+    if task is not None:
+        return await _opened_task(request, task, root, store.tasks)
     if which == "latest":
         latest = await store.latest(str(root))
         which = "new" if latest is None else latest
     if which != "new":
-        return await store.open(SessionId(which))
+        try:
+            return await store.open(SessionId(which))
+        except SessionNotFound:
+            return await store.tasks.open(SessionId(which))
     now_ms = request.clock.now_ms()
     header = Header(id=SessionId(uuid7(now_ms)), at_ms=now_ms, cwd=str(root))
+    return OpenedSession(log=await store.create(header), entries=(), recovery=Recovery())
+
+
+async def _opened_task(
+    request: SessionRequest, task: TaskOrigin, root: Path, store: SessionStore
+) -> OpenedSession:
+    if request.session != "new":
+        return await store.open(task.id)
+    now_ms = request.clock.now_ms()
+    extra = {TASK_OF: task.outer}
+    header = Header(id=task.id, at_ms=now_ms, cwd=str(root), extra=extra)
     return OpenedSession(log=await store.create(header), entries=(), recovery=Recovery())
 
 

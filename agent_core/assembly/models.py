@@ -17,7 +17,7 @@ from agent_core.kernel.errors import ConfigError, ModelUnknown
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.providers import Model, ModelInfo, WireApi
-from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
+from agent_core.providers.adapters.embedded import EMBEDDED_FACTS
 from agent_core.providers.auth.credentials import Authenticator
 from agent_core.providers.auth.store import AuthStore
 from agent_core.providers.catalog.catalogue import ProviderInfo

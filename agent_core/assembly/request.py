@@ -1,6 +1,7 @@
 """Which session to open, and how."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -11,20 +12,35 @@ from agent_core.events import ThinkingLevel
 from agent_core.extensions.loader import Factory
 from agent_core.extensions.ports import ViewFilter
 from agent_core.hooks import HookTable
-from agent_core.kernel import Clock, JsonObject, SystemClock
+from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.providers.http.client import HttpPool
 from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.layers import LayerName
+from agent_core.session import AgentSession
 from agent_core.storage import SessionStore
 from agent_core.tools import Tool
 from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.files.disk.disk_files import PathLocks
-from agent_core.workspace.sandbox import Prober
+from agent_core.workspace.sandbox import Prober, Sandbox
 
 StoreKind = Literal["files", "memory"]
+
+
+class TaskOrigin(Value, frozen=True, kw_only=True):
+    """A session that is opened for a task, and what it shares with the session that gave the task."""
+
+    id: SessionId
+    """Id of the session; it is new unless the request names it."""
+    outer: SessionId
+    instructions: str
+    """Part of the system prompt."""
+    scratch: Path
+    """Folder of the outputs of tools."""
+    sandbox: Sandbox
+    """Closed by the outer session."""
 
 
 class SessionRequest(Value, frozen=True, kw_only=True):
@@ -68,6 +84,12 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """The same for processes."""
     trusted: bool | None = None
     """Whether whoever opens it vouches for the workspace; None: as the user said, and as they are asked."""
+    task: TaskOrigin | None = None
+    """None: the session is no task."""
+    on_task: "Callable[[SessionRequest, AgentSession], AbstractAsyncContextManager[object]]" = (
+        lambda _, session: nullcontext(session)
+    )
+    """Entered for as long as the session of a task is open."""
     notices: Sequence[str] = ()
     """Notices shown to the user first, one sentence each."""
     ports: Workspace | None = None

@@ -12,6 +12,7 @@ from agent_core.assembly.config import WorkspaceConfig, home_of
 from agent_core.assembly.request import SessionRequest
 from agent_core.hooks import HookRunner, ResourcesGiven, ResourcesSought
 from agent_core.kernel.values import Value
+from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import (
     ContextFiles,
     PromptSection,
@@ -128,9 +129,19 @@ class LiveResources:
             ],
             context=files.files,
             custom=files.system.text if files.system else None,
-            append=[files.append.text] if files.append else [],
+            append=self._appended(files),
             skills=skills_section(shelf.skills, tools=[spec.name for spec in specs]),
         )
+
+    @property
+    def agents(self) -> tuple[AgentDefinition, ...]:
+        """The agents that were found when they were last read."""
+        return self._shelf.agents
+
+    def _appended(self, files: ContextFiles) -> list[str]:
+        own = [files.append.text] if files.append else []
+        task = self._request.task
+        return own if task is None else [*own, task.instructions]
 
     async def _files(self) -> ContextFiles:
         config = self._config

@@ -1,8 +1,7 @@
 """The inputs of a session, and its parts, each built once from the parts that it uses."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,33 +9,35 @@ from msgspec.structs import replace
 
 from agent_core.assembly.config import LiveSettings, SettingsTracker
 from agent_core.assembly.extensions import SessionExtensions
-from agent_core.assembly.failure_reports import StorageStatusPublisher, report_to
 from agent_core.assembly.mcp import build_servers
 from agent_core.assembly.resources import HookResourcePaths
 from agent_core.changes import BlobStore
-from agent_core.changes.hunks import FileReview
-from agent_core.events import Event, EventFeed, QueueMode, ThinkingLevel
+from agent_core.events import (
+    EventFeed,
+    QueueMode,
+    ThinkingLevel,
+)
 from agent_core.hooks import HookLimits, HookRunner, HookTable
-from agent_core.kernel import Clock, uuid7
+from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.mcp import McpServers
 from agent_core.mcp.servers import McpDeps
-from agent_core.messages import CustomMessage, Text
 from agent_core.providers import Model
 from agent_core.providers.http.client import HttpPool
 from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.load_result import Reloadable
 from agent_core.session.changes.checkpoints import Checkpoints, checkpoints_of
-from agent_core.session.changes.record import ChangeOrigin, ChangeRecord, RecordedFiles
-from agent_core.session.changes.revert import Reverter
-from agent_core.session.changes.review import ChangeReviewer, QueuedRejections, RejectedChange
+from agent_core.session.changes.record import ChangeRecord
+from agent_core.session.changes.review import ChangeReviewer, build_reviewer
 from agent_core.session.config import ActiveConfig
 from agent_core.session.context import (
     EventPublisher,
     SessionOptions,
     SessionServices,
+    StorageStatusPublisher,
     WorkspaceContext,
+    report_to,
     tool_options,
 )
 from agent_core.session.history.compaction import Compaction
@@ -44,8 +45,7 @@ from agent_core.session.history.entries import ForkWriter
 from agent_core.session.history.recorder import Background, Recorder
 from agent_core.session.input.commands import NoTemplates, SlashCommands, TemplateSource
 from agent_core.session.input.deferred_messages import DeferredMessages
-from agent_core.session.input.prompt_deduplication import MessageIndex
-from agent_core.session.input.queue import InputQueue
+from agent_core.session.input.queue import InputQueue, MessageIndex
 from agent_core.session.input.system_prompt import (
     RunSystemPrompt,
     Sections,
@@ -54,79 +54,29 @@ from agent_core.session.input.system_prompt import (
 )
 from agent_core.session.model_selection import Choosable, ModelResolver, ModelSelection, sees
 from agent_core.session.permissions.broker import BrokerContext, PermissionBroker
-from agent_core.session.permissions.permission_prompts import PermissionPrompts, PromptHooks
+from agent_core.session.permissions.permission_prompts import (
+    PermissionPrompts,
+    PromptHooks,
+    TaskPrompts,
+)
 from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.session.permissions.trust import Trust, TrustManager
 from agent_core.session.redaction import EventRedaction
 from agent_core.session.runs.executor import RunEndWriter
 from agent_core.session.runs.recovered_state import RecoveredState, recover_session
-from agent_core.session.runs.recovery import SessionRecovery
+from agent_core.session.runs.recovery import RecoveredTasks, SessionRecovery
 from agent_core.session.runs.slot import ActivitySlot
 from agent_core.session.runs.usage import RunBudgets, UsageTracker
 from agent_core.session.tools.processes import RedactedProcesses
-from agent_core.session.tools.registry import ToolContexts, ToolRegistry
+from agent_core.session.tools.registry import SideWork, ToolContexts, ToolRegistry
+from agent_core.session.tools.task_port import OuterSession, TaskSessions
 from agent_core.storage import OpenedSession, SessionStore
 from agent_core.tools import Tool
-from agent_core.tools.port import ReadCache
+from agent_core.tools.port import BackgroundCommands, ReadCache, Tasks, no_tasks
 from agent_core.transcript import AnyEntry, Header, Transcript
 
 if TYPE_CHECKING:
     from agent_core.session.tools.background import SessionBackground
-
-
-def build_review(
-    record: ChangeRecord,
-    recorder: Recorder,
-    deferred: DeferredMessages,
-    workspace: WorkspaceContext,
-    *,
-    clock: Clock,
-    publish: Callable[[Event], object],
-    checkpoint: Callable[[], Awaitable[object]],
-) -> ChangeReviewer:
-    """Build it; files are those of the workspace at each use."""
-
-    def recorded(author: ChangeOrigin) -> RecordedFiles:
-        # What the agent may change is no question here: a person takes back what they see.
-        return RecordedFiles(
-            workspace.workspace.files, record, author=author, publish=publish, now_ms=clock.now_ms
-        )
-
-    def new_id() -> str:
-        return uuid7(clock.now_ms())
-
-    async def at(path: Path, text: str | None) -> FileReview | None:
-        return await record.at(path, text, is_there=text is not None)
-
-    async def tell_model(rejected: Sequence[RejectedChange], note: str | None) -> None:
-        from agent_core.session.changes.review import CUSTOM_TYPE, rejection_message  # noqa: PLC0415 - at first use
-
-        message = CustomMessage(
-            custom_type=CUSTOM_TYPE,
-            content=(Text(text=rejection_message(rejected, note)),),
-            # Events have told people already.
-            display=False,
-            details={"files": [str(one.file.path) for one in rejected]},
-            at_ms=clock.now_ms(),
-        )
-        await deferred.accept(message, flush_at="prompt")
-
-    return ChangeReviewer(
-        record,
-        lambda: workspace.workspace.files,
-        reverter=Reverter(
-            recorded,
-            at=at,
-            new_id=new_id,
-            raw=lambda: workspace.raw,
-            contents=record.contents,
-        ),
-        queue=QueuedRejections(recorder, clock=clock, new_id=new_id),
-        clock=clock,
-        publish=publish,
-        checkpoint=checkpoint,
-        tell_model=tell_model,
-    )
 
 
 # ruff: noqa: D102, PLR0904 - a property has the name and the type of the part that it builds
@@ -176,6 +126,10 @@ class SessionDeps(Value, frozen=True, kw_only=True):
     options: SessionOptions = msgspec.field(default_factory=SessionOptions)
     asked_for: frozenset[Choosable] = frozenset()
     """Choices of the session's opener that the session file does not hold yet; written before the first message."""
+    tasks: TaskSessions | None = None
+    """Opens the sessions of tasks; None: there are none here."""
+    outer: OuterSession | None = None
+    """The session that gave this task; None: this is no task."""
     trust: Trust | None = None
     """Workspace trust, checked before each run; None: the caller decides about trust and nothing is checked here."""
     settings: LiveSettings | None = None
@@ -212,6 +166,10 @@ class BaseParts:
         processes = RedactedProcesses(inner, deps.redactor)
         self.workspace.workspace = replace(deps.workspace.workspace, processes=processes)
         self.seen = ReadCache()
+        # Set by the builder.
+        self.go_on: Callable[[], None] = lambda: None
+        """Starts a run when something waits."""
+        self.build_tasks: Callable[[], tuple[Tasks, RecoveredTasks]] = no_tasks
 
     # ------------------------------------------------------------------ events and transcript
 
@@ -314,9 +272,12 @@ class BaseParts:
     @cached_property
     def usage(self) -> UsageTracker:
         recovered = self.recovered
-        return UsageTracker(
+        usage = UsageTracker(
             recovered.usage, recovered.context_used, models=self.models, clock=self.deps.clock
         )
+        if self.deps.outer is not None:
+            usage.on_spent = self.deps.outer.on_spent
+        return usage
 
     @cached_property
     def budgets(self) -> RunBudgets:
@@ -325,6 +286,7 @@ class BaseParts:
             usage=self.usage,
             models=self.models,
             max_turns=lambda: self.deps.options.max_turns,
+            outer=(lambda: None) if self.deps.outer is None else self.deps.outer.exhausted,
         )
 
     # ------------------------------------------------------------------ input
@@ -375,13 +337,26 @@ class SessionParts(BaseParts):
         return PromptHooks(self.publisher, self.hooks, self.background.start)
 
     @cached_property
+    def _prompts(self) -> PermissionPrompts:
+        clock, outer = self.services.clock, self.deps.outer
+        if outer is None:
+            return PermissionPrompts(
+                clock=clock, recorder=self.recorder, publisher=self._prompt_hooks
+            )
+        return TaskPrompts(
+            outer.prompts,
+            shown_as=outer.shown_as,
+            clock=clock,
+            recorder=self.recorder,
+            publisher=self._prompt_hooks,
+        )
+
+    @cached_property
     def broker(self) -> PermissionBroker:
         services = self.services
         return PermissionBroker(
             permissions=self.workspace.permissions,
-            prompts=PermissionPrompts(
-                clock=services.clock, recorder=self.recorder, publisher=self._prompt_hooks
-            ),
+            prompts=self._prompts,
             context=BrokerContext(
                 session=services.session,
                 workspace=self.workspace.workspace,
@@ -398,6 +373,8 @@ class SessionParts(BaseParts):
 
     @cached_property
     def questions(self) -> QuestionPrompts:
+        if self.deps.outer is not None:
+            return self.deps.outer.questions
         prompts = self.broker.prompts
         questions = QuestionPrompts(
             session=self.services.session,
@@ -483,7 +460,7 @@ class SessionParts(BaseParts):
 
     @cached_property
     def review(self) -> ChangeReviewer:
-        return build_review(
+        return build_reviewer(
             self.changes,
             self.recorder,
             self.deferred,
@@ -520,10 +497,17 @@ class SessionParts(BaseParts):
             questions=self.questions,
             changes=self.changes,
             toolbox=self.toolbox,
-            background=self.background,
             seen=self.seen,
-            commands=lambda: self.background_commands,
+            side_work=SideWork(
+                commands=self.commands_in_background, tasks=self.given_tasks, runner=self.background
+            ),
+            outer=self.deps.outer,
         )
+
+    def commands_in_background(self) -> BackgroundCommands:
+        """Return those of the session that gave this task: they outlive it."""
+        outer = self.deps.outer
+        return self.background_commands if outer is None else outer.background()
 
     @cached_property
     def background_commands(self) -> "SessionBackground":
@@ -543,9 +527,26 @@ class SessionParts(BaseParts):
         )
 
     async def end_background(self) -> None:
-        """End the background commands, if there ever were any."""
+        """End the tasks and the background commands, if there ever were any."""
+        if "_built_tasks" in vars(self):
+            await self._built_tasks[0].close()
         if "background_commands" in vars(self):
             await self.background_commands.close()
+
+    # ------------------------------------------------------------------ tasks
+
+    @cached_property
+    def _built_tasks(self) -> tuple[Tasks, RecoveredTasks]:
+        return self.build_tasks()
+
+    def given_tasks(self) -> Tasks:
+        """Return the tasks, built at first use; a session that has none refuses them."""
+        return no_tasks() if self.deps.tasks is None else self._built_tasks[0]
+
+    @property
+    def task_recovery(self) -> RecoveredTasks | None:
+        has_none = not self.recovered.tasks or self.deps.tasks is None
+        return None if has_none else self._built_tasks[1]
 
     @cached_property
     def ending(self) -> RunEndWriter:
@@ -572,6 +573,7 @@ class SessionParts(BaseParts):
             usage=self.usage,
             changes=self.changes,
             runs=self.runs,
+            tasks=self.task_recovery,
         )
 
     # ------------------------------------------------------------------ reloading

@@ -28,6 +28,7 @@ from agent_core.events.values import (
     SessionConfig,
     SessionState as State,
     TaggedEvent,
+    TaskInfo,
     ThinkingLevel,
     ToolStatus,
     UiEvent,
@@ -153,6 +154,27 @@ class BackgroundEnded(TaggedEvent, frozen=True, kw_only=True, tag="background.en
     signal: int | None
     by: BackgroundEnder
     """Author of the end."""
+
+
+class TaskCreated(TaggedEvent, frozen=True, kw_only=True, tag="task.created"):
+    """A task was given to another agent; it runs, or waits until another task ends."""
+
+    run: RunId | None
+    task: TaskInfo
+
+
+class TaskUpdated(TaggedEvent, frozen=True, kw_only=True, tag="task.updated"):
+    """A task has begun to run, makes another tool call, or works in the background from now on."""
+
+    task: TaskInfo
+
+
+class TaskEnded(TaggedEvent, frozen=True, kw_only=True, tag="task.ended"):
+    """A task has its result, which is in the session file. Published exactly once for each start."""
+
+    task: TaskInfo
+    text: str
+    """How its report begins; empty: it has none."""
 
 
 class Notice(TaggedEvent, frozen=True, kw_only=True, tag="notice"):
@@ -421,6 +443,12 @@ class EditSaved(_Edited, frozen=True, kw_only=True, tag="edit.saved"):
     """An edit that was unsaved in the editor is on disk."""
 
 
+EditEvent: TypeAlias = (
+    EditApplied | EditConflict | EditRejected | EditProposed | EditUndone | EditSaved
+)
+"""Event of an edit of the agent."""
+
+
 class ChangesUpdated(TaggedEvent, frozen=True, kw_only=True, tag="changes.updated"):
     """Size of all changes of the session that wait for a decision."""
 
@@ -529,6 +557,9 @@ Event = (
     | BackgroundStarted
     | BackgroundListening
     | BackgroundEnded
+    | TaskCreated
+    | TaskUpdated
+    | TaskEnded
     | Notice
     | ErrorRaised
     | ExtensionError

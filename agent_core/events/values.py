@@ -137,6 +137,46 @@ class BackgroundInfo(EventValue, frozen=True, kw_only=True):
     """TCP ports on which it listens."""
 
 
+TaskState = Literal["queued", "running", "completed", "failed", "cancelled", "budget", "lost"]
+"""`lost`: the process that ran it ended; its session is kept and can be continued."""
+
+
+class TaskInfo(EventValue, frozen=True, kw_only=True):
+    """A task that the agent gave to another agent, which works in a session of its own."""
+
+    id: str
+    """`t1`, `t2` …, unique in the session."""
+    session: SessionId
+    """The session in which it works; a subscription of its own shows it."""
+    item: ItemId | None
+    """The tool call that started it."""
+    description: str
+    """The task in a few words."""
+    preset: str
+    """Name of the agent that works on it."""
+    state: TaskState
+    background: bool
+    """Whether the run goes on meanwhile."""
+    worktree: str | None = None
+    """Id of the git worktree in which it works; null: in the workspace itself."""
+    activity: str = ""
+    """Title of the tool call that it makes now; empty: none."""
+    turns: Uint = 0
+    """Answers of its model."""
+    tool_calls: Uint = 0
+    """Tool calls that have a result."""
+    tokens: SafeCount = 0
+    """Everything that it has used so far."""
+    usd: float | None = None
+    """Cost in US dollars; null: nothing yet, or the price is not known."""
+    started_ms: SafeCount
+    """Unix milliseconds."""
+    duration_ms: SafeCount = 0
+    """Time since its first start, at its last event."""
+    error: str | None = None
+    """Why it failed; null: it did not."""
+
+
 class DocumentChange(EventValue, frozen=True, kw_only=True):
     """One file of an edit, and what became of it."""
 

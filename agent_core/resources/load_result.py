@@ -10,7 +10,9 @@ from agent_core.kernel.json import JsonValue, is_object
 from agent_core.kernel.text import readable
 from agent_core.kernel.values import Value
 
-ResourceKind = Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"]
+ResourceKind = Literal[
+    "context", "skill", "prompt", "agent", "extension", "systemPrompt", "settings"
+]
 
 
 class Resource(Value, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Skills and prompt templates of a workspace, from all the places where they lie."""
+"""Skills, prompt templates and agents of a workspace, from all the places where they lie."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import ClassVar, Final, TypeVar
 import msgspec
 
 from agent_core.kernel.values import SecretValue, Value
+from agent_core.resources.agents import BUILT_IN, AgentDefinition, ReadAgent, read_agent
 from agent_core.resources.instructions import (
     ExpectedContentHash,
     Instructions,
@@ -117,7 +118,11 @@ PROMPTS: Final = "prompts"
 SKILLS: Final = "skills"
 AGENTS: Final = Path(".agents", SKILLS)
 
-T = TypeVar("T", ReadSkill, ReadTemplate)
+AGENT_FILES: Final = "agents"
+CLAUDE_AGENTS: Final = Path(".claude", AGENT_FILES)
+"""Where Claude Code keeps agents."""
+
+T = TypeVar("T", ReadSkill, ReadTemplate, ReadAgent)
 
 
 class PromptResourcePaths(Value, frozen=True, kw_only=True):
@@ -137,12 +142,14 @@ class PromptResourcePaths(Value, frozen=True, kw_only=True):
 
 
 class PromptResources(SecretValue, frozen=True, kw_only=True):
-    """Available skills and templates. Precedence of equal names: project, user, then settings and extensions."""
+    """Available skills, templates and agents. Precedence of equal names: project, user, then settings and extensions."""
 
     hidden: ClassVar = frozenset({"texts"})
 
     skills: tuple[Skill, ...] = ()
     templates: tuple[Template, ...] = ()
+    agents: tuple[AgentDefinition, ...] = tuple(BUILT_IN)
+    """Those that are built in come first, unless a file has their name."""
     texts: Mapping[Path, str] = msgspec.field(default_factory=dict[Path, str])
     """Content of each file."""
     problems: tuple[LoadProblem, ...] = ()
@@ -173,7 +180,12 @@ class PromptResources(SecretValue, frozen=True, kw_only=True):
         """Return what was read and what could not be."""
         skills = [Resource(kind="skill", name=one.name, path=one.path) for one in self.skills]
         prompts = [Resource(kind="prompt", name=one.name, path=one.path) for one in self.templates]
-        return LoadedResources(resources=(*skills, *prompts), problems=self.problems)
+        agents = [
+            Resource(kind="agent", name=one.name, path=one.path)
+            for one in self.agents
+            if one.path is not None
+        ]
+        return LoadedResources(resources=(*skills, *prompts, *agents), problems=self.problems)
 
 
 class PromptResourceReader:
@@ -182,12 +194,17 @@ class PromptResourceReader:
     def __init__(self) -> None:
         self._skills: dict[Path, tuple[str, ReadSkill]] = {}
         self._templates: dict[Path, tuple[str, ReadTemplate]] = {}
+        self._agents: dict[Path, tuple[str, ReadAgent]] = {}
 
     def read(self, places: PromptResourcePaths) -> PromptResources:
         """Read everything. Never raises because of a file."""
         reading = _Reading(places)
         skills = reading.skills(self._skills)
         templates = reading.templates(self._templates)
+        agents = reading.agents(self._agents)
+        self._agents = {
+            path: cached for path, cached in self._agents.items() if path in reading.texts
+        }
         self._skills = {
             path: cached for path, cached in self._skills.items() if path in reading.texts
         }
@@ -197,6 +214,7 @@ class PromptResourceReader:
         return PromptResources(
             skills=skills,
             templates=templates,
+            agents=agents,
             texts=reading.texts,
             problems=tuple(reading.problems),
         )
@@ -248,6 +266,26 @@ class _Reading:
                 self._put(found, read.template.name, read.template, kind="template")
         return tuple(found.values())
 
+    def agents(self, cache: dict[Path, tuple[str, ReadAgent]]) -> tuple[AgentDefinition, ...]:
+        places = self._places
+        folders = (
+            *(
+                (project_folder(places.root) / AGENT_FILES, places.root / CLAUDE_AGENTS)
+                if places.project_trusted
+                else ()
+            ),
+            places.config / AGENT_FILES,
+            places.home / CLAUDE_AGENTS,
+        )
+        files = (path for one in folders if self._may_look(one) for path in self._pages(one))
+        found: dict[str, AgentDefinition] = {}
+        for path in self._wanted(files, PathList()):
+            read = self._read(path, cache, read_agent, names=())
+            if read is not None and read.agent is not None:
+                self._put(found, read.agent.name, read.agent, kind="agent")
+        built_in = {one.name: one for one in BUILT_IN}
+        return tuple({**built_in, **found}.values())
+
     def _skill_places(self) -> Iterator[Path]:
         places = self._places
         if places.project_trusted:
@@ -289,7 +327,8 @@ class _Reading:
     def _is_own(self, path: Path) -> bool:
         """Return whether a path is the user's own though their home is a repository, too."""
         places = self._places
-        return path.is_relative_to(places.config) or path.is_relative_to(places.home / AGENTS)
+        own = (places.config, places.home / AGENTS, places.home / CLAUDE_AGENTS)
+        return any(path.is_relative_to(one) for one in own)
 
     def _read(
         self,
@@ -326,9 +365,9 @@ class _Reading:
 
     def _put(
         self,
-        found: dict[str, Skill] | dict[str, Template],
+        found: dict[str, Skill] | dict[str, Template] | dict[str, AgentDefinition],
         name: str,
-        one: Skill | Template,
+        one: Skill | Template | AgentDefinition,
         *,
         kind: str,
     ) -> None:

@@ -1,5 +1,6 @@
 """Values and services that the parts of a session share: options, workspace, clock, ids and the publisher of events."""
 
+import logging
 from collections.abc import Callable
 from typing import Literal
 
@@ -9,17 +10,27 @@ from msgspec import Struct
 from agent_core.changes.ports import ByteFiles, ChangeDetector
 from agent_core.compaction import CompactionPolicy
 from agent_core.events import (
+    ErrorRaised,
     Event,
     EventFeed,
     EventSubscription,
+    ExtensionError,
     Failure,
+    Notice,
     PermissionMode,
     RunStatus,
     SessionStateChanged,
 )
 from agent_core.events.values import SessionState as State
+from agent_core.hooks import HookFailure
 from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, RunId, SessionId, uuid7
-from agent_core.kernel.errors import BudgetExceeded, ProviderError, TillerError, TooManyDenials
+from agent_core.kernel.errors import (
+    BudgetExceeded,
+    ProviderError,
+    StorageError,
+    TillerError,
+    TooManyDenials,
+)
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.providers import CacheRetention
@@ -34,6 +45,8 @@ from agent_core.session.snapshot import SnapshotBuilder
 from agent_core.session.tools.processes import ProcessLog
 from agent_core.workspace import Workspace
 from agent_core.workspace.permissions.call_permission import SecretAccess
+
+log = logging.getLogger(__name__)
 
 
 class SessionOptions(Struct, kw_only=True):
@@ -119,6 +132,41 @@ class EventPublisher(Struct, kw_only=True):
         if state != self.state:
             self.state = state
             self.publish(SessionStateChanged(state=state))
+
+
+class StorageStatusPublisher(Value, frozen=True):
+    """Publisher of storage failures and recoveries."""
+
+    publisher: EventPublisher
+
+    def failed(self, error: StorageError, /) -> None:
+        """Report that something is only in memory."""
+        view = self.publisher.snapshot.run
+        _ = self.publisher.publish(
+            ErrorRaised(run=view.run if view else None, error=failure_of(error))
+        )
+
+    def works_again(self, entries: int, /) -> None:
+        """Report that what waited is in the file."""
+        text = f"saved again: the session's file holds all of the {entries} entries that had waited for the disk"
+        _ = self.publisher.publish(Notice(level="info", text=text))
+
+
+def report_to(publisher: EventPublisher) -> Callable[[HookFailure], None]:
+    """Report that a hook failed; where exactly stands in the log."""
+
+    def publish(failure: HookFailure) -> None:
+        log.error("hook %r failed at %s", failure.owner, failure.point, exc_info=failure.exception)
+        _ = publisher.publish(
+            ExtensionError(
+                extension=failure.owner,
+                event=failure.point,
+                error=failure.error,
+                stack=failure.stack,
+            )
+        )
+
+    return publish
 
 
 class SessionServices(Value, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ from agent_core.session.views import (
     SessionView,
     ToolView,
 )
-from agent_core.tools.port import BackgroundCommand
+from agent_core.tools.port import BackgroundCommand, Tasks
 
 
 class SessionViews(Value, frozen=True, kw_only=True):
@@ -49,14 +49,12 @@ class SessionViews(Value, frozen=True, kw_only=True):
     switching: SessionSwitchHooks
     resources: ResourceView
     programs: ProgramView
+    tasks: Callable[[], Tasks]
     info: SessionView
 
 
 class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one property for each view
-    """One conversation in one workspace: give it words, watch its events, end it.
-
-    A session lives inside the context that opened it. All methods are for the loop's thread.
-    """
+    """One conversation in one workspace. It lives inside the context that opened it; methods are for the loop's thread."""
 
     def __init__(
         self,
@@ -344,6 +342,11 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
     def programs(self) -> ProgramView:
         """Data that programs inside of the session store in it, and its state for them."""
         return self._views.programs
+
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks that the session gave to other agents."""
+        return self._views.tasks()
 
     @property
     def info(self) -> SessionView:

@@ -34,6 +34,10 @@ from agent_core.events import (
     RunStarted,
     SessionConfig,
     SessionStateChanged as StateChanged,
+    TaskCreated,
+    TaskEnded,
+    TaskInfo,
+    TaskUpdated,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -240,6 +244,11 @@ TAIL_CHARS = 16_384
 PIECES_HELD = 64
 """How many pieces of a tool's output are held before only the end of them is."""
 
+TASKS_KEPT = 32
+"""How many tasks that ended are still shown."""
+UNENDED_TASKS = frozenset({"queued", "running", "lost"})
+"""States of tasks that may still get another result."""
+
 ItemKind = Literal["message", "thought", "tool"]
 ItemEnded = MessageEnded | ThoughtEnded | ToolEnded
 
@@ -305,6 +314,8 @@ class SessionSnapshot(Value, frozen=True, kw_only=True):
     """Their ids, oldest first."""
     background: tuple[BackgroundInfo, ...] = ()
     """Background commands that run, oldest first."""
+    tasks: tuple[TaskInfo, ...] = ()
+    """Tasks of this session that run, were lost or ended last, oldest first."""
     unsaved: int
     """Entries that the disk does not hold yet; above 0 only while it fails."""
 
@@ -324,6 +335,8 @@ class SnapshotBuilder:
         self.views = ExtensionViewState()
         self.background: dict[str, BackgroundInfo] = {}
         """Background commands that run, by id."""
+        self.tasks: dict[str, TaskInfo] = {}
+        """Tasks that run, were lost or ended last, by id."""
 
     @property
     def activity(self) -> Activities:
@@ -380,6 +393,10 @@ class SnapshotBuilder:
 
     def _activity(self, event: Event) -> None:
         match event:
+            case TaskCreated(task=task) | TaskUpdated(task=task) | TaskEnded(task=task):
+                self._task(task)
+            case BackgroundStarted() | BackgroundListening() | BackgroundEnded():
+                self._background(event)
             case CompactionStarted(reason=reason):
                 self._compaction = reason
             case CompactionEnded():
@@ -392,14 +409,25 @@ class SnapshotBuilder:
                 self._bash = command
             case BashEnded():
                 self._bash = None
+            case _:
+                self.views.apply(event)
+
+    def _background(self, event: BackgroundStarted | BackgroundListening | BackgroundEnded) -> None:
+        match event:
             case BackgroundStarted(command=started):
                 self.background[started.id] = started
             case BackgroundListening(id=id_, ports=ports) if id_ in self.background:
                 self.background[id_] = replace(self.background[id_], ports=ports)
+            case BackgroundListening():
+                pass
             case BackgroundEnded(id=ended):
                 _ = self.background.pop(ended, None)
-            case _:
-                self.views.apply(event)
+
+    def _task(self, task: TaskInfo) -> None:
+        self.tasks[task.id] = task
+        ended = [one.id for one in self.tasks.values() if one.state not in UNENDED_TASKS]
+        for id_ in ended[:-TASKS_KEPT]:
+            del self.tasks[id_]
 
     def _start(self, event: MessageStarted | ThoughtStarted | ToolStarted) -> None:
         kind: ItemKind = "message"

@@ -323,6 +323,7 @@ class SnapshotSource:
             views=publisher.snapshot.views.all,
             checkpoints=tuple(one.id for one in self._checkpoints.all),
             background=tuple(publisher.snapshot.background.values()),
+            tasks=tuple(publisher.snapshot.tasks.values()),
             unsaved=self._recorder.unsaved,
         )
 

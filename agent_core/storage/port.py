@@ -144,6 +144,11 @@ class StoredSession(Value, frozen=True, kw_only=True):
 class SessionStore(Protocol):
     """Where sessions are kept."""
 
+    @property
+    def tasks(self) -> "SessionStore":
+        """Where the sessions of tasks are kept, which no list names."""
+        ...
+
     async def create(self, header: Header) -> SessionLog:
         """Begin a session; nothing is written yet."""
         ...

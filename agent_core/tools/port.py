@@ -4,12 +4,12 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
 
 import anyio
 import msgspec
 
-from agent_core.events import Answers, QuestionLine
+from agent_core.events import Answers, Budgets, QuestionLine, TaskInfo
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.errors import ToolError, WorkspaceError
 from agent_core.kernel.threads import run_in_thread
@@ -251,6 +251,117 @@ def no_background() -> BackgroundCommands:
     raise ToolError(message)
 
 
+class TaskOrder(Value, frozen=True, kw_only=True):
+    """A task that the model gives to another agent."""
+
+    description: str
+    """A few words for people."""
+    prompt: str
+    preset: str
+    model: str | None = None
+    """Name of the model; None: that of the preset, else that of the session."""
+    worktree: bool = False
+    """Whether it works in a git worktree of its own."""
+    background: bool = False
+    budget: Budgets = Budgets()
+
+
+class TaskReport(Value, frozen=True, kw_only=True):
+    """A task, and what the model is told of it."""
+
+    task: TaskInfo
+    text: str
+    """The state of the task, and its report once it has ended."""
+
+
+class TaskPresetInfo(Value, frozen=True, kw_only=True):
+    """A kind of agent that tasks can be given to."""
+
+    name: str
+    description: str
+
+
+class Tasks(Protocol):
+    """The tasks of a session. They end with it, at the latest."""
+
+    async def run(
+        self, order: TaskOrder, *, call: ToolCallId, leave: anyio.Event | None
+    ) -> TaskReport:
+        """Start a task; wait for its end, unless it is to work in the background.
+
+        Cancelled while it waits, it stops the task.
+
+        Args:
+            order: The task.
+            call: The call of the tool.
+            leave: When it is set, the task goes on in the background, and this returns.
+
+        Raises:
+            ToolError: The task cannot be started; the text says why.
+        """
+        ...
+
+    async def results(self, ids: Sequence[str], *, wait_s: float) -> Sequence[TaskReport]:
+        """Return tasks with their reports; waits until all of them have ended.
+
+        Args:
+            ids: The tasks; empty: all that have not ended.
+            wait_s: How long to wait, in seconds.
+
+        Raises:
+            ToolError: There is no such task.
+        """
+        ...
+
+    def list(self) -> Sequence[TaskInfo]:
+        """Return the tasks that run, were lost or ended last, oldest first."""
+        ...
+
+    async def stop(self, id_: str) -> TaskReport:
+        """Stop a task; one that has ended stays as it is.
+
+        Raises:
+            ToolError: There is no such task.
+        """
+        ...
+
+    async def stop_for_user(self, id_: str) -> TaskInfo:
+        """Stop a task; the model is told as of any other end.
+
+        Raises:
+            ToolError: There is no such task.
+        """
+        ...
+
+    async def resume(self, id_: str) -> TaskInfo:
+        """Continue a task that ended without a result where it stopped; it works in the background.
+
+        Raises:
+            ToolError: There is no such task, it has a result, or it runs.
+        """
+        ...
+
+    async def wait(self) -> None:
+        """Wait until none runs or waits for another."""
+        ...
+
+    async def close(self) -> None:
+        """Stop all of them because the session closes; they can be continued when it is opened again."""
+        ...
+
+
+def no_tasks() -> NoReturn:
+    """Refuse tasks: there is no session that could have any.
+
+    Raises:
+        ToolError: Always.
+    """
+    message = (
+        "A task cannot start tasks of its own: do the work yourself, or report what is left to do."
+    )
+    raise ToolError(message)
+
+
 async def ask_nobody(
     questions: Sequence[QuestionLine],
     /,
@@ -283,6 +394,8 @@ class ToolContext(Value, frozen=True, kw_only=True):
     """The secret files that a person let the session read."""
     background: Callable[[], BackgroundCommands] = no_background
     """Returns the session's commands in the background."""
+    tasks: Callable[[], Tasks] = no_tasks
+    """Returns the session's tasks."""
     leave: anyio.Event | None = None
     """When this is set, what the call runs is to go on in the background."""
     versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)

@@ -14,8 +14,9 @@ from tests.support.workspace.tools import echo
 
 # Model and thinking: the request, else the session, else the settings, else whatever has a key.
 
-OFFERED = tuple(name for name in PRESETS["default"] if name not in {"web_search", "plan"})
-"""The default preset without what is offered once it is configured, or in mode `plan` only."""
+UNOFFERED = {"web_search", "plan", "task_result", "task_list", "task_stop"}
+OFFERED = tuple(name for name in PRESETS["default"] if name not in UNOFFERED)
+"""The default preset without what is offered once it is configured, in mode `plan`, or after a background task."""
 
 
 async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -> None:
@@ -230,7 +231,19 @@ async def test_what_can_be_asked_is_what_has_a_key_or_needs_none(folder: Folder)
         (["bash", "read"], ("read", "bash")),
         (
             "-bash",
-            ("read", "write", "edit", "grep", "find", "ls", "todo", "ask", "background", "fetch"),
+            (
+                "read",
+                "write",
+                "edit",
+                "grep",
+                "find",
+                "ls",
+                "todo",
+                "ask",
+                "background",
+                "fetch",
+                "task",
+            ),
         ),
     ],
 )
@@ -256,6 +269,7 @@ async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Fol
             "ask",
             "background",
             "fetch",
+            "task",
         )
     async with folder.open(tools="readonly") as session:
         assert session.tools.active == ("read", "grep", "find", "ls")

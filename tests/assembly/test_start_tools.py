@@ -52,4 +52,5 @@ async def test_a_session_begins_with_seven_tools(folder: Folder) -> None:
         "ask",
         "background",
         "fetch",
+        "task",
     }

@@ -69,6 +69,10 @@ from agent_core.events import (
     SessionTrust,
     SessionUsage,
     TargetSubject,
+    TaskCreated,
+    TaskEnded,
+    TaskInfo,
+    TaskUpdated,
     ThoughtDelta,
     ThoughtEnded,
     ThoughtStarted,
@@ -103,6 +107,16 @@ from tests.support.session.event_schema import check_event
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.methods import server_capability
 
+TASK = TaskInfo(
+    id="t1",
+    session=SessionId("s"),
+    item=ItemId("i"),
+    description="look",
+    preset="explore",
+    state="running",
+    background=True,
+    started_ms=1,
+)
 RUN, TURN, ITEM, CALL = RunId("r"), TurnId("t"), ItemId("i"), ToolCallId("c")
 USAGE = UsageReport(
     tokens=Usage(input=10, output=5, reasoning=2, cost=Cost(input=0.25)),
@@ -279,6 +293,9 @@ SAMPLES: tuple[Event, ...] = (
     ),
     BackgroundListening(id="bg1", ports=(5173,)),
     BackgroundEnded(id="bg1", exit_code=0, signal=None, by="itself"),
+    TaskCreated(run=RunId("r"), task=TASK),
+    TaskUpdated(task=TASK),
+    TaskEnded(task=TASK, text="found"),
     Notice(level="warning", text="x"),
     ErrorRaised(run=None, error=FAILURE),
     ExtensionError(extension="h", event="context", error="boom"),

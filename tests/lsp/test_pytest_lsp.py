@@ -21,6 +21,8 @@ METHODS = {
     "agent/background/move",
     "agent/plan/respond",
     "agent/background/stop",
+    "agent/task/resume",
+    "agent/task/stop",
     "agent/bash",
     "agent/changes/list",
     "agent/changes/resolve",

@@ -156,6 +156,23 @@ def test_the_tools_have_the_names_that_models_know() -> None:
         "fetch": (["url"], ["url"], "other", True),
         "web_search": (["query", "count"], ["query"], "other", True),
         "plan": (["markdown", "steps"], ["markdown"], "read", False),
+        "task": (
+            [
+                "description",
+                "prompt",
+                "preset",
+                "model",
+                "isolation",
+                "background",
+                "budget",
+            ],
+            ["description", "prompt"],
+            "read",
+            True,
+        ),
+        "task_result": (["ids", "waitS"], [], "read", True),
+        "task_list": ([], [], "read", True),
+        "task_stop": (["id"], ["id"], "read", True),
     }
 
 

@@ -5,6 +5,7 @@ import pytest
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.tools.presets import effective_set, preset
 
+TASKS = ("task", "task_result", "task_list", "task_stop")
 ALL = (
     "read",
     "write",
@@ -19,6 +20,7 @@ ALL = (
     "fetch",
     "web_search",
     "plan",
+    *TASKS,
 )
 NOW = ("read", "write", "edit", "bash")
 
@@ -62,6 +64,7 @@ def test_readonly_has_four_that_change_nothing() -> None:
                 "fetch",
                 "web_search",
                 "plan",
+                *TASKS,
             ),
         ),
         ("+mine", (*NOW, "mine"), (*NOW, "mine")),
@@ -81,13 +84,25 @@ def test_readonly_has_four_that_change_nothing() -> None:
                 "fetch",
                 "web_search",
                 "plan",
+                *TASKS,
             ),
         ),
         ("minimal -ls", NOW, NOW),
         (
             "default -readonly",
             ALL,
-            ("write", "edit", "bash", "todo", "ask", "background", "fetch", "web_search", "plan"),
+            (
+                "write",
+                "edit",
+                "bash",
+                "todo",
+                "ask",
+                "background",
+                "fetch",
+                "web_search",
+                "plan",
+                *TASKS,
+            ),
         ),
     ],
 )

@@ -81,7 +81,7 @@ class TrustEvidence(Value, frozen=True, kw_only=True):
 def gather(root: Path, *, above: Above = NO_ABOVE) -> TrustEvidence:
     """Read every file that configures Tiller in a trusted workspace.
 
-    That is `.tiller/`, `.mcp.json`, from the workspace up to the top of its repository `.agents/skills/` and the
+    That is `.tiller/`, `.mcp.json`, `.claude/agents/`, from the workspace up to the top of its repository `.agents/skills/` and the
     context files, and the context files of the folders in `above`. Links to folders are not followed; the content of a
     linked file is part of its hash. A link out of the project is not followed, except from one context file to another:
     the target is used in no other case.
@@ -145,6 +145,7 @@ def _candidates(root: Path, above: Collection[Path]) -> Iterator[Path]:
     yield from (path for path in _below(own) if path.parent != own or path.name not in OUR_OWN)
     if _is_there(root / ".mcp.json"):
         yield root / ".mcp.json"
+    yield from _below(root / ".claude" / "agents")
     for folder in project_folders(root):
         yield from _below(folder / ".agents" / "skills")
         yield from _context_files(folder)

@@ -21,14 +21,17 @@ from agent_core.changes.values import (
     queued_in,
 )
 from agent_core.events import DocumentChange, EditRejected, Event
-from agent_core.kernel import Clock
+from agent_core.kernel import Clock, uuid7
 from agent_core.kernel.errors import UsageError, WorkspaceError
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
-from agent_core.session.changes.record import ChangeRecord
+from agent_core.messages import CustomMessage, Text
+from agent_core.session.changes.record import ChangeOrigin, ChangeRecord, RecordedFiles
 from agent_core.session.changes.revert import Reverter
+from agent_core.session.context import WorkspaceContext
 from agent_core.session.history.entries import REVIEW, review_entry
 from agent_core.session.history.recorder import Recorder
+from agent_core.session.input.deferred_messages import DeferredMessages
 from agent_core.transcript.entries import CustomEntry
 from agent_core.workspace import FileBytes, Files, FileText
 from agent_core.workspace.diff.minimal_edits import line_number0
@@ -518,3 +521,56 @@ _WHOLE: Final[Mapping[Op, str]] = {
     "move": "the file has its old name again",
     "modify": "the file is as it was before",
 }
+
+
+def build_reviewer(
+    record: ChangeRecord,
+    recorder: Recorder,
+    deferred: DeferredMessages,
+    workspace: WorkspaceContext,
+    *,
+    clock: Clock,
+    publish: Callable[[Event], object],
+    checkpoint: Callable[[], Awaitable[object]],
+) -> ChangeReviewer:
+    """Build it; files are those of the workspace at each use."""
+
+    def recorded(author: ChangeOrigin) -> RecordedFiles:
+        # What the agent may change is no question here: a person takes back what they see.
+        return RecordedFiles(
+            workspace.workspace.files, record, author=author, publish=publish, now_ms=clock.now_ms
+        )
+
+    def new_id() -> str:
+        return uuid7(clock.now_ms())
+
+    async def at(path: Path, text: str | None) -> FileReview | None:
+        return await record.at(path, text, is_there=text is not None)
+
+    async def tell_model(rejected: Sequence[RejectedChange], note: str | None) -> None:
+        message = CustomMessage(
+            custom_type=CUSTOM_TYPE,
+            content=(Text(text=rejection_message(rejected, note)),),
+            # Events have told people already.
+            display=False,
+            details={"files": [str(one.file.path) for one in rejected]},
+            at_ms=clock.now_ms(),
+        )
+        await deferred.accept(message, flush_at="prompt")
+
+    return ChangeReviewer(
+        record,
+        lambda: workspace.workspace.files,
+        reverter=Reverter(
+            recorded,
+            at=at,
+            new_id=new_id,
+            raw=lambda: workspace.raw,
+            contents=record.contents,
+        ),
+        queue=QueuedRejections(recorder, clock=clock, new_id=new_id),
+        clock=clock,
+        publish=publish,
+        checkpoint=checkpoint,
+        tell_model=tell_model,
+    )

@@ -58,6 +58,7 @@ CHANGE = "tiller.change"
 REVIEW = "tiller.review"
 CHECKPOINT = "tiller.checkpoint"
 BACKGROUND = "tiller.background"
+TASK = "tiller.task"
 INTERRUPTION = "tiller.interruption"
 INTERRUPTED_BY_USER = (
     "[The user interrupted you here. What you were about to say or do was not done.]"
@@ -243,13 +244,18 @@ def compaction_entry(result: Compacted) -> EntryFactory:
 
 def usage_entry(kind: str, *, model: ModelInfo, usage: Usage) -> EntryFactory:
     """Write what was used beside the conversation."""
+    return used_entry(kind, provider=model.provider, model=model.id, usage=usage)
+
+
+def used_entry(kind: str, *, provider: str, model: str, usage: Usage) -> EntryFactory:
+    """Write what was used beside the conversation, by the names of provider and model."""
     return lambda entry, parent, at_ms: UsageEntry(
         id=entry,
         parent=parent,
         at_ms=at_ms,
         kind=kind,
-        provider=model.provider,
-        model=model.id,
+        provider=provider,
+        model=model,
         usage=usage,
     )
 
@@ -336,6 +342,11 @@ def checkpoint_entry(one: Checkpoint) -> EntryFactory:
 def background_entry(id_: str, state: str, command: str) -> EntryFactory:
     """Write that a background command started or ended (`state`)."""
     return _custom(BACKGROUND, {"id": id_, "state": state, "command": command})
+
+
+def task_entry(data: Mapping[str, JsonValue]) -> EntryFactory:
+    """Write that a task was started or ended (`op`)."""
+    return _custom(TASK, data)
 
 
 def change_entry(change: Mapping[str, JsonValue]) -> EntryFactory:
@@ -438,6 +449,8 @@ def _kept(path: Sequence[AnyEntry]) -> Iterable[AnyEntry]:
                 CHANGE,
                 REVIEW,
                 CHECKPOINT,
+                BACKGROUND,
+                TASK,
             }:
                 continue
             case CustomEntry() if _run_status(entry) == "started" and _run_of(entry) not in ended:

@@ -65,11 +65,24 @@ class DeferredMessages:
             self._messages = [one for one in self._messages if one is not deferred]
             raise
 
-    async def keep(self, message: BashMessage, *, flush_at: FlushPoint) -> None:
-        """Lay something aside that has happened, whatever the disk says."""
+    async def keep(
+        self,
+        message: BashMessage | CustomMessage,
+        *,
+        flush_at: FlushPoint,
+        beside: Sequence[EntryFactory] = (),
+    ) -> None:
+        """Lay something aside that has happened, whatever the disk says.
+
+        Args:
+            message: The message.
+            flush_at: When it enters the conversation.
+            beside: Entries that are written with it, in one step.
+        """
         deferred = DeferredMessage(deferred_id=self._new_id(), flush_at=flush_at, message=message)
         self._messages.append(deferred)
-        _ = await self._recorder.keep(deferred_entry(deferred.deferred_id, flush_at, message))
+        entry = deferred_entry(deferred.deferred_id, flush_at, message)
+        _ = await self._recorder.keep(entry, *beside)
 
     async def flush(self, *points: FlushPoint, run: RunId | None, publish: PublishEvent) -> None:
         """Move the deferred messages that are due into the conversation, in the order in which they were deferred.

@@ -21,9 +21,9 @@ from agent_core.session.history.entries import (
 from agent_core.session.history.recorder import Recorder
 from agent_core.session.input.commands import SlashCommands
 from agent_core.session.input.deferred_messages import DeferredMessages, FlushPoint, publish_added
-from agent_core.session.input.prompt_deduplication import MessageIndex
 from agent_core.session.input.queue import (
     InputQueue,
+    MessageIndex,
     QueueEdited,
     QueueOp,
     Replace,

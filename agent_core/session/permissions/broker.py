@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from agent_core.session.permissions.requests import RequestedCall
 
 Fallback = Literal["ask", "rules", "deny"]
+STRICTEST_FIRST: Sequence[PolicyMode] = ("plan", "ask", "auto", "yolo")
+WEAKEST_FIRST: Sequence[SandboxLevel] = ("none", "partial", "full")
 LASTING: frozenset[PolicyRuleScope] = frozenset({"project", "user"})
 """Scopes that outlive the session: their rules are kept elsewhere and read again."""
 
@@ -119,16 +121,30 @@ class PermissionState(Struct, kw_only=True):
     """How far commands are held in; asked at each check."""
     rules: RuleSet = msgspec.field(default_factory=RuleSet)
     keeper: RuleStore = msgspec.field(default_factory=NullRuleStore)
+    ceiling: PolicyMode = "yolo"
+    """The most that is allowed, whatever the mode."""
+    outer: "PermissionState | None" = None
+    """State of the session that gave this task; nothing is allowed here that is not allowed there. None: no task."""
     _keeping: Lock = msgspec.field(default_factory=Lock)
     """Held while what is kept is read or written."""
 
     def snapshot(self, roots: tuple[Path, ...]) -> PolicyContext:
         """Return what holds at this moment."""
+        mode = stricter_mode(self.mode, self.ceiling)
+        if self.outer is None:
+            return PolicyContext(
+                mode=mode,
+                trusted=self.is_trusted(),
+                containment=self.containment(),
+                rules=self.rules,
+                roots=roots,
+            )
+        outer = self.outer.snapshot(roots)
         return PolicyContext(
-            mode=self.mode,
-            trusted=self.is_trusted(),
-            containment=self.containment(),
-            rules=self.rules,
+            mode=stricter_mode(mode, outer.mode),
+            trusted=self.is_trusted() and outer.trusted,
+            containment=_weaker(self.containment(), outer.containment),
+            rules=RuleSet(rules=(*outer.rules.rules, *self.rules.rules)),
             roots=roots,
         )
 
@@ -138,6 +154,8 @@ class PermissionState(Struct, kw_only=True):
         Returns:
             The problems of rules that could not be used, one sentence each.
         """
+        if self.outer is not None:
+            return await self.outer.refresh()
         async with self._keeping:
             kept = await self.keeper.load()
             own = (rule for rule in self.rules.rules if rule.scope not in LASTING)
@@ -150,6 +168,9 @@ class PermissionState(Struct, kw_only=True):
         Raises:
             StorageError: The rule is in force in this session, but could not be stored.
         """
+        if self.outer is not None and rule.scope != "run":
+            await self.outer.remember(rule)
+            return
         self.rules = self.rules.with_rule(rule)
         if rule.scope not in LASTING:
             return
@@ -181,6 +202,15 @@ class PermissionState(Struct, kw_only=True):
     def end_run(self) -> None:
         """Forget what was allowed for the run."""
         self.rules = self.rules.without_scope("run")
+
+
+def stricter_mode(one: PolicyMode, other: PolicyMode) -> PolicyMode:
+    """Return the mode that allows less."""
+    return one if STRICTEST_FIRST.index(one) < STRICTEST_FIRST.index(other) else other
+
+
+def _weaker(one: SandboxLevel, other: SandboxLevel) -> SandboxLevel:
+    return one if WEAKEST_FIRST.index(one) < WEAKEST_FIRST.index(other) else other
 
 
 def scoped(rule: Rule, scope: PolicyRuleScope) -> Rule:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final, Generic, Literal, Protocol, TypeVar
 
 import anyio
+from typing_extensions import override
 
 from agent_core.events import (
     Event,
@@ -368,4 +369,46 @@ class PermissionPrompts:
                 )
             )
             if not self.pending and self._publisher.state == "requiresAction":
-                self._publisher.set_state("running")
+                self._publisher.set_state(state_without_prompts(self._publisher))
+
+
+def state_without_prompts(publisher: SessionPublisher) -> SessionState:
+    """Return the state of a session when nobody is asked."""
+    now = publisher.snapshot.activity
+    if now.run is not None:
+        return "running"
+    return "idle" if now.compaction is None else "compacting"
+
+
+class TaskPrompts(PermissionPrompts):
+    """Asks the user of the session that gave a task. Refusals are counted for the task's own run."""
+
+    def __init__(
+        self,
+        outer: PermissionPrompts,
+        *,
+        shown_as: Callable[[PermissionRequest], PermissionRequest],
+        clock: Clock,
+        recorder: Recorder,
+        publisher: SessionPublisher,
+    ) -> None:
+        """Create it.
+
+        Args:
+            outer: The prompts of that session.
+            shown_as: Returns a request as it is shown there: naming the task.
+            clock: Time.
+            recorder: Writes entries of the task's own session.
+            publisher: Publishes events of the task's own session.
+        """
+        super().__init__(clock=clock, recorder=recorder, publisher=publisher)
+        self._outer = outer
+        self._shown_as = shown_as
+
+    @override
+    async def ask(self, request: PermissionRequest, *, remember: Remember) -> PermissionDecision:
+        """Ask there and wait. Cancelled, the question is withdrawn there."""
+        answer = await self._outer.ask(self._shown_as(request), remember=remember)
+        if not answer.allows:
+            self.count_denial(request.run)
+        return answer

@@ -19,7 +19,6 @@ from agent_core.events import (
     RuleInfo,
 )
 from agent_core.events.codec import permission, value
-from agent_core.events.values import SessionState
 from agent_core.kernel import Clock, RunId, SessionId, uuid7
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.threads import run_in_thread
@@ -32,6 +31,7 @@ from agent_core.session.permissions.permission_prompts import (
     AnswerReceipt,
     PendingPrompts,
     SessionPublisher,
+    state_without_prompts,
 )
 from agent_core.session.permissions.trust import TrustManager
 from agent_core.tools.port import AskUser
@@ -293,14 +293,7 @@ class QuestionPrompts:
             )
             held_up = question.blocking and self._publisher.state == "requiresAction"
             if held_up and not self._publisher.awaits_user():
-                self._publisher.set_state(self._state_without())
-
-    def _state_without(self) -> SessionState:
-        """Return what goes on when nobody is asked."""
-        now = self._publisher.snapshot.activity
-        if now.run is not None:
-            return "running"
-        return "idle" if now.compaction is None else "compacting"
+                self._publisher.set_state(state_without_prompts(self._publisher))
 
 
 class PermissionView:

@@ -23,6 +23,7 @@ from agent_core.session.config import ActiveConfig
 from agent_core.session.context import ActiveRun, SessionServices, failure_of, status_of
 from agent_core.session.history.compaction import Compaction
 from agent_core.session.history.entries import (
+    TASK,
     added_entry,
     interruption_entry,
     message_entry,
@@ -49,6 +50,14 @@ from agent_core.session.runs.slot import AFTER_CANCEL_S, Activity, ActivitySlot
 from agent_core.session.runs.transcript_port import RunInputHooks, RunTranscript, TurnPreparation
 from agent_core.session.runs.usage import RunBudgets, RunUsage, UsageTracker
 from agent_core.session.tools.registry import ToolContexts, ToolRegistry
+from agent_core.transcript.entries import (
+    AnyEntry,
+    BranchSummaryEntry,
+    ColdEntry,
+    CompactionEntry,
+    CustomMessageEntry,
+    MessageEntry,
+)
 from agent_core.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -485,6 +494,8 @@ class RunStarter:
         self._budgets = budgets
         self._recorder = recorder
         self._new_executor = new_executor
+        self._answered: EntryId | None = None
+        """The report of a task for which a run was begun last."""
 
     def check_open(self) -> None:
         """Check that the session is open.
@@ -529,7 +540,40 @@ class RunStarter:
         inputs = self._queue.take_next()
         if not inputs:
             self._queue.hold_images(self._models)
+            self._answer_report()
             return
         run = RunId(self._services.new_id())
         activity = self._runs.reserve("run", run)
         self.start(activity, run, tuple(RunInput(user_input=one, entry=None) for one in inputs))
+
+    def _answer_report(self) -> None:
+        """Begin a run when the last message is the report of a task, unless the last run did not end well."""
+        newest, report = self._runs.newest, _last_report(self._recorder.path())
+        if report is None or report == self._answered:
+            return
+        if newest is not None and newest.status != "completed":
+            return
+        try:
+            activity, run = self.reserve()
+        except TillerError as error:
+            log.warning("no run answers the report of a task: %s", error)
+            return
+        self._answered = report
+        self._recorder.background.start(partial(self._run_for_report, activity, run))
+
+    async def _run_for_report(self, activity: Activity, run: RunId) -> None:
+        _ = await self._recorder.keep(run_started_entry(run))
+        await self._run(ActiveRun(id=run, activity=activity, services=self._services), ())
+
+
+def _last_report(path: Sequence[AnyEntry]) -> EntryId | None:
+    """Return the entry of the last message when it is the report of a task."""
+    for entry in reversed(path):
+        match entry:
+            case CustomMessageEntry(custom_type=kind):
+                return entry.id if kind == TASK else None
+            case MessageEntry() | CompactionEntry() | BranchSummaryEntry() | ColdEntry():
+                return None
+            case _:
+                pass
+    return None

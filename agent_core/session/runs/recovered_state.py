@@ -6,8 +6,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.events import Delivery, InjectedBy, QueueItem
-from agent_core.kernel import JsonObject, JsonValue, MessageId, QueueId, RunId
+from agent_core.events import Delivery, InjectedBy, QueueItem, TaskState
+from agent_core.kernel import (
+    JsonObject,
+    JsonValue,
+    MessageId,
+    QueueId,
+    RunId,
+    SessionId,
+    ToolCallId,
+)
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 from agent_core.messages import (
@@ -20,9 +28,9 @@ from agent_core.messages import (
 )
 from agent_core.messages.codec import decode_message, decode_user_content
 from agent_core.messages.values import total_usage
-from agent_core.session.history.entries import BACKGROUND, DEFERRED, LEAF, QUEUE, RUN, TOOLS
+from agent_core.session.history.entries import BACKGROUND, DEFERRED, LEAF, QUEUE, RUN, TASK, TOOLS
 from agent_core.session.input.deferred_messages import DeferredMessage, FlushPoint
-from agent_core.session.input.prompt_deduplication import retry_id
+from agent_core.session.input.queue import retry_id
 from agent_core.transcript.codec import MessageLine, StoredEntry
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -44,6 +52,24 @@ class UndeliveredInput(Value, frozen=True, kw_only=True):
     message_id: MessageId | None
 
 
+class RecoveredTask(Value, frozen=True, kw_only=True):
+    """A task, as the session file has it."""
+
+    id: str
+    session: SessionId
+    call: ToolCallId
+    description: str
+    preset: str
+    background: bool
+    worktree: str | None
+    started_ms: int
+    attempt: int
+    state: TaskState | None = None
+    """None: its end is not in the file."""
+    has_message: bool = False
+    """Whether a message with its report was written with its end."""
+
+
 class RecoveredState(Struct, kw_only=True):
     """The state that outlives a process."""
 
@@ -58,6 +84,10 @@ class RecoveredState(Struct, kw_only=True):
     """Background commands whose end is not in the file: command by id."""
     background_count: int = 0
     """How many background commands there were."""
+    tasks: dict[str, RecoveredTask] = msgspec.field(default_factory=dict[str, RecoveredTask])
+    """All tasks, by id."""
+    task_calls: dict[ToolCallId, str] = msgspec.field(default_factory=dict["ToolCallId", str])
+    """Tasks that calls of the last answer started."""
     runs: dict[MessageId, RunId | None] = msgspec.field(default_factory=dict)
     """Which run each message of a client began; None: it was queued."""
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -91,6 +121,8 @@ def recover_state(
                 _queue(restored, as_object(data))
             case CustomEntry(custom_type=kind, data=data) if kind == BACKGROUND:
                 _background(restored, as_object(data))
+            case CustomEntry(custom_type=kind, data=data, at_ms=at_ms) if kind == TASK:
+                _task(restored, as_object(data), at_ms)
             case CustomEntry(custom_type=kind, data=data, at_ms=at_ms) if kind == DEFERRED:
                 _deferred(restored, as_object(data), at_ms)
             case _:
@@ -164,6 +196,10 @@ def _follow(restored: RecoveredState, entry: AnyEntry) -> None:
         case CustomEntry(custom_type=kind) if kind == LEAF:
             # Nothing goes on while the leaf is moved: what is open before it was closed on another branch.
             restored.unanswered = []
+        case CustomEntry(custom_type=kind, data=data) if kind == TASK:
+            task = as_object(data)
+            if task.get("op") == "started":
+                restored.task_calls[ToolCallId(str(task.get("call")))] = str(task.get("id"))
         case _:
             pass
 
@@ -172,6 +208,7 @@ def _message(restored: RecoveredState, message: object) -> None:
     match message:
         case AssistantMessage(usage=usage):
             restored.unanswered = list(message.tool_calls) if _expects_results(message) else []
+            restored.task_calls = {}
             restored.context_used = usage.total or restored.context_used
         case ToolResultMessage(call_id=call):
             restored.unanswered = [one for one in restored.unanswered if one.id != call]
@@ -265,6 +302,38 @@ def _background(restored: RecoveredState, data: JsonObject) -> None:
         restored.background_count += 1
     else:
         _ = restored.background.pop(id_, None)
+
+
+def _task(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:
+    id_ = str(data.get("id"))
+    if data.get("op") == "ended":
+        before = restored.tasks.get(id_)
+        if before is not None:
+            state = _TASK_STATES.get(str(data.get("state")))
+            has_message = data.get("report") == "message"
+            restored.tasks[id_] = replace(before, state=state, has_message=has_message)
+        return
+    worktree, attempt = data.get("worktree"), data.get("attempt")
+    restored.tasks[id_] = RecoveredTask(
+        id=id_,
+        session=SessionId(str(data.get("session"))),
+        call=ToolCallId(str(data.get("call"))),
+        description=str(data.get("description")),
+        preset=str(data.get("preset")),
+        background=data.get("background") is True,
+        worktree=worktree if isinstance(worktree, str) else None,
+        started_ms=at_ms,
+        attempt=attempt if isinstance(attempt, int) else 1,
+    )
+
+
+_TASK_STATES: Mapping[str, TaskState] = {
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "budget": "budget",
+    "lost": "lost",
+}
 
 
 def _deferred(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:

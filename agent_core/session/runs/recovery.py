@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 from agent_core.events import Notice, RunEnded, RunResult
-from agent_core.kernel import RunId
+from agent_core.kernel import RunId, ToolCallId
 from agent_core.kernel.errors import RunMismatch, RunNotActive, SessionBusy, StorageError
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
@@ -23,8 +24,7 @@ from agent_core.session.history.entries import (
 )
 from agent_core.session.history.recorder import Recorder
 from agent_core.session.input.deferred_messages import DeferredMessages
-from agent_core.session.input.prompt_deduplication import MessageIndex, retry_id
-from agent_core.session.input.queue import InputQueue
+from agent_core.session.input.queue import InputQueue, MessageIndex, retry_id
 from agent_core.session.input.submission import Receipt
 from agent_core.session.runs.executor import RunStarter
 from agent_core.session.runs.recovered_state import RecoveredState
@@ -37,6 +37,18 @@ INTERRUPTED = (
     "look before you repeat it."
 )
 GO_ON = "the last run was interrupted when its process ended; retry it, or say «go on», to continue"
+
+
+class RecoveredTasks(Protocol):
+    """Reports the tasks that an earlier process left."""
+
+    async def answer(self, call: ToolCallId) -> bool:
+        """Write the report of a task as the result of the call that started it; False: the call started none."""
+        ...
+
+    async def report_rest(self) -> None:
+        """Add a message for every other task without an end."""
+        ...
 
 
 class SessionRecovery:
@@ -52,6 +64,7 @@ class SessionRecovery:
         usage: UsageTracker,
         changes: ChangeRecord,
         runs: ActivitySlot,
+        tasks: "RecoveredTasks | None",
     ) -> None:
         self._services = services
         self._recorder = recorder
@@ -60,10 +73,13 @@ class SessionRecovery:
         self._usage = usage
         self._changes = changes
         self._runs = runs
+        self._tasks = tasks
 
     async def recover(self, restored: RecoveredState) -> None:
         """Finish what a process that died left open: every call gets a result, every run an end."""
         for call in restored.unanswered:
+            if self._tasks is not None and await self._tasks.answer(call.id):
+                continue
             result = ToolResultMessage(
                 call_id=call.id,
                 tool_name=call.name,
@@ -80,6 +96,8 @@ class SessionRecovery:
             self._queue.paused = True
         for laid in restored.deferred:
             self._deferred.put(laid)
+        if self._tasks is not None:
+            await self._tasks.report_rest()
         await self._deferred.flush("turn", "run", run=None, publish=self._services.publish)
         for id_, command in restored.background.items():
             await self._end_background(id_, command)

@@ -85,6 +85,11 @@ class ActivitySlot:
         """The current activity; None: the session is idle."""
         return self._current
 
+    @property
+    def newest(self) -> RunResult | None:
+        """The result of the newest run; None: there was none in this process."""
+        return next(reversed(self._results.values()), None)
+
     def reserve(self, kind: ActivityKind, run: RunId | None) -> Activity:
         """Reserve the session for an activity that is about to start. The caller has just found it idle."""
         activity = Activity(kind=kind, run=run)
@@ -120,7 +125,7 @@ class ActivitySlot:
         """Wait until nothing goes on; gives the newest result."""
         while self._current is not None:
             await self._idle.wait()
-        return next(reversed(self._results.values()), None)
+        return self.newest
 
     @asynccontextmanager
     async def hold(self, activity: Activity) -> AsyncGenerator[None]:

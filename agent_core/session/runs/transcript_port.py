@@ -22,8 +22,7 @@ from agent_core.session.history.entries import input_entries, message_entry, rep
 from agent_core.session.history.recorder import Recorder
 from agent_core.session.input.commands import SlashCommands, may_name_template
 from agent_core.session.input.deferred_messages import DeferredMessages
-from agent_core.session.input.prompt_deduplication import MessageIndex
-from agent_core.session.input.queue import InputQueue
+from agent_core.session.input.queue import InputQueue, MessageIndex
 from agent_core.session.permissions.permission_prompts import MOST_DENIALS, PermissionPrompts
 from agent_core.session.permissions.trust import TrustManager
 from agent_core.session.runs.usage import RunBudgets, UsageTracker

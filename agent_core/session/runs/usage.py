@@ -137,6 +137,10 @@ def _figure(amount: float) -> str:
     return f"{amount:,.4f}".rstrip("0").rstrip(".") if amount % 1 else f"{amount:,.0f}"
 
 
+def _ignore(usage: Usage) -> None:
+    _ = usage
+
+
 MINUTE_S = 60
 LAST_TURN_S = 5.0
 """How long the turn going on may last when the run's minutes are over: most are done by then, and a hung one is not waited for."""
@@ -170,6 +174,8 @@ class UsageTracker:
         self._calls = 0
         self._began_s = 0.0
         self._context_used = context_used
+        self.on_spent: Callable[[Usage], None] = _ignore
+        """Called with everything that is used; set where somebody else counts it too."""
 
     def begin_run(self) -> None:
         """Count a new run from zero."""
@@ -193,6 +199,7 @@ class UsageTracker:
         """Add usage outside the conversation, for example that of a summary."""
         self._total = self._total.plus(usage)
         self._run = self._run.plus(usage)
+        self.on_spent(usage)
 
     def edited(self) -> None:
         """Reset the context size after an edit of the context: it is unknown until the next answer."""
@@ -233,6 +240,7 @@ class RunBudgets:
         usage: UsageTracker,
         models: ModelSelection,
         max_turns: Callable[[], int | None] = lambda: None,
+        outer: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Create it.
 
@@ -241,11 +249,13 @@ class RunBudgets:
             usage: Usage of the current run.
             models: The model in force, for its price.
             max_turns: Returns the answers of a run after which the model is asked for a last one; None: no limit.
+            outer: Returns which budget of the session that gave this task is used up, as a sentence; None: none is.
         """
         self._policy = policy
         self._usage = usage
         self._models = models
         self._max_turns = max_turns
+        self._outer = outer
 
     @property
     def time_limit_s(self) -> float | None:
@@ -260,11 +270,13 @@ class RunBudgets:
             BudgetExceeded: A budget is used up, or its use cannot be measured.
         """
         self.check_turns()
-        budgets = self._policy.budgets
-        why = exhausted_budget(budgets, self._usage.used())
-        why = why or unpriced(budgets, self._models.required().facts)
+        why = self.exhausted() or unpriced(self._policy.budgets, self._models.required().facts)
         if why is not None:
             raise BudgetExceeded(why)
+
+    def exhausted(self) -> str | None:
+        """Return which budget of the run, its tasks included, is used up, as a sentence; None: none is."""
+        return self._outer() or exhausted_budget(self._policy.budgets, self._usage.used())
 
     @property
     def last_turn(self) -> int | None:

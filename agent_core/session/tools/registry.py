@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent_core.kernel import JsonValue, RunId, ToolCallId
 from agent_core.kernel.errors import ToolSetInvalid
+from agent_core.kernel.values import Value
 from agent_core.messages import ToolCall
 from agent_core.providers import ToolDeclaration
 from agent_core.session.changes.detection import (
@@ -28,8 +29,9 @@ from agent_core.session.history.recorder import Background
 from agent_core.session.permissions.broker import PermissionBroker
 from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.session.tools.processes import TrackedProcesses
+from agent_core.session.tools.task_port import OuterSession
 from agent_core.tools import Tool, ToolContext, ToolSpec
-from agent_core.tools.port import BackgroundCommands, ProgramVersions, ReadCache
+from agent_core.tools.port import BackgroundCommands, ProgramVersions, ReadCache, Tasks
 from agent_core.tools.presets import effective_set
 from agent_core.workspace import Processes
 
@@ -126,6 +128,11 @@ class ToolRegistry:
         self._registry[name] = tool
         return is_new
 
+    @property
+    def server_tools(self) -> tuple[Tool, ...]:
+        """The active tools that other servers run."""
+        return tuple(one for one in self.active().values() if one.spec.mcp is not None)
+
     def server_of(self, name: str) -> str | None:
         """Return `server/tool` of a tool that another server runs; None for all others."""
         tool = self._registry.get(name)
@@ -177,8 +184,19 @@ class ToolRegistry:
         )
 
 
-COMMAND_TOOL = "bash"
-"""The tool whose commands can go on in the background."""
+MOVABLE = frozenset({"bash", "task"})
+"""Tools whose calls can go on in the background."""
+
+
+class SideWork(Value, frozen=True, kw_only=True):
+    """Work that calls of tools start beside the run."""
+
+    commands: Callable[[], BackgroundCommands]
+    """Returns the background commands."""
+    tasks: Callable[[], Tasks]
+    """Returns the tasks."""
+    runner: Background
+    """Runs short work that nobody waits for."""
 
 
 class ToolContexts:
@@ -194,20 +212,34 @@ class ToolContexts:
         questions: QuestionPrompts,
         changes: ChangeRecord,
         toolbox: ToolRegistry,
-        background: Background,
         seen: ReadCache,
-        commands: Callable[[], BackgroundCommands],
+        side_work: SideWork,
+        outer: OuterSession | None = None,
     ) -> None:
+        """Create it.
+
+        Args:
+            services: Ids, time and events.
+            workspace: Files and processes.
+            options: Settings of tools.
+            broker: Judges calls.
+            questions: Asks the user.
+            changes: Keeps changes of files.
+            toolbox: The tools.
+            seen: Texts of files as the model knows them.
+            side_work: Background commands and tasks.
+            outer: The session that gave this task and owns the changes of files; None: this one owns them.
+        """
         self._services = services
         self._workspace = workspace
         self._options = options
         self._broker = broker
         self._questions = questions
-        self._changes = changes
+        self._changes = changes if outer is None else outer.changes
         self._toolbox = toolbox
-        self._background = background
         self._seen = seen
-        self._commands = commands
+        self._side_work = side_work
+        self._outer = outer
         self._versions = ProgramVersions()
         self._leaves = WeakValueDictionary[ToolCallId, anyio.Event]()
 
@@ -230,7 +262,7 @@ class ToolContexts:
 
         workspace, broker = self._workspace, self._broker
         leave = None
-        if call.name == COMMAND_TOOL:
+        if call.name in MOVABLE:
             self._leaves[call.id] = leave = anyio.Event()
         guarded = GuardedFiles(
             workspace.workspace.files,
@@ -241,8 +273,10 @@ class ToolContexts:
         files = RecordedFiles(
             guarded,
             self._changes,
-            author=ChangeOrigin(edit=self._services.new_id(), run=run.id, call=call.id),
-            publish=run.publish,
+            author=ChangeOrigin(
+                edit=self._services.new_id(), run=self._change_run(run.id), call=call.id
+            ),
+            publish=run.publish if self._outer is None else self._outer.publish_edit,
             now_ms=self._services.clock.now_ms,
         )
         return ToolContext(
@@ -258,7 +292,8 @@ class ToolContexts:
             seen=self._seen,
             versions=self._versions,
             secrets=workspace.secrets,
-            background=self._commands,
+            background=self._side_work.commands,
+            tasks=self._side_work.tasks,
             leave=leave,
             name_warning=broker.warned.get(call.id),
         )
@@ -269,7 +304,11 @@ class ToolContexts:
         if detector is None or not self._workspace.permissions.is_trusted():
             return
         if any(one.kind == "execute" for one in specs):
-            self._background.start(partial(run_or_default, detector.prepare, None))
+            self._side_work.runner.start(partial(run_or_default, detector.prepare, None))
+
+    def _change_run(self, run: RunId) -> RunId:
+        """Return the run to which changes of files belong: that of the outer session, while it has one."""
+        return run if self._outer is None else self._outer.current_run() or run
 
     def _processes(self, call: ToolCall, run: RunId) -> Processes:
         """Return the processes of a call; changes of files are detected only for tools that execute commands."""
@@ -286,7 +325,7 @@ class ToolContexts:
             detector=workspace.detector,
             record=self._changes,
             files=workspace.workspace.files,
-            run=run,
+            run=self._change_run(run),
             call=call.id,
             new_id=self._services.new_id,
             now_ms=self._services.clock.now_ms,

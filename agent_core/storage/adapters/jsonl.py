@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from agent_core.storage.adapters.recovery import RecoveredFile, Tail
 
 
+OF_TASKS = "-of-tasks"
+"""End of the name of the folder that holds the sessions of tasks, beside that of the others."""
 CLOSE_S = 10.0
 """How long closing waits for the disk before it goes on without it."""
 LOADED_AT_ONCE = 256
@@ -181,6 +183,11 @@ class JsonlStore:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
+
+    @property
+    def tasks(self) -> "JsonlStore":
+        """Where the sessions of tasks are kept."""
+        return JsonlStore(self._folder.with_name(f"{self._folder.name}{OF_TASKS}"), self._clock)
 
     async def create(self, header: Header) -> JsonlLog:
         """Begin a session; nothing is written yet.

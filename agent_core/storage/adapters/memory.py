@@ -87,6 +87,13 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._sessions: dict[SessionId, _Kept] = {}
+        self._tasks: MemoryStore | None = None
+
+    @property
+    def tasks(self) -> "MemoryStore":
+        """Where the sessions of tasks are kept."""
+        self._tasks = self._tasks or MemoryStore()
+        return self._tasks
 
     async def create(self, header: Header) -> MemoryLog:
         """Begin a session."""

@@ -1,6 +1,6 @@
 """The tools that Tiller brings along, one file each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agent_core.tools.builtin.ask import ask_tool
 from agent_core.tools.builtin.background import background_tool
@@ -11,10 +11,11 @@ from agent_core.tools.builtin.grep.tool import grep_tool
 from agent_core.tools.builtin.ls import ls_tool
 from agent_core.tools.builtin.plan import PlanReview, plan_tool
 from agent_core.tools.builtin.read.tool import read_tool
+from agent_core.tools.builtin.task import task_tools
 from agent_core.tools.builtin.todo import todo_tool
 from agent_core.tools.builtin.web import fetch_tool, web_search_tool
 from agent_core.tools.builtin.write import write_tool
-from agent_core.tools.port import Tool
+from agent_core.tools.port import TaskPresetInfo, Tool
 
 __all__ = [
     "ask_tool",
@@ -28,6 +29,7 @@ __all__ = [
     "ls_tool",
     "plan_tool",
     "read_tool",
+    "task_tools",
     "todo_tool",
     "web_search_tool",
     "write_tool",
@@ -39,6 +41,8 @@ def builtin_tools(
     can_search: Callable[[], bool] = lambda: False,
     is_planning: Callable[[], bool] = lambda: False,
     plan_review: PlanReview = "complex",
+    task_presets: Callable[[], Sequence[TaskPresetInfo]] = tuple,
+    had_tasks: Callable[[], bool] = lambda: False,
 ) -> tuple[Tool, ...]:
     """Make all of them, in the order in which models see them.
 
@@ -46,6 +50,8 @@ def builtin_tools(
         can_search: Whether a service for web search is configured at present.
         is_planning: Whether plans are shown for approval at present.
         plan_review: When plans are asked for.
+        task_presets: Returns the agents that tasks can be given to at present.
+        had_tasks: Whether the session ever had a background task.
     """
     return (
         read_tool(),
@@ -61,4 +67,5 @@ def builtin_tools(
         fetch_tool(),
         web_search_tool(can_search),
         plan_tool(is_planning, review=plan_review),
+        *task_tools(task_presets, had_tasks=had_tasks),
     )

@@ -52,6 +52,8 @@ from tiller_server.lsp.features.session_tree import session_tree
 from tiller_server.lsp.features.status import status
 from tiller_server.lsp.features.steer import steer
 from tiller_server.lsp.features.subscribe import subscribe
+from tiller_server.lsp.features.task_resume import task_resume
+from tiller_server.lsp.features.task_stop import task_stop
 from tiller_server.lsp.features.thinking_cycle import thinking_cycle
 from tiller_server.lsp.features.trust import trust
 
@@ -65,6 +67,8 @@ FEATURES: Final[Mapping[str, Feature]] = {
         plan_respond,
         background_move,
         background_stop,
+        task_resume,
+        task_stop,
         bash,
         changes_list,
         changes_resolve,

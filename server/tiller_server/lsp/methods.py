@@ -31,6 +31,8 @@ METHODS: Final[tuple[str, ...]] = (
     "agent/plan/respond",
     "agent/background/move",
     "agent/background/stop",
+    "agent/task/resume",
+    "agent/task/stop",
     "agent/bash",
     "agent/review",
     "agent/checkpoint/list",

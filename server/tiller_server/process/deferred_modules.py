@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Final
 
 DEFERRED: Final[Sequence[str]] = (
+    "agent_core.assembly.task_parts",
     "agent_core.changes.commit_check",
     "agent_core.changes.patch",
     "agent_core.changes.revert",
@@ -15,7 +16,6 @@ DEFERRED: Final[Sequence[str]] = (
     "agent_core.mcp.adapters.library",
     "agent_core.mcp.adapters.stdio",
     "agent_core.mcp.tool",
-    "agent_core.session.changes.review",
     "agent_core.session.history.todo",
     "agent_core.session.permissions.guarded_files",
     "agent_core.session.permissions.requests",

@@ -184,6 +184,7 @@ async def test_a_tool_of_ones_own_is_offered_and_called(
             "ask",
             "background",
             "fetch",
+            "task",
             "mine",
         ]
         assert mine.calls == [{"text": "x"}]

@@ -16,8 +16,8 @@ from agent_core.messages import (
     UserMessage,
 )
 from agent_core.providers import ModelRequest, StreamFinished
+from agent_core.providers.adapters.embedded import EMBEDDED_FACTS
 from agent_core.providers.adapters.embedded.model import EmbeddedModel
-from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
 from tests.providers.adapters.typos import plant, write_project
 from tests.support.harness.sizes import at_size
 from tests.support.session.repairing import (

@@ -18,6 +18,21 @@ EDIT = {
     "call": "t1",
     "documents": [{"uri": "file:///w/a.py", "status": "applied", "saved": False, "version": 2}],
 }
+TASK = {
+    "id": "t1",
+    "session": "s2",
+    "item": "i",
+    "description": "look for it",
+    "preset": "explore",
+    "state": "queued",
+    "background": False,
+    "activity": "",
+    "turns": 0,
+    "toolCalls": 0,
+    "tokens": 0,
+    "startedMs": 1,
+    "durationMs": 0,
+}
 BACKGROUND = {"id": "bg1", "item": "i", "command": "npm run dev", "log": "/l", "ports": []}
 CHECKPOINT = {"checkpoint": "c1", "run": "r1", "at": "2026-01-01T00:00:00.000Z", "files": 2}
 PERMISSION = {
@@ -133,14 +148,15 @@ FIELDS: dict[str, dict] = {
     "retry.ended": {**RUN, "success": False, "attempt": 3, "error": ERROR},
     "checkpoint.created": {**RUN, "checkpoint": CHECKPOINT},
     "checkpoint.restored": {"checkpoint": CHECKPOINT},
-    "subagent.started": {**RUN, "subagent": "a1", "title": "Look for it"},
-    "subagent.ended": {**RUN, "subagent": "a1", "title": "Look for it", "status": "completed"},
     "model.changed": {"model": "lab/m", "thinking": "high", "source": "cycle"},
     "leaf.moved": {"leaf": "n1", "from": "n2"},
     "entry.labelled": {"entry": "n1", "label": None},
     "background.started": {**RUN, "command": BACKGROUND},
     "background.listening": {"id": "bg1", "ports": [5173]},
     "background.ended": {"id": "bg1", "exitCode": None, "signal": 15, "by": "user"},
+    "task.created": {**RUN, "task": TASK},
+    "task.updated": {"task": {**TASK, "state": "running", "activity": "read a.py"}},
+    "task.ended": {"task": {**TASK, "state": "failed", "error": "no"}, "text": "I found"},
     "bash.started": {"command": "make"},
     "bash.output": {"from": 1, "text": "ok\n"},
     "bash.ended": {"exitCode": None, "output": "ok\n", "cancelled": True, "truncated": False},

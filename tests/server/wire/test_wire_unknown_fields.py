@@ -49,6 +49,8 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "agent/plan/respond": {"revision": 1, "sha256": "9f86d081884c", "answer": "reject"},
     "agent/background/move": {"item": "i"},
     "agent/background/stop": {"id": "bg1"},
+    "agent/task/resume": {"id": "t1"},
+    "agent/task/stop": {"id": "t1"},
     "agent/checkpoint/preview": {"checkpoint": "c", "scope": "files"},
     "agent/checkpoint/restore": {"checkpoint": "c", "scope": "files"},
     "agent/changes/resolve": {"items": [{"file": "file:///a", "action": "reject"}]},

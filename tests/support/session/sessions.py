@@ -109,6 +109,7 @@ class Bench:
     model: ScriptedModel
     reader: EventSubscription
     clock: Clock
+    deps: SessionDeps
     events: list[EventEnvelope] = field(default_factory=list)
 
     async def idle(self) -> list[Event]:
@@ -231,4 +232,4 @@ async def bench(
     ingredients = replace(ingredients, **more)
     async with build_session(ingredients) as session:
         reader = session.subscribe()
-        yield Bench(session=session, model=model, reader=reader, clock=clock)
+        yield Bench(session=session, model=model, reader=reader, clock=clock, deps=ingredients)

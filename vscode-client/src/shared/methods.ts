@@ -25,6 +25,8 @@ export const PANEL_METHODS = [
   "agent/plan/respond",
   "agent/background/move",
   "agent/background/stop",
+  "agent/task/resume",
+  "agent/task/stop",
   "agent/bash",
   "agent/checkpoint/list",
   "agent/checkpoint/preview",

@@ -1,7 +1,7 @@
 // Takes snapshots and events into the session that is shown.
 
 import type { SnapshotMessage } from "../shared/messages.js";
-import type { AgentEvent, RunEnded } from "../shared/wire.js";
+import type { AgentEvent, RunEnded, TaskInfo } from "../shared/wire.js";
 import { permissionResolved, questionResolved, uiChanged, viewsOf, wordOf } from "./reduce-asked.js";
 import * as items from "./reduce-items.js";
 import { type Draft, OUTPUT_KEPT, put } from "./reduce-items.js";
@@ -37,6 +37,7 @@ export function sessionOf(message: SnapshotMessage, before: SessionView | undefi
     sandbox: snapshot.sandbox,
     plan: same?.plan ?? [],
     background: snapshot.background ?? [],
+    tasks: snapshot.tasks ?? [],
     activity: snapshot.activity ?? {},
     views: viewsOf(snapshot, same),
     said: "",
@@ -220,13 +221,14 @@ const STEPS: Steps = {
   "ui.status": uiChanged,
   "ui.widget": uiChanged,
   "ui.title": uiChanged,
-  "subagent.started": (draft, event) => {
-    notice(draft, event, "info", `Another agent began: ${event.title}`);
-  },
-  "subagent.ended": (draft, event) => {
-    notice(draft, event, "info", `Another agent ended (${event.status ?? "done"}): ${event.title}`);
-  },
+  "task.created": (draft, event) => putTask(draft, event.task),
+  "task.updated": (draft, event) => putTask(draft, event.task),
+  "task.ended": (draft, event) => putTask(draft, event.task),
 };
+
+function putTask(draft: Draft, task: TaskInfo): void {
+  draft.tasks = [...draft.tasks.filter((one) => one.id !== task.id), task];
+}
 
 function levelOf(word: string): "info" | "warning" | "error" {
   return word === "error" || word === "warning" ? word : "info";

@@ -33,6 +33,7 @@ import type {
   SessionConfig,
   SessionInfo,
   SessionState,
+  TaskInfo,
   TreeNode,
   Usage,
 } from "../shared/wire.js";
@@ -70,6 +71,7 @@ export interface SessionView {
   sandbox: Sandbox | undefined;
   plan: readonly PlanStep[];
   background: readonly BackgroundInfo[];
+  tasks: readonly TaskInfo[];
   activity: Activity;
   /** What extensions keep on show, by name. */
   views: Readonly<Record<string, ExtensionView>>;

@@ -94,6 +94,18 @@ export function stopBackground(panel: Panel, id: string): void {
   });
 }
 
+export function stopTask(panel: Panel, id: string): void {
+  attempt(panel, `task:${id}`, async () => {
+    await panel.host.request("agent/task/stop", { id });
+  });
+}
+
+export function resumeTask(panel: Panel, id: string): void {
+  attempt(panel, `task:${id}`, async () => {
+    await panel.host.request("agent/task/resume", { id });
+  });
+}
+
 export function retry(panel: Panel, run: string): void {
   attempt(panel, "retry", async () => {
     await panel.host.request("agent/run/retry", { run });

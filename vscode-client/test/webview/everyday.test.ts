@@ -476,3 +476,37 @@ panelTest("a match in a folded lookup is unfolded", async (stage) => {
   await stage.page.getByRole("searchbox", { name: "Find in conversation" }).fill("needle b");
   await stage.page.locator(".tool-body", { hasText: "needle b" }).waitFor();
 });
+
+panelTest(
+  "tasks are listed while they run, with what they do and a stop; a lost one is continued",
+  async (stage) => {
+    const task = {
+      id: "t1",
+      session: "s2",
+      description: "find the parser",
+      preset: "explore",
+      state: "running",
+      background: false,
+      activity: "grep parse",
+      turns: 1,
+      toolCalls: 1,
+      tokens: 900,
+      startedMs: 1,
+      durationMs: 10,
+    };
+    await play(stage, ...STARTED, { type: "task.created", task });
+    const strip = stage.page.getByLabel("Tasks");
+    await strip.getByText("find the parser grep parse").waitFor();
+    await strip.getByRole("button", { name: "Stop find the parser" }).click();
+    assert.deepEqual(await stage.requests("agent/task/stop"), [{ id: "t1" }]);
+    await play(stage, ...STARTED, { type: "task.created", task: { ...task, state: "lost", activity: "" } });
+    await strip.getByRole("button", { name: "Continue find the parser" }).click();
+    assert.deepEqual(await stage.requests("agent/task/resume"), [{ id: "t1" }]);
+    await play(stage, ...STARTED, {
+      type: "task.ended",
+      task: { ...task, state: "completed" },
+      text: "In a.py",
+    });
+    await strip.waitFor({ state: "hidden" });
+  },
+);

@@ -17,7 +17,7 @@ from agent_core.messages import (
     ToolCall,
     Usage,
 )
-from agent_core.providers.adapters.embedded.model_info import EMBEDDED_FACTS
+from agent_core.providers.adapters.embedded import EMBEDDED_FACTS
 from agent_core.providers.adapters.embedded.plan import CallTool, FinalText, PlannedStep, next_step
 from agent_core.providers.model import (
     ModelInfo,

@@ -21,6 +21,7 @@ from tiller_server.cli.chat.status import (
     mode_line,
     session_cost,
     session_status,
+    task_lines,
 )
 from tiller_server.cli.chat.tree import go_to
 from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, format_of
@@ -163,6 +164,33 @@ async def _background(chat: ChatContext, wanted: str) -> None:
             chat.tell(background_lines(session.info.snapshot().background))
         case id_:
             chat.tell(f"Stopped {(await session.stop_background(id_)).id}.")
+
+
+async def _tasks(chat: ChatContext, wanted: str) -> None:
+    session = chat.session
+    match task_action(wanted):
+        case "list", _:
+            chat.tell(task_lines(session.info.snapshot().tasks))
+        case "stop", id_:
+            chat.tell(task_lines([await session.tasks.stop_for_user(id_)]))
+        case _, id_:
+            chat.tell(task_lines([await session.tasks.resume(id_)]))
+
+
+def task_action(wanted: str) -> tuple[str, str]:
+    """Return `list`, `stop` or `resume`, and the id of the task.
+
+    Raises:
+        UsageError: It is none of them.
+    """
+    match wanted.split():
+        case [] | ["list"]:
+            return "list", ""
+        case ["stop" | "resume" as action, id_]:
+            return action, id_
+        case _:
+            message = f"/tasks takes nothing, stop or resume and an id such as t1; not {wanted!r}"
+            raise UsageError(message)
 
 
 def background_action(wanted: str) -> str:
@@ -357,6 +385,9 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     "background": ChatCommand(
         hint="[stop ID]", about="show or stop background commands", run=_background
     ),
+    "tasks": ChatCommand(
+        hint="[stop|resume ID]", about="show, stop or continue tasks of the agent", run=_tasks
+    ),
     "compact": ChatCommand(hint="[WHAT]", about="summarize the older part", run=_compact),
     "diff": ChatCommand(hint="", about="show the changes of this session", run=diff),
     "undo": ChatCommand(
@@ -396,6 +427,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "next",
         "stop",
         "background",
+        "tasks",
         "compact",
     ),
     "Model and rights": ("setup", "login", "logout", "model", "think", "permission", "tools"),
@@ -406,7 +438,7 @@ KEYS: Final = (
     ("Enter", "send; during a run, the model gets it at its next step"),
     ("Alt-Enter", "new line"),
     ("Esc, Ctrl-C", "stop the run"),
-    ("Ctrl-B", "move the running command to the background"),
+    ("Ctrl-B", "move the running command or task to the background"),
     ("Ctrl-O", "show the output of the last tool calls"),
     ("Shift-Tab", "next permission mode"),
     ("Ctrl-V", "attach the picture of the clipboard"),

@@ -9,6 +9,7 @@ from agent_core.events import (
     PermissionMode,
     QueueItem,
     SessionConfig,
+    TaskInfo,
     UsageReport,
 )
 from agent_core.kernel.text import cell_count
@@ -37,6 +38,14 @@ def background_lines(running: Sequence[BackgroundInfo]) -> str:
         for one in running
     ]
     return "\n".join(rows) or "Nothing runs in the background."
+
+
+def task_lines(tasks: Sequence[TaskInfo]) -> str:
+    """Return the tasks of a session, a line each."""
+    from tiller_server.cli.terminal.run_renderer import task_state  # noqa: PLC0415 - at first use
+
+    rows = [f"{one.id}  {one_line(one.description)} · {task_state(one)}" for one in tasks]
+    return "\n".join(rows) or "There are no tasks."
 
 
 class StatusSource(Protocol):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from agent_core.assembly import SessionRequest
-from agent_core.events import BackgroundInfo
+from agent_core.events import BackgroundInfo, TaskInfo
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, is_object
@@ -28,9 +28,11 @@ from tiller_server.cli.chat.slash_commands import (
     ask_plan,
     background_action,
     one_of,
+    task_action,
     undone,
 )
-from tiller_server.cli.chat.status import StatusSource, background_lines, mode_line
+from tiller_server.cli.chat.status import StatusSource, background_lines, mode_line, task_lines
+from tiller_server.cli.shared_session.events import value_of
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.lsp.documents.uris import path_of
 
@@ -41,6 +43,11 @@ class SharedStatus(StatusSource, Protocol):
     @property
     def background(self) -> Sequence[BackgroundInfo]:
         """Background commands that run."""
+        ...
+
+    @property
+    def tasks(self) -> Sequence[TaskInfo]:
+        """Tasks that run, were lost or ended last."""
         ...
 
 
@@ -141,6 +148,15 @@ async def _background(session: SharedActions, dialog: ChatDialog, wanted: str) -
         case id_:
             _ = await session.request("agent/background/stop", {"id": id_})
             dialog.tell(f"Stopped {id_}.")
+
+
+async def _tasks(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
+    action, id_ = task_action(wanted)
+    if action == "list":
+        dialog.tell(task_lines(session.state.tasks))
+        return
+    result = await session.request(f"agent/task/{action}", {"id": id_})
+    dialog.tell(task_lines([value_of(result, TaskInfo)]))
 
 
 async def _plan(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
@@ -267,6 +283,7 @@ COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "undo": SharedCommand(run=_undo),
     "review": SharedCommand(run=_review),
     "background": SharedCommand(run=_background),
+    "tasks": SharedCommand(run=_tasks),
     "compact": SharedCommand(run=_compact),
     "name": SharedCommand(run=_name),
     "new": SharedCommand(run=_new),

@@ -39,6 +39,9 @@ from agent_core.events import (
     SessionTitle,
     SessionUsage,
     TargetSubject,
+    TaskCreated,
+    TaskEnded,
+    TaskUpdated,
     ThoughtStarted,
     ToolEnded,
     ToolOutputDelta,
@@ -58,7 +61,7 @@ SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
     BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated,
     CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta, MessageEnded, Notice, PermissionRequested,
     PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryStarted, RunEnded, RunStarted,
-    SessionConfigured, SessionTitle, SessionUsage, ThoughtStarted, ToolEnded, ToolOutputDelta, ToolRunning, TurnEnded,
+    SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtStarted, ToolEnded, ToolOutputDelta, ToolRunning, TurnEnded,
     TurnStarted, UiTitle,
 )  # fmt: skip
 """Events that a terminal shows or follows; any other is left out."""

@@ -30,6 +30,10 @@ from agent_core.events import (
     SessionConfigured,
     SessionTitle,
     SessionUsage,
+    TaskCreated,
+    TaskEnded,
+    TaskInfo,
+    TaskUpdated,
     ToolRunning,
     UiTitle,
     UsageReport,
@@ -53,6 +57,8 @@ class SharedState(msgspec.Struct, kw_only=True):
     extension_title: str = ""
     background: tuple[BackgroundInfo, ...] = ()
     """Background commands that run, oldest first."""
+    tasks: tuple[TaskInfo, ...] = ()
+    """Tasks that run, were lost or ended last."""
 
     @classmethod
     def of(cls, snapshot: JsonObject) -> "SharedState":
@@ -64,7 +70,7 @@ class SharedState(msgspec.Struct, kw_only=True):
         title = snapshot.get("title")
         queue = snapshot.get("queue")
         items = queue if isinstance(queue, list) else []
-        running = snapshot.get("background")
+        running, tasks = snapshot.get("background"), snapshot.get("tasks")
         return cls(
             config=value_of(snapshot.get("config"), SessionConfig),
             usage=value_of(snapshot.get("usage"), UsageReport),
@@ -75,6 +81,9 @@ class SharedState(msgspec.Struct, kw_only=True):
             background=tuple(
                 value_of(one, BackgroundInfo)
                 for one in (running if isinstance(running, list) else [])
+            ),
+            tasks=tuple(
+                value_of(one, TaskInfo) for one in (tasks if isinstance(tasks, list) else [])
             ),
         )
 
@@ -100,17 +109,15 @@ class SharedState(msgspec.Struct, kw_only=True):
                 self.is_busy = True
             case RunEnded() | BashEnded() | CompactionEnded(run=None):
                 self.is_busy = False
-            case BackgroundStarted() | BackgroundListening() | BackgroundEnded():
-                self._follow_background(event)
             case UiTitle(view=view):
                 self.extension_title = str(view.get("text") or "")
             case _:
-                pass
+                self._follow_background(event)
 
-    def _follow_background(
-        self, event: BackgroundStarted | BackgroundListening | BackgroundEnded
-    ) -> None:
+    def _follow_background(self, event: Event) -> None:
         match event:
+            case TaskCreated(task=task) | TaskUpdated(task=task) | TaskEnded(task=task):
+                self.tasks = (*(one for one in self.tasks if one.id != task.id), task)
             case BackgroundStarted(command=command):
                 self.background = (*self.background, command)
             case BackgroundListening(id=id_, ports=ports):
@@ -120,6 +127,8 @@ class SharedState(msgspec.Struct, kw_only=True):
                 )
             case BackgroundEnded(id=id_):
                 self.background = tuple(one for one in self.background if one.id != id_)
+            case _:
+                pass
 
     def events_since_stored(self, snapshot: JsonObject) -> Sequence[Event]:
         """Return events that bring a reader from the stored part of the session to this state.

@@ -302,13 +302,16 @@ async def _converse(
                 view.see(stamped)
                 commanded = _after(stamped.event, commanded)
                 # A run that an earlier process left behind may be told to have ended first.
-                if isinstance(stamped.event, RunEnded) and stamped.event.run == receipt.run:
+                if _is_last(stamped.event, receipt, session):
                     reader.finish()
     finally:
         reader.close()
     if receipt.accepted == "handled" and ending.code is None:
         ending.code = commanded
     result = await session.wait(receipt.run) if receipt.run else None
+    if session.info.snapshot().tasks:
+        # A task that ends later has its report answered by a run of its own.
+        result = await session.wait_idle()
     answer, rest = final.close(result)
     if (plan := _waiting_plan(session)) is not None:
         _, answer = plan
@@ -372,7 +375,20 @@ async def _stop_at_end(session: AgentSession, reader: EventSubscription) -> None
     """End the view when the session ends without a last event: a command has none."""
     await session.resources.settled()
     _ = await session.wait_idle()
+    while has_tasks(session):
+        await session.tasks.wait()
+        _ = await session.wait_idle()
     reader.finish()
+
+
+def _is_last(event: Event, receipt: Receipt, session: AgentSession) -> bool:
+    """Return whether nothing follows an event: a background task would, since its report is answered."""
+    return isinstance(event, RunEnded) and event.run == receipt.run and not has_tasks(session)
+
+
+def has_tasks(session: AgentSession) -> bool:
+    """Return whether a task of the session has not ended."""
+    return any(one.state in {"queued", "running"} for one in session.info.snapshot().tasks)
 
 
 def header(session: AgentSession) -> JsonObject:

@@ -18,6 +18,9 @@ from agent_core.events import (
     RetryStarted,
     RunEnded,
     RunResult,
+    TaskCreated,
+    TaskEnded,
+    TaskInfo,
     ToolEnded,
     ToolRunning,
     UiEditorText,
@@ -223,7 +226,7 @@ def around(event: Event) -> tuple[str, str] | None:
             notice = f"{name} failed: {error}", RED
         case ExtensionError(extension=name, error=error):
             notice = f"the hook {name} failed: {error}", YELLOW
-        case BackgroundListening() | BackgroundEnded():
+        case BackgroundListening() | BackgroundEnded() | TaskCreated() | TaskEnded():
             notice = _of_background(event)
         case RunEnded(error=error) if error is not None:
             notice = f"{error.kind}: {error.message}", RED
@@ -234,9 +237,28 @@ def around(event: Event) -> tuple[str, str] | None:
     return notice
 
 
-def _of_background(event: BackgroundListening | BackgroundEnded) -> tuple[str, str] | None:
-    """Return the notice about a background command; None: its end needs none, since somebody asked for it."""
+TASK_STYLES: Final[Mapping[str, str]] = {
+    "completed": DIM, "failed": RED, "cancelled": YELLOW, "budget": YELLOW, "lost": YELLOW
+}  # fmt: skip
+
+
+def task_state(task: TaskInfo) -> str:
+    """Return how far a task is, in a few words."""
+    counts = f"{task.turns} answers, {task.tool_calls} tool calls, {task.tokens:,} tokens"
+    doing = f", {task.activity}" if task.activity else ""
+    why = f": {task.error}" if task.error else ""
+    return f"{task.state}{doing}{why} ({counts})"
+
+
+def _of_background(
+    event: BackgroundListening | BackgroundEnded | TaskCreated | TaskEnded,
+) -> tuple[str, str] | None:
+    """Return the notice about a background command or task; None: none is needed, since the user knows it already."""
     match event:
+        case TaskCreated(task=task) if task.background:
+            return f"{task.id} ({task.description}) works in the background", DIM
+        case TaskEnded(task=task) if task.background:
+            return f"{task.id} ({task.description}) {task_state(task)}", TASK_STYLES[task.state]
         case BackgroundListening(id=id_, ports=ports):
             places = ", ".join(f"http://localhost:{port}" for port in ports)
             return (f"{id_} listens on {places}", DIM) if ports else None
@@ -245,7 +267,7 @@ def _of_background(event: BackgroundListening | BackgroundEnded) -> tuple[str, s
         case BackgroundEnded(id=id_, by="itself", exit_code=code, signal=signal):
             how = f"exit code {code}" if signal is None else f"signal {signal}"
             return f"{id_} in the background ended with {how}", YELLOW
-        case BackgroundEnded():
+        case BackgroundEnded() | TaskCreated() | TaskEnded():
             return None
 
 

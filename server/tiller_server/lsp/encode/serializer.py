@@ -81,6 +81,8 @@ def snapshot(
         out["checkpoints"] = {"count": len(one.checkpoints), "latest": one.checkpoints[-1]}
     if one.background:
         out["background"] = [value(command) for command in one.background]
+    if one.tasks:
+        out["tasks"] = [value(task) for task in one.tasks]
     if one.paused:
         out["paused"] = True
     if one.views:

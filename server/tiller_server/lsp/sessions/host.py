@@ -233,7 +233,7 @@ class SessionHost:
         stored = await latest_session(app_paths(self._config.env), root, clock=self._clock)
         if stored is not None and self._pool.get(stored) is None:
             return stored
-        here = [one for one in self.sessions() if one.root == root and not one.closing.is_set()]
+        here = [one for one in self.sessions() if _is_here(one, root)]
         newest = max(here, key=lambda one: one.newest_ms, default=None)
         return (stored or NEW) if newest is None else newest.session.id
 
@@ -276,6 +276,12 @@ def _folder(root: Path) -> Path:
         message = f"the workspace {str(root)!r} is not a folder; open one that exists"
         raise WorkspaceMissing(message)
     return real
+
+
+def _is_here(open_session: OpenSession, root: Path) -> bool:
+    """Return whether a session is one of a folder that a window can go on with."""
+    is_own = not open_session.is_task and not open_session.closing.is_set()
+    return is_own and open_session.root == root
 
 
 def _is_only_client(loaded_session: OpenSession, client: ConnectedClient) -> bool:

@@ -16,7 +16,7 @@ def idle_sessions(
     """Return those that can go, and note of the others that they are in use."""
     idle: list[OpenSession] = []
     for open_session in sessions:
-        if open_session.closing.is_set():
+        if open_session.is_task or open_session.closing.is_set():
             continue
         if open_session.is_used:
             open_session.kept.used_s = now_s

@@ -97,6 +97,8 @@ class OpenSession(Struct, kw_only=True):
     events: EventLog
     added: AddedRoots
     kept: OpenSessionState
+    is_task: bool = False
+    """Whether another session gave it as a task: that one holds it."""
     attached_clients: list[AttachedClient] = msgspec.field(default_factory=list)
     closing: anyio.Event = msgspec.field(default_factory=anyio.Event)
     closed: anyio.Event = msgspec.field(default_factory=anyio.Event)
@@ -137,7 +139,8 @@ class OpenSession(Struct, kw_only=True):
         if any(client.uses(self) for client in self.attached_clients):
             return True
         now = self.session.info.snapshot()
-        return now.state != "idle" or bool(now.activity.bash or now.pending)
+        works = any(one.state in {"queued", "running"} for one in now.tasks)
+        return now.state != "idle" or works or bool(now.activity.bash or now.pending)
 
     @property
     def shows_forms(self) -> bool:

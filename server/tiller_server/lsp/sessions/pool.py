@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from msgspec import Struct
 
 from agent_core.assembly import SessionRequest
+from agent_core.assembly.config import home_of
 from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.assembly.workspace import AddedRoots
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
@@ -26,7 +27,7 @@ from agent_core.resources.paths import AppPaths
 from agent_core.session import AgentSession
 from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files
-from agent_core.workspace.files.disk.disk_files import PathLocks
+from agent_core.workspace.files.disk.disk_files import DiskFiles, PathLocks
 from agent_core.workspace.sandbox import Prober
 from tiller_server.lsp.events.cache_recovery import open_event_log
 from tiller_server.lsp.overlay.editor_diagnostics import EditorDiagnostics
@@ -209,6 +210,7 @@ class SessionPool:
             custom_tools=(DiagnosticsTool(EditorDiagnostics(lambda: overlays[0].files.opened)),),
             processes=lambda plain: SaveBeforeRun(plain, overlays[0].files, overlays[0].barrier),
             settings={"editor": spec.settings} if spec.settings else {},
+            on_task=self._hold_task,
         )
         return await self._tasks().start(self._hold, request, overlays)
 
@@ -239,6 +241,41 @@ class SessionPool:
         finally:
             if open_session is not None:
                 await self._finish_unload(open_session, is_broken=is_broken)
+
+    @asynccontextmanager
+    async def _hold_task(
+        self, request: SessionRequest, session: AgentSession
+    ) -> AsyncGenerator[None]:
+        """Hold the session of a task beside the others, so that clients can follow and steer it."""
+        # Its files are those of the session that gave the task; the overlay only takes the clients that attach.
+        overlay = OverlayFiles(DiskFiles((request.workspace,), home_of(request.env)))
+        events = await open_event_log(
+            session,
+            new_epoch=lambda: uuid7(self._clock.now_ms()),
+            redactor=self._shared.redactor,
+        )
+        open_session = OpenSession(
+            session=session,
+            root=request.workspace,
+            files=overlay,
+            environment=CallerEnvironment(request.env),
+            events=events,
+            added=request.added,
+            kept=OpenSessionState(opened_ms=self._clock.now_ms()),
+            is_task=True,
+        )
+        self._held[session.id] = open_session
+        self.start(events.run, what="the replay cache of a task")
+        try:
+            yield
+        finally:
+            open_session.closing.set()
+            with anyio.CancelScope(shield=True):
+                await events.close()
+            _ = self._held.pop(session.id, None)
+            open_session.closed.set()
+            for client in tuple(open_session.attached_clients):
+                client.forget(open_session)
 
     async def _finish_unload(self, open_session: OpenSession, *, is_broken: bool) -> None:
         """Do what is left when a session is over: closing it tells the last of its events."""

@@ -176,7 +176,10 @@ class ResourcesReloadParams(SessionParams):
 class LoadedResource(WireModel):
     """Resource that was read."""
 
-    kind: Literal["context", "skill", "prompt", "extension", "systemPrompt", "settings"] | Vendor
+    kind: (
+        Literal["context", "skill", "prompt", "agent", "extension", "systemPrompt", "settings"]
+        | Vendor
+    )
     name: str
     uri: str | None = None
     """Left out: it is no file."""

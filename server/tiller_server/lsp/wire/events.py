@@ -50,24 +50,6 @@ class PlanUpdated(TaggedEvent, frozen=True, kw_only=True, tag="plan.updated"):
     plan: tuple[PlanStep, ...]
 
 
-class SubagentStarted(TaggedEvent, frozen=True, kw_only=True, tag="subagent.started"):
-    """Another agent works for this run."""
-
-    run: RunId
-    subagent: str
-    title: str
-    status: core.RunStatus | None = None
-
-
-class SubagentEnded(TaggedEvent, frozen=True, kw_only=True, tag="subagent.ended"):
-    """The other agent ended."""
-
-    run: RunId
-    subagent: str
-    title: str
-    status: core.RunStatus | None = None
-
-
 class UiEvent(TaggedEvent, frozen=True, kw_only=True):
     """Dialog or view of an extension."""
 
@@ -77,7 +59,7 @@ class UiEvent(TaggedEvent, frozen=True, kw_only=True):
     view: JsonObject
 
 
-RESERVED: Final = (PlanUpdated, SubagentStarted, SubagentEnded)
+RESERVED: Final = (PlanUpdated,)
 """Events of the protocol that this release does not send."""
 UI_VIEWS: Final[Sequence[type[core.UiEvent]]] = get_args(core.UiEvent)
 """Classes that are one shape on the wire."""
@@ -175,7 +157,7 @@ PLACED: Final = frozenset(
 )
 """Events of the session that may name their place on the wire."""
 RUN_EVENTS: Final = (
-    *("changes.", "compaction.", "edit.", "message.", "plan.", "retry.", "run.", "subagent."),
+    *("changes.", "compaction.", "edit.", "message.", "plan.", "retry.", "run.", "task."),
     *("thought.", "tool.", "turn."),
 )
 """Beginnings of the names of events that stand behind the others in the schema."""

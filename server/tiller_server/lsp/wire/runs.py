@@ -20,7 +20,7 @@ from tiller_server.lsp.wire.blocks import Block, ContentBlocks, Diagnostic, Rang
 from tiller_server.lsp.wire.changes import ChangeSet
 from tiller_server.lsp.wire.errors import KilledProcess, RunError, RunStatus
 from tiller_server.lsp.wire.method import Method, notification, request
-from tiller_server.lsp.wire.session import Cost, QueueItem, Usage
+from tiller_server.lsp.wire.session import Cost, QueueItem, TaskInfo, Usage
 
 __all__ = [
     "BASH",
@@ -325,17 +325,17 @@ class PlanRespondResult(WireModel):
 
 
 class BackgroundMoveParams(SessionParams):
-    """Move the running command of a tool call to the background."""
+    """Move the running command or task of a tool call to the background."""
 
     item: str | None = None
-    """Tool call; left out: the newest that runs a command."""
+    """Tool call; left out: the newest that runs a command or a task."""
 
 
 class BackgroundMoveResult(WireModel):
-    """Whether a command goes on in the background."""
+    """Whether a command or task goes on in the background."""
 
     moved: bool
-    """False: no tool call runs a command. True: `background.started` follows."""
+    """False: no tool call runs one. True: `background.started` or `task.updated` follows."""
 
 
 class BackgroundStopParams(SessionParams):
@@ -343,6 +343,20 @@ class BackgroundStopParams(SessionParams):
 
     id: str
     """`bg1`, `bg2` …"""
+
+
+class TaskResumeParams(SessionParams):
+    """Continue a task that was lost, stopped or failed."""
+
+    id: str
+    """`t1`, `t2` …"""
+
+
+class TaskStopParams(SessionParams):
+    """Stop a task."""
+
+    id: str
+    """`t1`, `t2` …"""
 
 
 class BackgroundStopResult(WireModel):
@@ -381,6 +395,8 @@ PLAN_RESPOND: Final = request("agent/plan/respond", PlanRespondParams, PlanRespo
 BACKGROUND_MOVE: Final = request(
     "agent/background/move", BackgroundMoveParams, BackgroundMoveResult
 )
+TASK_RESUME: Final = request("agent/task/resume", TaskResumeParams, TaskInfo)
+TASK_STOP: Final = request("agent/task/stop", TaskStopParams, TaskInfo)
 BACKGROUND_STOP: Final = request(
     "agent/background/stop", BackgroundStopParams, BackgroundStopResult
 )
@@ -398,6 +414,8 @@ SERVED: Final = (
     PLAN_RESPOND,
     BACKGROUND_MOVE,
     BACKGROUND_STOP,
+    TASK_RESUME,
+    TASK_STOP,
     REVIEW,
 )
 """Methods of this module that clients call, in the order of PROTOCOL.md."""

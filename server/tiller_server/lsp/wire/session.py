@@ -378,6 +378,45 @@ class BackgroundInfo(WireModel):
     """TCP ports on which it listens."""
 
 
+class TaskInfo(WireModel):
+    """Task that the agent gave to another agent."""
+
+    id: str
+    """`t1`, `t2` …"""
+    session: str
+    """Session in which it works: subscribe to it to follow it, send prompts to it to steer it."""
+    item: str | None = None
+    """Tool call that started it."""
+    description: str
+    """The task in a few words."""
+    preset: str
+    """Name of the agent that works on it."""
+    state: (
+        Literal["queued", "running", "completed", "failed", "cancelled", "budget", "lost"] | Vendor
+    )
+    """State; `lost`: the process that ran it ended, and it can be continued."""
+    background: bool
+    """The run goes on meanwhile."""
+    worktree: str | None = None
+    """Git worktree in which it works; left out: in the workspace itself."""
+    activity: str
+    """Title of the tool call that it makes now; empty: none."""
+    turns: SafeCount
+    """Answers of its model."""
+    tool_calls: SafeCount
+    """Tool calls that have a result."""
+    tokens: SafeCount
+    """Everything that it has used so far."""
+    usd: float | None = None
+    """Cost in US dollars; left out: nothing yet, or the price is not known."""
+    started_ms: SafeCount
+    """Unix milliseconds."""
+    duration_ms: SafeCount
+    """Time since its first start, at its last event."""
+    error: str | None = None
+    """Why it failed; left out: it did not."""
+
+
 class CheckpointCount(WireModel):
     """Number of checkpoints, and the latest id."""
 
@@ -433,6 +472,8 @@ class Snapshot(WireModel):
     """Checkpoints."""
     background: FailFastList[BackgroundInfo] | None = None
     """Background commands that are running, oldest first; left out: none."""
+    tasks: FailFastList[TaskInfo] | None = None
+    """Tasks that run, were lost or ended last, oldest first; left out: none."""
     clients: FailFastList[Attendant]
     """Attached clients."""
     history: History

@@ -19,7 +19,7 @@ BUILT: Final = frozenset({*SERVED, *NOTIFICATIONS, *CLIENT_REQUESTS})
 """Methods that this release answers or sends; at run time `methods[]` of the server's capability names those it answers."""
 EVENT_GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Session events": ("session.", "model.", "leaf.", "entry.", "queue."),
-    "Run and turn events": ("run.", "turn.", "plan.", "subagent."),
+    "Run and turn events": ("run.", "turn.", "plan.", "task."),
     "Message and thought events": ("message.", "thought."),
     "Tool and command events": ("tool.", "bash.", "background."),
     "Edit and checkpoint events": ("edit.", "changes.", "checkpoint."),

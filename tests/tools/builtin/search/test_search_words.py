@@ -13,7 +13,9 @@ SEARCHES = ("grep", "find", "ls")
 
 def test_they_are_in_their_order() -> None:
     files = ("read", "write", "edit", "bash", "grep", "find", "ls")
-    assert tuple(TOOLS) == (*files, "todo", "ask", "background", "fetch", "web_search", "plan")
+    tasks = ("task", "task_result", "task_list", "task_stop")
+    others = ("todo", "ask", "background", "fetch", "web_search", "plan", *tasks)
+    assert tuple(TOOLS) == (*files, *others)
 
 
 @pytest.mark.parametrize("name", SEARCHES)

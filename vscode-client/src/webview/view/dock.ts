@@ -9,7 +9,7 @@ import { partsOf } from "../rows.js";
 import { oneLine } from "../safe-text.js";
 import { isBusy, isPermission, type SessionView } from "../state.js";
 import { openTodo } from "../todo.js";
-import { changeQueue, go, resolve, stopBackground } from "../verbs.js";
+import { changeQueue, go, resolve, resumeTask, stopBackground, stopTask } from "../verbs.js";
 import { plural } from "../words.js";
 import { answersToAll, changesElsewhere, othersWaiting } from "./changes.js";
 import { extensionViews } from "./extensions.js";
@@ -21,7 +21,7 @@ import { stepList } from "./steps.js";
 import { working } from "./working.js";
 
 export function dock(panel: Panel, session: SessionView): View {
-  return html`${working(panel, session)} ${plan(panel, session)} ${background(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
+  return html`${working(panel, session)} ${plan(panel, session)} ${background(panel, session)} ${tasks(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
 }
 
 /**
@@ -69,6 +69,39 @@ function background(panel: Panel, session: SessionView): View {
             ${iconButton({ icon: "debug-stop", title: `Stop ${oneLine(one.command)}`, act: () => stopBackground(panel, one.id) })}
           </span>
         </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+/** Tasks that work for this session: what each does now, and a stop; a lost one can be continued. */
+function tasks(panel: Panel, session: SessionView): View {
+  const shown = session.tasks.filter((one) => ["queued", "running", "lost"].includes(one.state));
+  if (shown.length === 0) return nothing;
+  return html`<section class="strip queue" aria-label="Tasks">
+    <ul>
+      ${repeat(
+        shown,
+        (one) => one.id,
+        (one) => {
+          const name = oneLine(one.description);
+          const doing = one.state === "running" ? one.activity || "thinking" : one.state;
+          const resume = iconButton({
+            icon: "debug-continue",
+            title: `Continue ${name}`,
+            act: () => resumeTask(panel, one.id),
+          });
+          const stop = iconButton({
+            icon: "debug-stop",
+            title: `Stop ${name}`,
+            act: () => stopTask(panel, one.id),
+          });
+          return html`<li>
+            ${icon("robot")} <span class="grow clip" title=${name}>${name} <span class="dim">${oneLine(doing)}</span></span>
+            <span class="badge">${one.preset}</span>
+            <span class="queue-acts">${one.state === "lost" ? resume : stop}</span>
+          </li>`;
+        },
       )}
     </ul>
   </section>`;
