@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 from agent_core.assembly.extensions import ExtensionBinding
 from agent_core.assembly.session_parts import SessionDeps, SessionParts
-from agent_core.events import Notice
+from agent_core.events import Notice, RunResult
 from agent_core.hooks import SessionBegun
 from agent_core.kernel import EntryId, ItemId
 from agent_core.kernel.values import Value
@@ -137,6 +137,7 @@ def build_agent_session(parts: SessionParts) -> AgentSession:
         budgets=parts.budgets,
         recorder=parts.recorder,
         new_executor=partial(build_executor, parts),
+        after_run=partial(_after_run, parts),
     )
     bash = UserBash(
         parts.services,
@@ -186,6 +187,12 @@ def build_agent_session(parts: SessionParts) -> AgentSession:
         stop_background=partial(_stop_background, parts),
         leave=partial(_leave, parts),
     )
+
+
+def _after_run(parts: SessionParts, result: RunResult) -> None:
+    """Begin to make a title for the session."""
+    if parts.deps.titled:
+        parts.titles.begin(result)
 
 
 async def _stop_background(parts: SessionParts, id_: str) -> BackgroundCommand:

@@ -104,7 +104,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         except BaseException:
             await opened.log.close()
             raise
-        yield replace(deps, pool=pool)
+        yield replace(deps, pool=pool, titled=request.titled)
     finally:
         extensions.close()
         with anyio.move_on_after(2, shield=True):

@@ -68,6 +68,8 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """The same for processes."""
     trusted: bool | None = None
     """Whether whoever opens it vouches for the workspace; None: as the user said, and as they are asked."""
+    titled: bool = False
+    """Whether a model makes a title when the session has none, as the settings say: for sessions that people come back to."""
     notices: Sequence[str] = ()
     """Notices shown to the user first, one sentence each."""
     ports: Workspace | None = None

@@ -65,12 +65,13 @@ from agent_core.session.runs.slot import ActivitySlot
 from agent_core.session.runs.usage import RunBudgets, UsageTracker
 from agent_core.session.tools.processes import RedactedProcesses
 from agent_core.session.tools.registry import ToolContexts, ToolRegistry
-from agent_core.storage import OpenedSession, SessionStore
+from agent_core.storage import OpenedSession
 from agent_core.tools import Tool
 from agent_core.tools.port import ReadCache
-from agent_core.transcript import AnyEntry, Header, Transcript
+from agent_core.transcript import Transcript
 
 if TYPE_CHECKING:
+    from agent_core.session.history.titles import SessionTitles
     from agent_core.session.tools.background import SessionBackground
 
 
@@ -184,22 +185,10 @@ class SessionDeps(Value, frozen=True, kw_only=True):
     """How it is seen that their files are changed; None: it is not."""
     redactor: Redactor = msgspec.field(default_factory=Redactor)
     """Removes secrets from stored and published texts."""
+    titled: bool = False
+    """Whether a model makes a title for the session when it has none, as the options say."""
     notices: Sequence[str] = ()
     """Notices shown to the user first, for example problems of the configuration."""
-
-
-def fork_writer_for(store: SessionStore) -> ForkWriter:
-    """Return a function that writes a new session to the store and returns its location, None when it has none."""
-
-    async def keep(header: Header, entries: Sequence[AnyEntry]) -> str | None:
-        log = await store.create(header)
-        try:
-            await log.append(entries)
-        finally:
-            await log.close()
-        return None if log.location is None else str(log.location)
-
-    return keep
 
 
 class BaseParts:
@@ -542,10 +531,27 @@ class SessionParts(BaseParts):
             begun=self.recovered.background_count,
         )
 
+    @cached_property
+    def titles(self) -> "SessionTitles":
+        from agent_core.session.history.titles import SessionTitles  # noqa: PLC0415 - at first use
+
+        return SessionTitles(
+            self.services,
+            models=self.models,
+            options=self.deps.options,
+            allowance=self.workspace.allowance,
+            recorder=self.recorder,
+            usage=self.usage,
+            hooks=self.hooks,
+            redactor=self.deps.redactor,
+        )
+
     async def end_background(self) -> None:
-        """End the background commands, if there ever were any."""
+        """End the background commands and the request for a title, if there ever were any."""
         if "background_commands" in vars(self):
             await self.background_commands.close()
+        if "titles" in vars(self):
+            await self.titles.close()
 
     @cached_property
     def ending(self) -> RunEndWriter:

@@ -476,6 +476,7 @@ class RunStarter:
         budgets: RunBudgets,
         recorder: Recorder,
         new_executor: Callable[[ActiveRun], RunExecutor],
+        after_run: Callable[[RunResult], None],
     ) -> None:
         self.closed = False
         self._services = services
@@ -485,6 +486,7 @@ class RunStarter:
         self._budgets = budgets
         self._recorder = recorder
         self._new_executor = new_executor
+        self._after_run = after_run
 
     def check_open(self) -> None:
         """Check that the session is open.
@@ -521,6 +523,9 @@ class RunStarter:
                     _ = await self._recorder.keep(*unwritten)
                 await self._new_executor(run).run(openings)
         self.go_on()
+        result = await self._runs.wait(run.id)
+        if result is not None and not self.closed:
+            self._after_run(result)
 
     def go_on(self) -> None:
         """Begin a run with what waits, when nothing goes on and nothing holds it back."""
