@@ -209,6 +209,7 @@ class SessionPool:
             custom_tools=(DiagnosticsTool(EditorDiagnostics(lambda: overlays[0].files.opened)),),
             processes=lambda plain: SaveBeforeRun(plain, overlays[0].files, overlays[0].barrier),
             settings={"editor": spec.settings} if spec.settings else {},
+            titled=True,
         )
         return await self._tasks().start(self._hold, request, overlays)
 
