@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 from agent_core.assembly.extensions import ExtensionBinding
 from agent_core.assembly.session_parts import SessionDeps, SessionParts
-from agent_core.events import Notice
+from agent_core.events import Notice, RunResult
 from agent_core.hooks import SessionBegun
 from agent_core.kernel import EntryId, ItemId
 from agent_core.kernel.values import Value
@@ -189,6 +189,7 @@ def _starter(parts: SessionParts) -> RunStarter:
         budgets=parts.budgets,
         recorder=parts.recorder,
         new_executor=partial(build_executor, parts),
+        after_run=partial(_after_run, parts),
     )
     parts.go_on = starter.go_on
     _add_tasks(parts)
@@ -207,6 +208,12 @@ def _add_tasks(parts: SessionParts) -> None:
     if parts.deps.tasks is not None:
         restored = parts.recovered.tasks.values()
         parts.deps.tasks.had_background = any(one.background for one in restored)
+
+
+def _after_run(parts: SessionParts, result: RunResult) -> None:
+    """Begin to make a title for the session."""
+    if parts.deps.titled:
+        parts.titles.begin(result)
 
 
 async def _stop_background(parts: SessionParts, id_: str) -> BackgroundCommand:

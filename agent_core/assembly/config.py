@@ -90,6 +90,8 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
             **_web(values.web),
         },
         durability=values.durability,
+        titles=values.titles,
+        title_model=values.title_model,
         scratch=str(scratch),
     )
 
@@ -246,6 +248,7 @@ class LiveSettings:
         options.skip_on_steer = made.skip_on_steer
         options.steer_grace_s = made.steer_grace_s
         options.cache = made.cache
+        options.titles, options.title_model = made.titles, made.title_model
         options.tool_options = made.tool_options
         workspace.allowance.ceiling = allowance(values.budgets).ceiling
         workspace.permissions.fallback = values.permission.fallback

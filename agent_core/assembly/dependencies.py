@@ -23,7 +23,7 @@ from agent_core.assembly.mcp import server_ground
 from agent_core.assembly.models import InitialModelChoice, ModelSet, RequestedModel, choose_start
 from agent_core.assembly.request import SessionRequest
 from agent_core.assembly.resources import ExtraResourcePaths, LiveResources
-from agent_core.assembly.session_parts import SessionDeps, fork_writer_for
+from agent_core.assembly.session_parts import SessionDeps
 from agent_core.assembly.workspace import LiveFolders, notice_of
 from agent_core.changes import BlobStore
 from agent_core.changes.adapters.blob_stores import FolderBlobStore, MemoryBlobStore
@@ -38,6 +38,7 @@ from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import PromptSection, render_prompt
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session.context import WorkspaceContext
+from agent_core.session.history.branches import fork_writer_for
 from agent_core.session.input.system_prompt import Sections, SystemPrompt
 from agent_core.storage import OpenedSession, SessionStore
 from agent_core.storage.adapters.paths import can_name_a_file

@@ -132,6 +132,7 @@ class ChildSessions:
             processes=partial(_instead, inside.processes),
             trusted=outer.permissions.is_trusted(),
             watches=None,
+            titled=False,
             notices=(),
             task=TaskOrigin(
                 id=opening.session,
@@ -210,7 +211,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         except BaseException:
             await opened.log.close()
             raise
-        yield replace(deps, pool=pool, tasks=children)
+        yield replace(deps, pool=pool, tasks=children, titled=request.titled)
     finally:
         extensions.close()
         with anyio.move_on_after(2, shield=True):

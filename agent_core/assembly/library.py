@@ -277,7 +277,7 @@ class SessionLibrary:
             SessionDamaged: It is no session file.
             StorageUnavailable: It cannot be read, or the copy cannot be written.
         """
-        from agent_core.assembly.session_parts import fork_writer_for  # noqa: PLC0415 - brings all of a session along
+        from agent_core.session.history.branches import fork_writer_for  # noqa: PLC0415 - brings all of a session along
 
         stored = await self._store.read(session)
         now_ms = self._clock.now_ms()

@@ -90,6 +90,8 @@ class SessionRequest(Value, frozen=True, kw_only=True):
         lambda _, session: nullcontext(session)
     )
     """Entered for as long as the session of a task is open."""
+    titled: bool = False
+    """Whether a model makes a title when the session has none, as the settings say: for sessions that people come back to."""
     notices: Sequence[str] = ()
     """Notices shown to the user first, one sentence each."""
     ports: Workspace | None = None

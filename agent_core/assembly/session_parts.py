@@ -70,12 +70,13 @@ from agent_core.session.runs.usage import RunBudgets, UsageTracker
 from agent_core.session.tools.processes import RedactedProcesses
 from agent_core.session.tools.registry import SideWork, ToolContexts, ToolRegistry
 from agent_core.session.tools.task_port import OuterSession, TaskSessions
-from agent_core.storage import OpenedSession, SessionStore
+from agent_core.storage import OpenedSession
 from agent_core.tools import Tool
 from agent_core.tools.port import BackgroundCommands, ReadCache, Tasks, no_tasks
-from agent_core.transcript import AnyEntry, Header, Transcript
+from agent_core.transcript import Transcript
 
 if TYPE_CHECKING:
+    from agent_core.session.history.titles import SessionTitles
     from agent_core.session.tools.background import SessionBackground
 
 
@@ -138,22 +139,10 @@ class SessionDeps(Value, frozen=True, kw_only=True):
     """How it is seen that their files are changed; None: it is not."""
     redactor: Redactor = msgspec.field(default_factory=Redactor)
     """Removes secrets from stored and published texts."""
+    titled: bool = False
+    """Whether a model makes a title for the session when it has none, as the options say."""
     notices: Sequence[str] = ()
     """Notices shown to the user first, for example problems of the configuration."""
-
-
-def fork_writer_for(store: SessionStore) -> ForkWriter:
-    """Return a function that writes a new session to the store and returns its location, None when it has none."""
-
-    async def keep(header: Header, entries: Sequence[AnyEntry]) -> str | None:
-        log = await store.create(header)
-        try:
-            await log.append(entries)
-        finally:
-            await log.close()
-        return None if log.location is None else str(log.location)
-
-    return keep
 
 
 class BaseParts:
@@ -526,14 +515,29 @@ class SessionParts(BaseParts):
             begun=self.recovered.background_count,
         )
 
+    @cached_property
+    def titles(self) -> "SessionTitles":
+        from agent_core.session.history.titles import SessionTitles  # noqa: PLC0415 - at first use
+
+        return SessionTitles(
+            self.services,
+            models=self.models,
+            options=self.deps.options,
+            allowance=self.workspace.allowance,
+            recorder=self.recorder,
+            usage=self.usage,
+            hooks=self.hooks,
+            redactor=self.deps.redactor,
+        )
+
     async def end_background(self) -> None:
-        """End the tasks and the background commands, if there ever were any."""
+        """End tasks, background commands and the request for a title, if there ever were any."""
         if "_built_tasks" in vars(self):
             await self._built_tasks[0].close()
         if "background_commands" in vars(self):
             await self.background_commands.close()
-
-    # ------------------------------------------------------------------ tasks
+        if "titles" in vars(self):
+            await self.titles.close()
 
     @cached_property
     def _built_tasks(self) -> tuple[Tasks, RecoveredTasks]:

@@ -66,6 +66,10 @@ class SessionOptions(Struct, kw_only=True):
     tool_options: dict[str, dict[str, JsonValue]] = msgspec.field(default_factory=dict)
     """Settings by tool (`bash` …)."""
     durability: Durability = "run"
+    titles: Literal["auto", "off"] = "auto"
+    """Whether a session that may have a title of a model gets one."""
+    title_model: str | None = None
+    """The model that makes it, by name; None: the session's."""
     scratch: str = ""
     """A private folder for whole outputs."""
 

@@ -95,7 +95,8 @@ class ModelSelection:
             scoped: Patterns of the models to cycle through; empty: all that have a key.
             unwritten: The parts of the choice that are not in the session's file yet and must be written.
         """
-        self._source = source
+        self.source = source
+        """Where other models come from."""
         self._model = model
         self._why_none = why_none
         self._look_again = look_again
@@ -142,15 +143,15 @@ class ModelSelection:
 
     def all_models(self) -> tuple[ModelInfo, ...]:
         """List every model, also those that cannot be asked."""
-        return self._source.models()
+        return self.source.models()
 
     def providers(self) -> Mapping[str, ProviderState]:
         """Return the providers by id, and whether they can be asked."""
-        return self._source.states()
+        return self.source.states()
 
     def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked."""
-        return self._source.available()
+        return self.source.available()
 
     async def refresh(self, *, servers: Servers = "keep") -> None:
         """Record what the user has written or logged in to since; where there is no model, look for one.
@@ -160,17 +161,17 @@ class ModelSelection:
         Args:
             servers: `find` asks the model servers of this machine what they have.
         """
-        changed = await self._source.refresh(servers=servers)
+        changed = await self.source.refresh(servers=servers)
         if self._model is None:
             self._model = self._look_again()
         elif changed:
             # One that is not there any more fails at the next request, which says so.
             with suppress(ModelUnknown):
-                self._model = self._source.open(self._source.resolve(self._model.facts.ref).model)
+                self._model = self.source.open(self.source.resolve(self._model.facts.ref).model)
 
     def scoped(self) -> ModelScope:
         """Return the models that `cycle` goes through."""
-        return self._source.scope(self._scoped)
+        return self.source.scope(self._scoped)
 
     def choose(self, ref: str) -> Model:
         """Choose by name, and the thinking level with it when the name says one.
@@ -178,15 +179,15 @@ class ModelSelection:
         Raises:
             ModelUnknown: No such model; the choice stays.
         """
-        return self._take(self._source.resolve(ref))
+        return self._take(self.source.resolve(ref))
 
     def take_up(self, ref: str) -> bool:
         """Choose a model that was in force before, by its full name; False: it cannot be used now, and the choice stays."""
-        facts = next((one for one in self._source.available() if one.ref == ref), None)
+        facts = next((one for one in self.source.available() if one.ref == ref), None)
         if facts is None:
             return False
         try:
-            self._model = self._source.open(facts)
+            self._model = self.source.open(facts)
         except ModelUnknown:
             return False
         return True
@@ -213,7 +214,7 @@ class ModelSelection:
         return self.thinking
 
     def _take(self, named: Named) -> Model:
-        model = self._source.open(named.model)
+        model = self.source.open(named.model)
         self._model = model
         if named.thinking is not None:
             self.thinking = named.thinking

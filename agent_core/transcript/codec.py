@@ -254,6 +254,7 @@ _REPAIRS: Mapping[str, FieldRepair] = {
     "display": lambda value: (value is not False, True),
     "label": lambda value: (value if isinstance(value, str) and value else None, True),
     "name": _name,
+    "generated": lambda value: (value is True, True),
     "replacement": lambda value: (value, True),
     "note": lambda value: (value, True) if isinstance(value, str | None) else (None, False),
 }

@@ -145,6 +145,8 @@ class SessionNameEntry(SessionEntry, frozen=True, kw_only=True, tag="session_inf
     """The session's title; empty clears it."""
 
     name: str
+    generated: bool = False
+    """A model made the title, not a person."""
 
 
 class ContextEditEntry(SessionEntry, frozen=True, kw_only=True, tag="context_edit"):

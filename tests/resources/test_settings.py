@@ -56,6 +56,8 @@ DEFAULTS: dict[str, Any] = {
     "mcp": {"startTimeoutS": 30.0, "callTimeoutS": 120.0},
     "planReview": "complex",
     "web": {"timeoutS": 30.0, "privateHosts": [], "search": None, "searchUrl": None},
+    "titles": "auto",
+    "titleModel": None,
     "idleUnloadMinutes": 30.0,
 }
 

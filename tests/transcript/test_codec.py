@@ -118,6 +118,10 @@ PAIRS: list[tuple[AnyEntry, dict[str, object]]] = [
     (LabelEntry(**BASE, target=EntryId("a"), label=None), {"type": "label", "targetId": "a"}),
     (SessionNameEntry(**BASE, name="A name"), {"type": "session_info", "name": "A name"}),
     (
+        SessionNameEntry(**BASE, name="A name", generated=True),
+        {"type": "session_info", "name": "A name", "generated": True},
+    ),
+    (
         ContextEditEntry(**BASE, target=EntryId("a"), replacement=None),
         {"type": "context_edit", "targetId": "a", "replacement": None},
     ),

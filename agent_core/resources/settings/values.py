@@ -271,6 +271,14 @@ class SettingsValues(SettingsGroup):
     hooks: HookSettings = HookSettings()
     mcp: McpSettings = McpSettings()
     web: WebSettings = WebSettings()
+    titles: Literal["auto", "off"] = Field(
+        default="auto",
+        description="Whether a model makes a title for a session in an editor or the chat that has none, after its first run.",
+    )
+    title_model: str | None = Field(
+        default=None,
+        description="The model that makes titles, as provider/id or a pattern. null: the model of the session.",
+    )
     idle_unload_minutes: Annotated[float, Field(gt=0)] = Field(
         default=30, description="Minutes after which a session that nobody uses leaves the memory."
     )

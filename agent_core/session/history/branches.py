@@ -59,7 +59,7 @@ from agent_core.session.runs.recovered_state import recover_state, tools_of
 from agent_core.session.runs.slot import TITLES, Activity, ActivitySlot
 from agent_core.session.runs.usage import UsageTracker
 from agent_core.session.tools.registry import ToolRegistry
-from agent_core.storage.port import begins_session
+from agent_core.storage.port import SessionStore, begins_session
 from agent_core.tools.port import ReadCache
 from agent_core.transcript import Transcript, build_context
 from agent_core.transcript.entries import (
@@ -69,6 +69,20 @@ from agent_core.transcript.entries import (
     Header,
     MessageEntry,
 )
+
+
+def fork_writer_for(store: SessionStore) -> ForkWriter:
+    """Return a function that writes a new session to the store and returns its location, None when it has none."""
+
+    async def keep(header: Header, entries: Sequence[AnyEntry]) -> str | None:
+        log = await store.create(header)
+        try:
+            await log.append(entries)
+        finally:
+            await log.close()
+        return None if log.location is None else str(log.location)
+
+    return keep
 
 
 class Forked(Value, frozen=True, kw_only=True):

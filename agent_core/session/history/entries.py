@@ -289,10 +289,10 @@ def label_before_entry(label: str) -> EntryFactory:
     )
 
 
-def name_entry(title: str | None) -> EntryFactory:
+def name_entry(title: str | None, *, generated: bool = False) -> EntryFactory:
     """Write the session's title, or that it has none any more."""
     return lambda entry, parent, at_ms: SessionNameEntry(
-        id=entry, parent=parent, at_ms=at_ms, name=title or ""
+        id=entry, parent=parent, at_ms=at_ms, name=title or "", generated=generated
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Generic, Literal, Protocol, TypeVar
 
 import anyio
@@ -53,6 +54,11 @@ class Background:
         """Start work in a task of the session that nobody waits for; nothing starts while the session is not open."""
         if self.group is not None:
             self.group.start_soon(work)
+
+    def start_fenced(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Start work in a task of the session that nobody waits for; a failure is logged, and the session goes on."""
+        if self.group is not None:
+            self.group.start_soon(self._work, work, _Outcome[object]())
 
     @contextmanager
     def in_own_task(self) -> Generator[None]:
@@ -207,6 +213,16 @@ class Recorder:
         """
         return (await self.background.shielded(lambda: self._append(drafts, keep=False)))[0].id
 
+    async def accept_if(self, holds: Callable[[], bool], *drafts: EntryFactory) -> EntryId | None:
+        """Write something if a condition holds when everything before it is written; None: it did not hold.
+
+        Raises:
+            StorageError: It is not in the file, and nothing of it is kept.
+        """
+        step = partial(self._append, drafts, keep=False, holds=holds)
+        entries = await self.background.shielded(step)
+        return entries[0].id if entries else None
+
     async def keep(self, *drafts: EntryFactory) -> EntryId:
         """Write something that has happened; gives the id of its first entry.
 
@@ -279,8 +295,16 @@ class Recorder:
             self._closed = True
             await self._log.close()
 
-    async def _append(self, drafts: Sequence[EntryFactory], *, keep: bool) -> tuple[AnyEntry, ...]:
+    async def _append(
+        self,
+        drafts: Sequence[EntryFactory],
+        *,
+        keep: bool,
+        holds: Callable[[], bool] = lambda: True,
+    ) -> tuple[AnyEntry, ...]:
         async with self._lock:
+            if not holds():
+                return ()
             entries = await self._clean(self._number(drafts))
             try:
                 await self._write(entries)

@@ -485,6 +485,7 @@ class RunStarter:
         budgets: RunBudgets,
         recorder: Recorder,
         new_executor: Callable[[ActiveRun], RunExecutor],
+        after_run: Callable[[RunResult], None],
     ) -> None:
         self.closed = False
         self._services = services
@@ -496,6 +497,7 @@ class RunStarter:
         self._new_executor = new_executor
         self._answered: EntryId | None = None
         """The report of a task for which a run was begun last."""
+        self._after_run = after_run
 
     def check_open(self) -> None:
         """Check that the session is open.
@@ -532,6 +534,9 @@ class RunStarter:
                     _ = await self._recorder.keep(*unwritten)
                 await self._new_executor(run).run(openings)
         self.go_on()
+        result = await self._runs.wait(run.id)
+        if result is not None and not self.closed:
+            self._after_run(result)
 
     def go_on(self) -> None:
         """Begin a run with what waits, when nothing goes on and nothing holds it back."""

@@ -201,6 +201,10 @@ class UsageTracker:
         self._run = self._run.plus(usage)
         self.on_spent(usage)
 
+    def spent_beside_runs(self, usage: Usage) -> None:
+        """Add usage that belongs to no run, also while one goes on."""
+        self._total = self._total.plus(usage)
+
     def edited(self) -> None:
         """Reset the context size after an edit of the context: it is unknown until the next answer."""
         self._context_used = None

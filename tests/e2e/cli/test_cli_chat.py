@@ -288,7 +288,8 @@ def test_a_signal_ends_the_conversation_and_what_goes_on(
 
 
 def test_without_a_model_it_says_what_to_do_and_the_first_choice_is_kept(ground: Ground) -> None:
-    (ground.dirs.config / "settings.json").write_text('{"defaultProjectTrust": "always"}')
+    settings = '{"defaultProjectTrust": "always", "titles": "off"}'
+    (ground.dirs.config / "settings.json").write_text(settings)
     lab = f'{{"ollama": {{"baseUrl": "{ground.provider.origin}"}}}}'
     (ground.dirs.config / "models.json").write_text(f'{{"providers": {lab}}}')
     ground.provider.script([says("Hello.")])

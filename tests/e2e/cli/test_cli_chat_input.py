@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 CTRL_D, CTRL_G, CTRL_O, CTRL_V, CTRL_Z = "\x04", "\x07", "\x0f", "\x16", "\x1a"
 DOWN, ESCAPE, SHIFT_TAB = "\x1b[B", "\x1b", "\x1b[Z"
 READY = "permission"
-FRESH = '{"defaultProjectTrust": "always"}'
+FRESH = '{"defaultProjectTrust": "always", "titles": "off"}'
 
 
 def leave(window: Terminal) -> None:

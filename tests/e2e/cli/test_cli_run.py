@@ -97,6 +97,13 @@ def test_the_json_stream_is_the_header_then_every_event_then_the_result(
     print(f"{api}: {len(events)} events in order, {len(entries)} entries in {file.name}")
 
 
+def test_a_run_makes_no_request_for_a_title(ground: Ground) -> None:
+    ground.configure(titles="auto")
+    ground.provider.script([says("one")])
+    ran = tiller(ground, "run", "first question")
+    assert (ran.code, ran.out, len(ground.provider.requests)) == (0, "one\n", 1)
+
+
 @pytest.mark.parametrize("api", ["openai-completions", "anthropic-messages"])
 @pytest.mark.parametrize("chunking", ["utf8", "boundary", "bytes:7"])
 def test_words_arrive_whole_however_the_stream_is_cut(

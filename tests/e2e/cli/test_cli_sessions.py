@@ -1,9 +1,10 @@
-"""Sessions that `tiller run` left behind, as `tiller sessions` shows them in a shell and on a terminal."""
+"""Sessions that commands left behind, as `tiller sessions` shows them in a shell and on a terminal."""
 
 import json
 
 import pytest
 
+from tests.e2e.cli.test_cli_chat import chat, leave
 from tests.support.clients.server import Ground, calls, says
 from tests.support.programs.terminal import in_terminal, shell, tiller
 
@@ -121,3 +122,14 @@ def test_a_session_that_changed_nothing_has_no_diff(ground: Ground) -> None:
     shown = tiller(ground, "sessions", "diff", short)
     assert (shown.code, shown.out) == (0, "")
     assert "changed no files" in shown.err
+
+
+def test_the_title_of_the_model_is_shown_below_the_line_and_stored(ground: Ground) -> None:
+    ground.configure(titles="auto")
+    ground.provider.script([says("They are rounded."), says('"Totals of invoices."')])
+    with chat(ground) as window:
+        window.line("round the totals")
+        _ = window.until("They are rounded.")
+        _ = window.until("Totals of invoices")
+        assert leave(window) == 0
+    assert "Totals of invoices" in tiller(ground, "sessions", "list").out

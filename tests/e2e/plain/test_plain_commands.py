@@ -54,7 +54,8 @@ def last_words(ground: Ground) -> str:
 
 def write_settings(ground: Ground, settings: Json) -> None:
     """Replace what the user has set."""
-    (ground.dirs.config / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    chosen = {"titles": "off", **settings}
+    (ground.dirs.config / "settings.json").write_text(json.dumps(chosen), encoding="utf-8")
 
 
 def configure_models(ground: Ground, *names: str) -> None:

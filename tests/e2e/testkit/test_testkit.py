@@ -191,7 +191,12 @@ def test_the_configuration_points_at_the_provider(
     model = {"id": "m", "contextWindow": 8000, "maxTokens": 4096}
     lab = {"baseUrl": provider.base_url, "api": "openai-completions", "apiKey": "x"}
     wanted = {"providers": {"lab": {**lab, "models": [model]}}}
-    chosen = {"defaultProvider": "lab", "defaultModel": "m", "defaultProjectTrust": "always"}
+    chosen = {
+        "defaultProvider": "lab",
+        "defaultModel": "m",
+        "defaultProjectTrust": "always",
+        "titles": "off",
+    }
     assert json.loads((tmp_path / "models.json").read_text()) == wanted
     assert json.loads((tmp_path / "settings.json").read_text()) == {**chosen, "sandbox": "off"}
 

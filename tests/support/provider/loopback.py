@@ -150,7 +150,7 @@ def write_config(
 ) -> None:
     """Write `models.json` and `settings.json` so that `lab/m`, served by the provider, is the default model.
 
-    Workspaces are trusted unless the settings say otherwise.
+    Workspaces are trusted unless the settings say otherwise, and no request for a title comes between those of a script.
 
     Args:
         settings: Further keys of `settings.json`.
@@ -168,6 +168,7 @@ def write_config(
         "defaultProvider": "lab",
         "defaultModel": "m",
         "defaultProjectTrust": "always",
+        "titles": "off",
         **(settings or {}),
     }
     _write(config_dir / "models.json", {"providers": {"lab": lab}})

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from agent_core.assembly.builder import build_session
-from agent_core.assembly.session_parts import SessionDeps, fork_writer_for
+from agent_core.assembly.session_parts import SessionDeps
 from agent_core.changes.adapters.blob_stores import MemoryBlobStore
 from agent_core.events import Budgets, Event, EventEnvelope, EventSubscription
 from agent_core.events.codec import NAMES
@@ -28,6 +28,7 @@ from agent_core.providers.auth.credentials import ProviderState
 from agent_core.providers.catalog.catalogue import ModelScope, Named, without_level
 from agent_core.session import AgentSession
 from agent_core.session.context import SessionOptions, WorkspaceContext
+from agent_core.session.history.branches import fork_writer_for
 from agent_core.session.history.entries import INTERRUPTION
 from agent_core.session.model_selection import Servers
 from agent_core.session.permissions.broker import PermissionState

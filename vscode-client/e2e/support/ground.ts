@@ -135,7 +135,14 @@ async function configure(
 ): Promise<void> {
   const folder = join(ground.base, "c");
   await mkdir(folder, { mode: 0o700 });
-  const own = { ...chosen, defaultProjectTrust: "always", steer: { graceS: 0 }, ...settings };
+  const own = {
+    ...chosen,
+    defaultProjectTrust: "always",
+    // The scripts of the tests have no answer to a request for a title.
+    titles: "off",
+    steer: { graceS: 0 },
+    ...settings,
+  };
   await writeFile(join(folder, "models.json"), JSON.stringify({ providers }));
   await writeFile(join(folder, "settings.json"), JSON.stringify(own));
 }

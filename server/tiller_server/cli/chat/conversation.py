@@ -55,7 +55,7 @@ async def converse(options: argparse.Namespace, environment: Environment) -> int
     prompt = " ".join(options.prompt)
     if options.session == CHOOSE:
         options.session, prompt = None, PICK
-    request = await wanted(options, environment)
+    request = replace(await wanted(options, environment), titled=not options.no_session)
     surface = PromptSurface()
     view = _view(environment, surface)
     text, name, before = "", options.name, None

@@ -211,6 +211,7 @@ class SessionPool:
             processes=lambda plain: SaveBeforeRun(plain, overlays[0].files, overlays[0].barrier),
             settings={"editor": spec.settings} if spec.settings else {},
             on_task=self._hold_task,
+            titled=True,
         )
         return await self._tasks().start(self._hold, request, overlays)
 

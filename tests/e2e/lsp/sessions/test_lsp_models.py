@@ -24,7 +24,8 @@ async def write(ground: Ground, models: dict[str, Any] | None, **settings: Any) 
         await path.write_text(json.dumps({"providers": models}), encoding="utf-8")
     if settings:
         path = anyio.Path(ground.dirs.config / "settings.json")
-        await path.write_text(json.dumps({"defaultProjectTrust": "always", **settings}), "utf-8")
+        chosen = {"defaultProjectTrust": "always", "titles": "off", **settings}
+        await path.write_text(json.dumps(chosen), "utf-8")
 
 
 def lab(url: str) -> dict[str, Any]:
@@ -107,6 +108,7 @@ async def test_the_first_model_that_is_chosen_is_that_of_new_sessions(ground: Gr
     settings = json.loads((ground.dirs.config / "settings.json").read_text("utf-8"))
     assert settings == {
         "defaultProjectTrust": "always",
+        "titles": "off",
         "permission": {"mode": "ask"},
         "defaultProvider": "ollama",
         "defaultModel": "qwen3:8b",

@@ -309,6 +309,25 @@ async def test_a_title_is_told_and_listed(ground: Ground) -> None:
         assert [one["title"] for one in listed["sessions"]] == ["Repairs"]
 
 
+async def test_a_title_of_the_model_is_published_listed_and_kept(ground: Ground) -> None:
+    ground.configure(titles="auto")
+    ground.provider.script([says("one"), says("Totals of invoices"), says("two")])
+    async with ground.client(PANEL) as client:
+        stream = client.subscribe()
+        await stream.ready()
+        await say(client, "first question")
+        await stream.wait(type="session.title", title="Totals of invoices")
+        listed = await client.request("agent/session/list", {"folder": Path(ground.root).as_uri()})
+        (session,) = listed["sessions"]
+        assert session["title"] == "Totals of invoices"
+    async with ground.client(PANEL) as client:
+        opened = await client.request("agent/session/open", {"session": session["session"]})
+        assert opened["title"] == "Totals of invoices"
+        await say(client, "second question")
+    asked = [one["body"]["messages"][-1]["content"] for one in ground.provider.requests]
+    assert ["<user>" in str(one) for one in asked] == [False, True, False]
+
+
 async def test_a_fork_before_the_first_words_is_a_new_session(ground: Ground) -> None:
     ground.provider.script([says("one"), says("two")])
     async with ground.client() as client:
