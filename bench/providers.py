@@ -84,10 +84,12 @@ async def _arguments(plan: Plan) -> Row:
 
     async def grown() -> float:
         started = time.thread_time()
-        arguments = GrowingArguments()
+        arguments = GrowingArguments(SystemClock())
         for piece in pieces:
-            arguments.grow(piece)
-        arguments.finish()
+            arguments.add(piece)
+            if arguments.is_due:
+                _ = arguments.parse()
+        _ = arguments.parse()
         return time.thread_time() - started
 
     async def once() -> float:

@@ -165,7 +165,8 @@ class BaseParts:
     @cached_property
     def publisher(self) -> EventPublisher:
         publisher = EventPublisher(
-            feed=EventFeed(self.deps.clock), redaction=EventRedaction(self.deps.redactor)
+            feed=EventFeed(self.deps.clock),
+            redaction=EventRedaction(self.deps.redactor, self.deps.clock),
         )
         publisher.opened_after = self.transcript.newest
         return publisher

@@ -3,6 +3,7 @@
 from asyncio import Event as Signal
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -36,26 +37,19 @@ class EventEnvelope(Value, frozen=True, kw_only=True):
 
 
 def merge(events: Iterable[EventEnvelope]) -> tuple[EventEnvelope, ...]:
-    """Merge adjacent deltas of one item; order and text are untouched."""
+    """Merge adjacent deltas of one item; order and text are untouched, and the newest `partial` replaces the others."""
     merged: list[EventEnvelope] = []
-    texts: list[str] = []
-    first: EventEnvelope | None = None
-    last: EventEnvelope | None = None
+    run: list[EventEnvelope] = []
     for stamped in events:
-        if first is not None and last is not None:
-            if _continues(last, stamped):
-                texts.append(_delta_text(stamped.event))
-                last = stamped
-                continue
-            merged.append(_joined(first, last, texts))
-            first = None
+        if run and not _continues(run[-1], stamped):
+            merged.append(_joined(run))
+            run = []
         if isinstance(stamped.event, Delta):
-            first = last = stamped
-            texts = [stamped.event.text]
+            run.append(stamped)
         else:
             merged.append(stamped)
-    if first is not None and last is not None:
-        merged.append(_joined(first, last, texts))
+    if run:
+        merged.append(_joined(run))
     return tuple(merged)
 
 
@@ -89,14 +83,21 @@ def _delta_text(event: Event) -> str:
     return event.text if isinstance(event, Delta) else ""
 
 
-def _joined(first: EventEnvelope, last: EventEnvelope, texts: list[str]) -> EventEnvelope:
+def _joined(run: list[EventEnvelope]) -> EventEnvelope:
+    first, last = run[0], run[-1]
     if first is last:
         return first
     event = first.event
-    text = "".join(texts)
+    text = "".join([_delta_text(one.event) for one in run])
     match event:
-        case MessageDelta() | ThoughtDelta() | ToolInputDelta() | ToolOutputDelta() | BashOutput():
-            whole: Event = replace(event, text=text)
+        case ToolInputDelta():
+            partials = (
+                one.event.partial for one in reversed(run) if isinstance(one.event, ToolInputDelta)
+            )
+            partial = next((one for one in partials if one is not None), None)
+            whole: Event = replace(event, text=text, partial=partial)
+        case MessageDelta() | ThoughtDelta() | ToolOutputDelta() | BashOutput():
+            whole = replace(event, text=text)
         case _:
             return last
     return EventEnvelope(seq=last.seq, first=first.first, at_ms=last.at_ms, event=whole)
@@ -129,8 +130,12 @@ class EventSubscription:
     A reader belongs to one task. Close it when done; the feed then forgets it.
     """
 
-    def __init__(self, detach: Callable[["EventSubscription"], None]) -> None:
+    def __init__(
+        self, detach: Callable[["EventSubscription"], None], *, partials: bool = False
+    ) -> None:
         self.closed = False
+        self.partials: Final = partials
+        """It shows the arguments of calls as they grow."""
         self.urgent = False
         """Something besides deltas waits, or the first delta after that: worth a frame of its own."""
         self._pending: list[EventEnvelope] = []
@@ -276,6 +281,8 @@ class EventFeed:
         self._clock = clock
         self._seq = seq
         self._readers: list[EventSubscription] = []
+        self.wants_partials = False
+        """Whether a reader shows the arguments of calls as they grow."""
         self._tap: EventObserver | None = None
         self._closed = False
 
@@ -301,13 +308,18 @@ class EventFeed:
         self._seq = max(self._seq, seq)
         self._tap = tap
 
-    def subscribe(self) -> EventSubscription:
-        """Open a reader that sees everything after the newest event."""
-        reader = EventSubscription(self._forget)
+    def subscribe(self, *, partials: bool = False) -> EventSubscription:
+        """Open a reader that sees everything after the newest event.
+
+        Args:
+            partials: It shows the arguments of calls as they grow; while no reader does, no event has `partial`.
+        """
+        reader = EventSubscription(self._forget, partials=partials)
         if self._closed:
             reader.finish()
         else:
             self._readers.append(reader)
+            self.wants_partials = self.wants_partials or partials
         return reader
 
     def close(self) -> None:
@@ -320,3 +332,4 @@ class EventFeed:
     def _forget(self, reader: EventSubscription) -> None:
         if reader in self._readers:
             self._readers.remove(reader)
+            self.wants_partials = any(one.partials for one in self._readers)

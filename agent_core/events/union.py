@@ -367,12 +367,18 @@ class ToolStarted(TaggedEvent, frozen=True, kw_only=True, tag="tool.started"):
 
 
 class ToolInputDelta(TaggedEvent, frozen=True, kw_only=True, tag="tool.input.delta"):
-    """More raw text of the arguments."""
+    """More raw text of the arguments; perhaps none, when only `partial` is new."""
 
     run: RunId
     turn: TurnId | None
     item: ItemId
     text: str
+    partial: JsonObject | None = None
+    """All arguments so far, for display: on some deltas only, replaces earlier ones, at most 8 KiB of JSON.
+
+    A text longer than 2,048 characters is its beginning, `…` and its end; where the rest is too large, lists keep their
+    end. It is redacted, and may lag behind the text; `input` of `tool.running` has the arguments.
+    """
 
 
 class ToolRunning(TaggedEvent, frozen=True, kw_only=True, tag="tool.running"):

@@ -23,7 +23,16 @@ from agent_core.events import (
 )
 from agent_core.events.values import SessionState as State
 from agent_core.hooks import HookFailure
-from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, RunId, SessionId, uuid7
+from agent_core.kernel import (
+    Clock,
+    EntryId,
+    JsonObject,
+    JsonValue,
+    RunId,
+    SessionId,
+    SystemClock,
+    uuid7,
+)
 from agent_core.kernel.errors import (
     BudgetExceeded,
     ProviderError,
@@ -95,7 +104,9 @@ class EventPublisher(Struct, kw_only=True):
     """Publisher of events: removes secrets, appends to the feed, then updates the snapshot."""
 
     feed: EventFeed
-    redaction: EventRedaction = msgspec.field(default_factory=lambda: EventRedaction(Redactor()))
+    redaction: EventRedaction = msgspec.field(
+        default_factory=lambda: EventRedaction(Redactor(), SystemClock())
+    )
     snapshot: SnapshotBuilder = msgspec.field(default_factory=SnapshotBuilder)
     state: State = "idle"
     awaits_user: Callable[[], bool] = lambda: False
@@ -107,9 +118,9 @@ class EventPublisher(Struct, kw_only=True):
     opened_after: EntryId | None = None
     """The newest entry that there was when the session was opened."""
 
-    def subscribe(self) -> EventSubscription:
+    def subscribe(self, *, partials: bool = False) -> EventSubscription:
         """Open a reader; the first one hears what happened before."""
-        reader = self.feed.subscribe()
+        reader = self.feed.subscribe(partials=partials)
         backlog, self.backlog = self.backlog, []
         for event in backlog:
             self.publish(event)
@@ -117,7 +128,7 @@ class EventPublisher(Struct, kw_only=True):
 
     def publish(self, event: Event) -> None:
         """Publish an event, without secrets; the end of what streams may have to wait for what follows."""
-        for clean in self.redaction.clean(event):
+        for clean in self.redaction.clean(event, partials=self.feed.wants_partials):
             stamped = self.feed.publish(clean)
             self.snapshot.apply(clean, stamped.at_ms)
 

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.events import Event
+from agent_core.events import Event, MessageEnded, ToolInputDelta, ToolStarted
 from agent_core.events.union import Delta, StreamKey, stream_of, streams_ended_by
 from agent_core.events.values import PermissionRequested, QuestionRequested
-from agent_core.kernel import JsonValue
+from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.redaction.redactor import HeldOnly, RedactedStream, Redactor, TextRedactor
 from agent_core.messages import Image, Thinking
+
+if TYPE_CHECKING:
+    from agent_core.session.arguments_preview import ArgumentsPreview
 
 Redactable = TypeVar("Redactable")
 
@@ -106,19 +109,30 @@ def _worded(kind: type[Struct]) -> tuple[str, ...]:
 class EventRedaction:
     """Redaction of secrets in a sequence of events; the deltas of one item are scanned as one text."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self, redactor: Redactor, clock: Clock) -> None:
         self._redactor = redactor
+        self._clock = clock
         self._streams: dict[StreamKey, tuple[RedactedStream, Delta]] = {}
+        self._arguments: dict[StreamKey, ArgumentsPreview] = {}
+        """Of calls that do not run yet."""
 
-    def clean(self, event: Event) -> Iterable[Event]:
-        """Return what may be told now: perhaps nothing yet, perhaps first what was kept back of the same item."""
+    def clean(self, event: Event, *, partials: bool = False) -> Iterable[Event]:
+        """Return what may be told now: perhaps nothing yet, perhaps first what was kept back of the same item.
+
+        Args:
+            event: The event as it happened.
+            partials: Add the arguments so far to deltas of arguments, at intervals and at their end.
+        """
         if isinstance(event, Delta):
-            return self._delta(event)
+            return self._delta(event, partials=partials)
         rest = [
             delta
             for key in (streams_ended_by(event) if self._streams else ())
             for delta in self._rest(key)
         ]
+        if partials and self._arguments and isinstance(event, ToolStarted | MessageEnded):
+            # The arguments of the calls before are complete.
+            rest.extend(self._last_partials())
         if isinstance(event, PermissionRequested):
             # Whoever answers must see what will run; what looks like a stranger's secret is part of that.
             cleaner = HeldOnly(self._redactor)
@@ -128,16 +142,37 @@ class EventRedaction:
             event = replace(event, request=redacted(event.request, self._redactor))
         return (*rest, redacted(event, self._redactor))
 
-    def _delta(self, event: Delta) -> Iterable[Event]:
+    def _delta(self, event: Delta, *, partials: bool) -> Iterable[Event]:
         key = stream_of(event)
         stream = self._streams[key][0] if key in self._streams else self._redactor.stream()
         self._streams[key] = (stream, event)
         text = stream.push(event.text)
+        if isinstance(event, ToolInputDelta):
+            partial = self._partial(key, event.text, is_wanted=partials)
+            if partial is not None:
+                return (replace(event, text=text, partial=partial),)
         if text == event.text:
             return (event,)
         return (replace(event, text=text),) if text else ()
 
+    def _partial(self, key: StreamKey, text: str, *, is_wanted: bool) -> JsonObject | None:
+        arguments = self._arguments.get(key)
+        if arguments is None:
+            from agent_core.session.arguments_preview import ArgumentsPreview  # noqa: PLC0415 - at first use
+
+            arguments = self._arguments[key] = ArgumentsPreview(self._redactor, self._clock)
+        # Also while nobody asks: a reader that comes later needs them from their beginning.
+        arguments.add(text)
+        return arguments.due() if is_wanted else None
+
+    def _last_partials(self) -> Iterator[Event]:
+        for key, arguments in self._arguments.items():
+            _, last = self._streams[key]
+            if isinstance(last, ToolInputDelta) and (partial := arguments.rest()) is not None:
+                yield replace(last, text="", partial=partial)
+
     def _rest(self, key: StreamKey) -> Iterator[Event]:
+        _ = self._arguments.pop(key, None)
         pending = self._streams.pop(key, None)
         if pending is not None and (text := pending[0].finish()):
             yield replace(pending[1], text=text)

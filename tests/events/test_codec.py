@@ -219,6 +219,7 @@ SAMPLES: tuple[Event, ...] = (
     ThoughtEnded(run=RUN, turn=TURN, item=ITEM, text="x"),
     ToolStarted(run=RUN, turn=TURN, item=ITEM, call=CALL, name="read", title="read a.py"),
     ToolInputDelta(run=RUN, turn=TURN, item=ITEM, text="{"),
+    ToolInputDelta(run=RUN, turn=TURN, item=ITEM, text="", partial={"path": "a", "edits": []}),
     ToolRunning(run=RUN, turn=TURN, item=ITEM, title="read a.py", input={"path": "a.py"}),
     ToolOutputDelta(run=RUN, turn=TURN, item=ITEM, text="x"),
     ToolEnded(

@@ -268,6 +268,19 @@ async def test_after_a_gap_the_bytes_count_from_zero() -> None:
     assert not reader.missed()
 
 
+async def test_the_newest_arguments_so_far_replace_the_earlier_ones() -> None:
+    source = feed()
+    reader = source.subscribe()
+    for text, partial in (("{", None), ('"a"', {"a": ""}), (":1", {"a": 1}), ("}", None)):
+        source.publish(
+            ToolInputDelta(run=RUN, turn=TURN, item=ItemId("i"), text=text, partial=partial)
+        )
+    (merged,) = reader.take_now()
+    assert merged.event == ToolInputDelta(
+        run=RUN, turn=TURN, item=ItemId("i"), text='{"a":1}', partial={"a": 1}
+    )
+
+
 # Merging, for any sequence.
 
 DELTAS = (MessageDelta, ThoughtDelta, ToolInputDelta, ToolOutputDelta)

@@ -28,6 +28,7 @@ EVENTS: dict[str, Event] = {
     "thought": ThoughtDelta(**OF, text=""),
     "without a turn": ThoughtDelta(run=RunId("r"), turn=None, item=ItemId("i"), text="x"),
     "input": ToolInputDelta(**OF, text='{"a'),
+    "input so far": ToolInputDelta(**OF, text="", partial={"a": 'é "q" 🙂', "b": [1, None]}),
     "output": ToolOutputDelta(**OF, text="\ud800 half"),
     "elided": ToolOutputDelta(**OF, text="x", elided=7),
     "bash": BashOutput(text="out"),

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import anyio
 import pytest
 
-from agent_core.events import DocumentChange, EditApplied, RunStarted, ToolRunning
-from agent_core.kernel import ItemId, RunId, ToolCallId
+from agent_core.events import DocumentChange, EditApplied, RunStarted, ToolInputDelta, ToolRunning
+from agent_core.kernel import ItemId, JsonObject, RunId, ToolCallId
 from agent_core.kernel.redaction.redactor import Redactor
 from tests.support.harness.sizes import at_size
 from tests.support.session.told import SESSION, Client, chance_of, course, keeping, told
@@ -58,6 +58,27 @@ async def test_a_client_that_drops_at_random_points_ends_where_an_observer_is(
         k: v for k, v in dropper.reduced.items.items() if v.get("ended")
     }
     print(f"{drops} drops, {dropper.replays} replays")
+
+
+async def test_a_client_that_comes_back_within_a_call_gets_its_arguments_so_far() -> None:
+    def delta(text: str, partial: JsonObject | None) -> ToolInputDelta:
+        return ToolInputDelta(
+            run=RunId("r"), turn=None, item=ItemId("i"), text=text, partial=partial
+        )
+
+    source, client = told(None), Client()
+    async with client.following(source) as sink:
+        source.tell(RunStarted(run=RunId("r"), message_id=None, model="p/m"))
+        source.tell(delta('{"a', None), delta('": "b', {"a": "b"}))
+        await client.reach(sink, 3)
+    source.tell(delta("c", {"a": "bc"}), delta('d"', None))
+    async with client.following(source) as sink:
+        with anyio.fail_after(10):
+            while not sink.values:
+                await sink.came.wait()
+        ((event,),) = [value["events"] for value in sink.values]
+    assert (event["from"], event["seq"]) == (4, 5)
+    assert (event["text"], event["partial"]) == ('cd"', {"a": "bc"})
 
 
 @pytest.mark.parametrize("ends", ["well", "killed"])

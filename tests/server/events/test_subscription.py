@@ -79,6 +79,7 @@ async def test_a_client_sees_what_it_asked_for_in_ranges_without_a_hole(
         source.tell(BEGIN[1], delta("a"), delta("b"))
         source.tell(ToolInputDelta(**OF, text="{"), ended("ab"))
         values = await seen(client, sink, source)
+        assert source.session.feed.wants_partials is (detail == "full")
     assert [event["type"] for value in values for event in value["events"]] == types
 
 

@@ -110,7 +110,7 @@ FIELDS: dict[str, dict] = {
     "thought.delta": {**ITEM, "text": "hm"},
     "thought.ended": {**ITEM, "from": 2, "text": "hm"},
     "tool.started": {**ITEM, "call": "c1", "name": "bash", "title": "bash"},
-    "tool.input.delta": {**ITEM, "text": '{"comm'},
+    "tool.input.delta": {**ITEM, "text": '{"comm', "partial": {"command": "ls"}},
     "tool.running": {**ITEM, "title": "ls", "input": {"command": "ls"}},
     "tool.output.delta": {**ITEM, "from": 5, "text": "a.py\n", "elided": 100},
     "tool.ended": {

@@ -243,5 +243,7 @@ def test_a_key_that_is_held_is_in_no_permission_that_is_told() -> None:
         options=(),
         default="",
     )
-    (told,) = EventRedaction(Redactor([key])).clean(PermissionRequested(run=None, request=request))
+    (told,) = EventRedaction(Redactor([key]), FakeClock()).clean(
+        PermissionRequested(run=None, request=request)
+    )
     assert key not in repr(told)

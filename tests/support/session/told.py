@@ -82,8 +82,8 @@ class ToldSession:
         self.picture = SnapshotBuilder()
         self.state = "idle"
 
-    def subscribe(self) -> EventSubscription:
-        return self.feed.subscribe()
+    def subscribe(self, *, partials: bool = False) -> EventSubscription:
+        return self.feed.subscribe(partials=partials)
 
     def say(self, event: Event) -> None:
         stamped = self.feed.publish(event)

@@ -13,6 +13,8 @@ import { Findings } from "./editor/findings.js";
 import { type EditorSide, makeEditorSide } from "./editor/side.js";
 import { hear } from "./panel/hear.js";
 import { PanelView } from "./panel/panel-view.js";
+import { PlanDocuments } from "./panel/plan-documents.js";
+import { onClosed, planEditor } from "./panel/plan-editor.js";
 import { PanelRequests } from "./panel/requests.js";
 import { type ShellEvents, Terminals } from "./panel/terminals.js";
 import { TranscriptLink } from "./panel/transcript-link.js";
@@ -25,6 +27,7 @@ import { tellTrust } from "./ui/trust.js";
 
 const CLIENT_ID = "tiller.clientId";
 const OTHERS = "tiller.otherSessions";
+const PLANS = "tiller.planDocuments";
 
 export interface Window {
   context: vscode.ExtensionContext;
@@ -63,6 +66,10 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
   });
   const link: { current?: TranscriptLink } = {};
   const terminals = new Terminals(vscode.window as ShellEvents);
+  const plans = new PlanDocuments(planEditor, {
+    get: () => context.workspaceState.get<Record<string, string>>(PLANS, {}),
+    set: (uris) => void context.workspaceState.update(PLANS, uris),
+  });
   const requests = new PanelRequests(daemon, feed);
   const panel: PanelView = new PanelView({
     extension: context.extensionUri,
@@ -73,6 +80,7 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
         post: answer,
         titled: (title) => panel.titled(title),
         terminals,
+        plans,
         picture: () => {
           void link.current?.show();
           panel.tellOthers(others.all, others.unread);
@@ -95,7 +103,8 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
   );
   const editor = makeEditorSide(daemon, { feed, others, log });
   editor.attention.changed.listen((seen) => panel.post(contextMessage(seen)));
-  context.subscriptions.push(log, terminals, link.current, feed, others, ...editor.parts, {
+  const closing = onClosed((uri) => plans.closed(uri));
+  context.subscriptions.push(log, terminals, closing, link.current, feed, others, ...editor.parts, {
     dispose: () => void daemon.dispose(),
   });
   return { context, log, daemon, feed, watch, others, panel, editor, findings };

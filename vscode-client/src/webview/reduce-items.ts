@@ -18,7 +18,7 @@ import type {
   ToolRunning,
   ToolStarted,
 } from "../shared/wire.js";
-import { parsed, partsOf, type Row, type SaidRow, type ThoughtRow, type ToolRow } from "./rows.js";
+import { partsOf, type Row, type SaidRow, type ThoughtRow, type ToolRow, titleOf } from "./rows.js";
 import type { SessionView } from "./state.js";
 
 /** A session that is being brought up to date; its rows are a copy of their own. */
@@ -155,7 +155,7 @@ function tool(draft: Draft, event: ToolEvent): ToolRow {
     call: "call" in event ? event.call : event.item,
     name,
     title: name,
-    inputText: "",
+    partial: undefined,
     input: undefined,
     output: "",
     outputCut: 0,
@@ -177,13 +177,21 @@ export function toolStarted(draft: Draft, event: ToolStarted): void {
 
 export function toolInput(draft: Draft, event: ToolInputDelta): void {
   const before = tool(draft, event);
-  put(draft, { ...before, inputText: before.inputText + event.text });
+  const { partial = before.partial } = event;
+  put(draft, { ...before, partial, title: partial ? titleOf(before.name, partial) : before.title });
 }
 
 export function toolRunning(draft: Draft, event: ToolRunning): void {
   const before = tool(draft, event);
   const title = event.title ?? before.title;
-  put(draft, { ...before, title, input: event.input, inputText: "", phase: "running", startedAt: event.at });
+  put(draft, {
+    ...before,
+    title,
+    input: event.input,
+    partial: undefined,
+    phase: "running",
+    startedAt: event.at,
+  });
   draft.said = title;
 }
 
@@ -212,8 +220,8 @@ export function toolEnded(draft: Draft, event: ToolEnded): void {
     details: event.details,
     durationMs: event.durationMs,
     output: "",
-    input: before.input ?? parsed(before.inputText),
-    inputText: "",
+    input: before.input ?? before.partial,
+    partial: undefined,
   });
 }
 

@@ -13,6 +13,8 @@ import type {
 } from "../shared/wire.js";
 import { besideOf } from "./beside.js";
 
+type Arguments = { [key: string]: JsonValue };
+
 interface RowBase {
   /** Unique in the transcript, and the same in every window. */
   key: string;
@@ -50,8 +52,8 @@ export interface ToolRow extends RowBase {
   call: string;
   name: string;
   title: string;
-  /** Raw JSON while it streams. */
-  inputText: string;
+  /** The arguments so far, while they stream; long texts are cut. */
+  partial: Arguments | undefined;
   input: JsonValue | undefined;
   /** The end of what it printed so far. */
   output: string;
@@ -236,7 +238,7 @@ function toolOfItem(item: Extract<Item, { kind: "tool" }>, base: RowBase): ToolR
     call: item.call,
     name: item.name,
     title: item.title ?? titleOf(item.name, item.input),
-    inputText: "",
+    partial: undefined,
     input: item.input,
     output: ended ? "" : textOf(item.content ?? []),
     outputCut: 0,
@@ -255,14 +257,4 @@ export function titleOf(name: string, input: JsonValue | undefined): string {
   if (name === "bash" && typeof command === "string") return `$ ${command}`;
   const about = input["path"] ?? input["pattern"] ?? input["url"] ?? input["query"];
   return typeof about === "string" ? `${name} ${about}` : name;
-}
-
-/** Reads the arguments of a call that did not run; what is no JSON, or not whole, stays unread. */
-export function parsed(text: string): JsonValue | undefined {
-  if (!text.trimEnd().endsWith("}")) return undefined;
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
 }

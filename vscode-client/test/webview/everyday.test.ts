@@ -411,6 +411,53 @@ panelTest(
   },
 );
 
+panelTest("path, new text and command of a call are shown while they grow", async (stage) => {
+  const call = (name: string, partial: object) => [
+    { type: "tool.started", item: name, call: name, name, title: name },
+    { type: "tool.input.delta", item: name, text: "{", partial },
+  ];
+  const content = Array.from({ length: 40 }, (_, at) => `const line${at} = "\u{1f642}";`).join("\n");
+  const edits = [
+    { oldText: "one();", newText: "two();" },
+    { oldText: "three();", newText: "fo" },
+  ];
+  await play(
+    stage,
+    ...STARTED,
+    ...call("write", { path: "src/app.ts", content }),
+    ...call("edit", { path: "src/b.ts", edits }),
+    ...call("bash", { command: "npm test && \\\n  npm run lin" }),
+    ...call("grep", { pattern: "needle", path: "src" }),
+    ...call("new_tool", { note: `${"x".repeat(500)} the end` }),
+  );
+  const cards = stage.page.locator(".tool.asked");
+  assert.deepEqual(
+    (await cards.locator(".tool-title").allTextContents()).map((one) => one.trim().replace(/\s+/g, " ")),
+    ["write src/app.ts", "edit src/b.ts", "npm test && \\ npm run lin", "grep src", "new_tool"],
+  );
+  const grown = stage.page.getByRole("region", { name: "Changed lines so far" });
+  const lines = await grown.nth(0).locator(".line.added .text").allTextContents();
+  assert.deepEqual(lines, content.split("\n").slice(-12));
+  assert.deepEqual(await grown.nth(1).locator(".line .text").allTextContents(), [
+    "one();",
+    "two();",
+    "three();",
+    "fo",
+  ]);
+  assert.deepEqual(await cards.locator("pre.command").allTextContents(), ["npm test && \\\n  npm run lin"]);
+  assert.match(await stage.text(cards.last()), /x the end/);
+  await stage.play(
+    said([
+      { seq: 99, at: AT, run: "r1", type: "tool.input.delta", item: "edit", text: "u" } as AgentEvent,
+      {
+        ...{ seq: 100, at: AT, run: "r1", type: "tool.input.delta", item: "edit", text: "r();" },
+        partial: { path: "src/b.ts", edits: [...edits.slice(0, 1), { ...edits[1], newText: "four();" }] },
+      } as AgentEvent,
+    ]),
+  );
+  assert.match(await stage.text(grown.nth(1)), /four\(\);/);
+});
+
 panelTest("a plan is read, edited and approved, and a rejected one asks no more", async (stage) => {
   const snapshot = emptySnapshot();
   assert.ok(snapshot.type === "snapshot");

@@ -74,13 +74,33 @@ test("arguments stream, then are whole; output streams, then is whole", () => {
   };
   const asked = row(upTo("tool.input.delta"), "tool");
   assert.equal(asked.phase, "asked");
-  assert.match(asked.inputText, /^\{"command"/);
+  assert.match(asked.title, /^\$ for i in 1 2 3/);
+  assert.deepEqual(Object.keys(asked.partial ?? {}), ["command"]);
   const running = row(upTo("tool.output.delta"), "tool");
   assert.equal(running.phase, "running");
   assert.equal(running.output, "step 1\n");
   const ended = row(after("steering"), "tool");
   assert.equal(ended.status, "cancelled");
   assert.equal(ended.output, "");
+});
+
+test("arguments so far replace the earlier ones, and stay as those of a call that never ran", () => {
+  const [first] = messagesOf(readLog("steering"));
+  assert.ok(first?.type === "snapshot");
+  const of = { at: "2026-01-01T00:00:00Z", run: "r", item: "i" };
+  const told = [
+    { type: "tool.started", call: "c", name: "write", title: "write" },
+    { type: "tool.input.delta", text: '{"pa', partial: {} },
+    { type: "tool.input.delta", text: 'th": "a.py"', partial: { path: "a.py" } },
+    { type: "tool.input.delta", text: ', "con' },
+    { type: "tool.ended", call: "c", name: "write", status: "cancelled", content: [], details: null },
+  ].map((one, at) => ({ ...of, seq: first.seq + at + 1, ...one }) as AgentEvent);
+  const upTo = (count: number) =>
+    sessionOf(played([first, { type: "events", session: first.session, events: told.slice(0, count) }]));
+  const { partial, title } = row(upTo(4), "tool");
+  assert.deepEqual([partial, title], [{ path: "a.py" }, "write a.py"]);
+  const never = row(upTo(5), "tool");
+  assert.deepEqual([never.partial, never.input, never.title], [undefined, { path: "a.py" }, "write a.py"]);
 });
 
 test("words that wait are in the queue, and held back after a stop", () => {

@@ -65,9 +65,9 @@ class LocalChatSession:
         """Return whether a prompt is a command of an extension, which need not show anything."""
         return self._session.resources.runs(text)
 
-    def subscribe(self) -> EventSubscription:
-        """Open a reader of its events."""
-        return self._session.subscribe()
+    def subscribe(self, *, partials: bool = False) -> EventSubscription:
+        """Open a reader of its events; with `partials` it shows arguments as they grow."""
+        return self._session.subscribe(partials=partials)
 
     async def follow(self) -> str:
         """Wait: the session publishes its events itself, and stays for as long as this process has it open."""

@@ -376,7 +376,7 @@ class ChatLoop:
             self.tell(str(error), RED)
 
     async def _show(self) -> None:
-        reader = self._session.subscribe()
+        reader = self._session.subscribe(partials=True)
         self._show_title()
         try:
             while events := await reader.take():

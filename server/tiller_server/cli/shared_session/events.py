@@ -44,8 +44,10 @@ from agent_core.events import (
     TaskUpdated,
     ThoughtStarted,
     ToolEnded,
+    ToolInputDelta,
     ToolOutputDelta,
     ToolRunning,
+    ToolStarted,
     TrustSubject,
     TurnEnded,
     TurnStarted,
@@ -61,8 +63,8 @@ SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
     BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated,
     CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta, MessageEnded, Notice, PermissionRequested,
     PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryStarted, RunEnded, RunStarted,
-    SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtStarted, ToolEnded, ToolOutputDelta, ToolRunning, TurnEnded,
-    TurnStarted, UiTitle,
+    SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtStarted, ToolEnded,
+    ToolInputDelta, ToolOutputDelta, ToolRunning, ToolStarted, TurnEnded, TurnStarted, UiTitle,
 )  # fmt: skip
 """Events that a terminal shows or follows; any other is left out."""
 TIMES: Final[Mapping[str, str]] = {"at": "atMs", "since": "sinceMs", "expires": "expiresMs"}
@@ -74,7 +76,7 @@ PLACES: Final[Mapping[str, str]] = {
     "source": "source",
 }
 """URIs of the subject of a request, and the fields that hold them as paths."""
-OPAQUE: Final = frozenset({"input", "details", "view"})
+OPAQUE: Final = frozenset({"input", "partial", "details", "view"})
 """Fields that hold any JSON."""
 REASONS: Final[Mapping[str, str]] = {wire: reason for reason, wire in STOP_REASONS.items()}
 SUBJECTS: Final[Mapping[str, type[CommandSubject | TrustSubject | ServerSubject]]] = {

@@ -158,9 +158,9 @@ class SharedSession:
 
         task.add_done_callback(done)
 
-    def subscribe(self) -> EventSubscription:
-        """Open a reader of its events."""
-        return self._feed.subscribe()
+    def subscribe(self, *, partials: bool = False) -> EventSubscription:
+        """Open a reader of its events; with `partials` it shows arguments as they grow."""
+        return self._feed.subscribe(partials=partials)
 
     async def follow(self) -> str:
         """Publish the events of the session for as long as it lasts; return why it is gone, for the user."""

@@ -34,6 +34,7 @@ from tiller_server.cli.terminal.text import (
     CYAN,
     DIM,
     RED,
+    call_title,
     clipped,
     excerpt,
     moment,
@@ -43,8 +44,6 @@ from tiller_server.cli.terminal.text import (
 )
 
 LINE_CELLS: Final = 100
-ABOUT: Final = ("command", "path", "pattern", "query", "url")
-"""Arguments that say what a call is about."""
 
 
 async def show(library: SessionLibrary, options: argparse.Namespace, *, colour: bool) -> int:
@@ -73,9 +72,7 @@ def tell_recovery(stored: StoredSession) -> None:
 
 def call_line(call: ToolCall) -> str:
     """Return a tool call as one line."""
-    values = (call.arguments.get(key) for key in ABOUT)
-    about = next((value for value in values if isinstance(value, str)), "")
-    return clipped(one_line(f"{call.name} {about}"), LINE_CELLS)
+    return clipped(call_title(call.name, call.arguments), LINE_CELLS)
 
 
 def content_text(content: Iterable[UserContent]) -> str:

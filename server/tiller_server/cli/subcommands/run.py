@@ -287,7 +287,7 @@ async def _converse(
     ending: TerminationRequest,
 ) -> tuple[RunResult | None, str]:
     """Send the prompt and show all events to the last one; return the result and the final answer."""
-    reader = session.subscribe()
+    reader = session.subscribe(partials=view.shows_partials)
     final = FinalAnswer()
     try:
         receipt = await _send_prompt(session, send, view, reader)

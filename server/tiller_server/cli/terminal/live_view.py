@@ -22,11 +22,12 @@ from agent_core.events import (
     RunEnded,
     RunResult,
     ToolEnded,
+    ToolInputDelta,
     ToolOutputDelta,
     ToolRunning,
 )
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.json import as_object, is_object
+from agent_core.kernel.json import as_object, as_text, is_object
 from agent_core.kernel.text import PlainStream, one_line, shown
 from agent_core.kernel.values import Value
 from agent_core.messages import text_of
@@ -81,14 +82,19 @@ class _LiveTools(Struct):
     """Follows what runs."""
 
     note: str = ""
-    """The last line with words of what printed something last; empty when that is over."""
+    """The last line with words of what grew or printed something last; empty when that is over."""
     outputs: ToolOutputs = msgspec.field(default_factory=ToolOutputs)
     _running: dict[str, _Running] = msgspec.field(default_factory=dict)
     _command: PlainStream = msgspec.field(default_factory=PlainStream)
 
-    def tool(self, event: ToolRunning | ToolOutputDelta | ToolEnded) -> Iterator[StyledLine]:
+    def tool(
+        self, event: ToolInputDelta | ToolRunning | ToolOutputDelta | ToolEnded
+    ) -> Iterator[StyledLine]:
         """Update the state from a tool event; yield the lines to show."""
         match event:
+            case ToolInputDelta(partial=partial):
+                if partial is not None:
+                    self.note = _newest_line(partial)
             case ToolRunning(item=item, title=title):
                 self._running[item] = _Running(title)
                 self.note = ""
@@ -144,8 +150,23 @@ def quoted(text: str) -> str:
 
 def _last_line(running: _Running, text: str) -> str:
     running.end = (running.end + running.plain.push(text))[-KEPT_CHARS:]
-    lines = (one_line(line) for line in reversed(running.end.splitlines()))
+    return _last_text_line(running.end)
+
+
+def _last_text_line(text: str) -> str:
+    lines = (one_line(line) for line in reversed(text.splitlines()))
     return next((line for line in lines if line), "")
+
+
+def _newest_line(arguments: JsonObject) -> str:
+    """Return the last line of the new text of a file, or of a command of several lines, that the model writes."""
+    edits = arguments.get("edits")
+    edit = as_object(edits[-1]) if isinstance(edits, list) and edits else arguments
+    for key in ("content", "newText", "oldText"):
+        if isinstance(text := edit.get(key), str):
+            return f"{'-' if key == 'oldText' else '+'} {_last_text_line(text)}"
+    command = as_text(arguments.get("command"))
+    return _last_text_line(command) if "\n" in command else ""
 
 
 def _changed_lines(details: JsonValue) -> Iterator[tuple[str, str]]:
@@ -214,6 +235,11 @@ class LiveView(Struct, kw_only=True):
     _wrote: Literal["nothing", "words", "side"] = "nothing"
     """Kind of the last output."""
 
+    @property
+    def shows_partials(self) -> bool:
+        """Show them in the bottom lines."""
+        return True
+
     def __post_init__(self) -> None:
         """Name the key for outputs where there is an input line."""
         self._tools.outputs.can_page = self.shape.you == "shown"
@@ -235,7 +261,7 @@ class LiveView(Struct, kw_only=True):
             case BashStarted() | BashOutput() | BashEnded():
                 for styled_line in self._tools.shell(event):
                     self.tell(*styled_line)
-            case ToolRunning() | ToolOutputDelta() | ToolEnded():
+            case ToolInputDelta() | ToolRunning() | ToolOutputDelta() | ToolEnded():
                 for styled_line in self._tools.tool(event):
                     self.tell(*styled_line)
             case _:

@@ -89,8 +89,8 @@ class AskingSession(Protocol):
         """Where questions are answered."""
         ...
 
-    def subscribe(self) -> EventSubscription:
-        """Open a reader of its events."""
+    def subscribe(self, *, partials: bool = False) -> EventSubscription:
+        """Open a reader of its events; with `partials` it shows arguments as they grow."""
         ...
 
 

@@ -66,6 +66,11 @@ class TextOutput(Protocol):
 class RunRenderer(Protocol):
     """Something that shows a run."""
 
+    @property
+    def shows_partials(self) -> bool:
+        """Whether it shows the arguments of calls as they grow."""
+        ...
+
     def begin(self, header: JsonObject) -> None:
         """Show what the session is, before its first event."""
         ...
@@ -97,6 +102,11 @@ class RunRenderer(Protocol):
 
 class StaticRunRenderer(Struct):
     """Base class of views that redraw nothing and leave nothing to restore."""
+
+    @property
+    def shows_partials(self) -> bool:
+        """Show arguments when they are complete."""
+        return False
 
     def tick(self) -> None:
         """Change nothing."""

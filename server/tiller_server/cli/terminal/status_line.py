@@ -21,13 +21,17 @@ from agent_core.events import (
     SessionUsage,
     ThoughtStarted,
     ToolEnded,
+    ToolInputDelta,
     ToolRunning,
+    ToolStarted,
     TurnEnded,
     TurnStarted,
     UsageReport,
 )
+from agent_core.kernel import JsonObject
 from agent_core.kernel.text import one_line
 from agent_core.messages import Text
+from tiller_server.cli.terminal.text import call_title
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PLAIN_FRAMES: Final = "|/-\\"
@@ -36,6 +40,9 @@ MINUTE_S: Final = 60
 PERCENT: Final = 100
 FRAME_S: Final = 0.1
 QUEUE_SHOWN: Final = 3
+GROWING_CHARS: Final = 48
+"""How much of a title that grows is shown: behind it stands the time, at 80 columns too."""
+WAITING: Final = "waiting for the model"
 
 
 class StatusLine(Struct, kw_only=True):
@@ -48,6 +55,8 @@ class StatusLine(Struct, kw_only=True):
     _doing: str = ""
     _began_s: float | None = None
     _tools: dict[str, str] = msgspec.field(default_factory=dict)
+    _names: dict[str, str] = msgspec.field(default_factory=dict)
+    """Names of the tools of the calls that the model writes, by item."""
     _queue: tuple[QueueItem, ...] = ()
 
     @property
@@ -59,7 +68,7 @@ class StatusLine(Struct, kw_only=True):
         """Update the status from an event."""
         match event:
             case RunStarted():
-                self._begin("waiting for the model")
+                self._begin(WAITING)
             case BashStarted(command=command):
                 self._begin(one_line(command))
             case CompactionStarted():
@@ -67,16 +76,31 @@ class StatusLine(Struct, kw_only=True):
             case RunEnded() | BashEnded() | CompactionEnded(run=None):
                 self._began_s = None
                 self._tools.clear()
-            case ToolRunning(item=item, title=title):
-                self._tools[item] = one_line(title)
-            case ToolEnded(item=item):
-                _ = self._tools.pop(item, None)
+                self._names.clear()
+            case ToolStarted() | ToolInputDelta() | ToolRunning() | ToolEnded():
+                self._tool(event)
             case SessionUsage(usage=usage):
                 self._usage = usage
             case QueueChanged(queue=queue):
                 self._queue = queue
             case _:
                 self._doing = _doing(event) or self._doing
+
+    def _tool(self, event: ToolStarted | ToolInputDelta | ToolRunning | ToolEnded) -> None:
+        match event:
+            case ToolStarted(item=item, name=name):
+                self._names[item] = name
+                self._doing = f"preparing {name}"
+            case ToolInputDelta(item=item, partial=partial):
+                if partial is not None and (name := self._names.get(item)) is not None:
+                    self._doing = f"preparing {_growing_title(name, partial)}"
+            case ToolRunning(item=item, title=title):
+                _ = self._names.pop(item, None)
+                self._tools[item] = one_line(title)
+            case ToolEnded(item=item):
+                _ = self._names.pop(item, None), self._tools.pop(item, None)
+                if not self._tools and not self._names:
+                    self._doing = WAITING
 
     def line(self) -> str:
         """Return the line as it is now."""
@@ -128,10 +152,19 @@ class StatusLine(Struct, kw_only=True):
             self._began_s = self.now_s()
 
 
+def _growing_title(name: str, arguments: JsonObject) -> str:
+    """Return the title of a call that the model writes; of a long one the beginning and the end, which grows."""
+    title = call_title(name, arguments)
+    if name == "bash":
+        title = title.replace("bash", "$", 1)
+    half = GROWING_CHARS // 2
+    return title if len(title) <= GROWING_CHARS else f"{title[:half]}…{title[-half:]}"
+
+
 def _doing(event: Event) -> str | None:
     match event:
         case TurnStarted() | TurnEnded():
-            return "waiting for the model"
+            return WAITING
         case ThoughtStarted():
             return "thinking"
         case MessageDelta():

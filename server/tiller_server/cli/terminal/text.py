@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from shutil import get_terminal_size
 from typing import Final
 
+from agent_core.kernel import JsonObject
 from agent_core.kernel.text import cell_count, shown
 
 BOLD: Final = "1"
@@ -16,6 +17,8 @@ CYAN: Final = "36"
 PIPE_CELLS: Final = 120
 """How wide rows are where nobody says how wide the terminal is."""
 SHORT_ID: Final = 6
+ABOUT: Final = ("command", "path", "pattern", "query", "url")
+"""Arguments that say what a call is about."""
 
 
 def safe(text: str) -> str:
@@ -26,6 +29,12 @@ def safe(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a text as one line."""
     return " ".join(safe(text).split())
+
+
+def call_title(name: str, arguments: JsonObject) -> str:
+    """Return a tool call as one line: its name, and of its arguments what it is about."""
+    about = next((one for key in ABOUT if isinstance(one := arguments.get(key), str)), "")
+    return one_line(f"{name} {about}")
 
 
 def styled(text: str, style: str, *, colour: bool) -> str:

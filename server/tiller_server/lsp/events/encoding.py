@@ -11,6 +11,7 @@ from agent_core.events import (
     BashOutput,
     Delta,
     EventEnvelope,
+    ToolInputDelta,
     ToolOutputDelta,
 )
 from agent_core.events.codec import NAMES
@@ -56,6 +57,8 @@ class EventBytes:
         if item != self._item:
             self._item, self._middle = item, _middle(event)
         text = to_json(event.text)
+        if isinstance(event, ToolInputDelta) and event.partial is not None:
+            text += b',"partial":' + to_json(event.partial)
         if stamped.first == stamped.seq:
             return b'{"seq":%d,"at":"%b",%b%b}' % (stamped.seq, self._at[1], self._middle, text)
         return b'{"seq":%d,"from":%d,"at":"%b",%b%b}' % (

@@ -8,7 +8,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_core.events import BashOutput, Delta, EventEnvelope, RunEnded, RunStarted
+from agent_core.events import (
+    BashOutput,
+    Delta,
+    EventEnvelope,
+    RunEnded,
+    RunStarted,
+    ToolInputDelta,
+)
 from agent_core.events.union import StreamKey, stream_of, streams_ended_by
 
 OPEN_CHARS: Final = 1 << 20
@@ -20,6 +27,7 @@ class _Open(Struct, kw_only=True):
     """An item that streams: its text, and where in it each delta ended."""
 
     shape: Delta
+    """Its newest delta without text; of arguments with the newest `partial`."""
     at_ms: int = 0
     chars: int = 0
     forgotten_to: int = 0
@@ -99,6 +107,8 @@ class OpenItems:
         if item is None:
             item = self._open[key] = _Open(shape=replace(event, text=""))
         item.add(stamped, event.text)
+        if isinstance(event, ToolInputDelta) and event.partial is not None:
+            item.shape = replace(event, text="")
         self._chars += len(event.text)
         if self._chars > OPEN_CHARS:
             largest = max(self._open.values(), key=lambda one: one.chars)

@@ -120,7 +120,7 @@ class Subscription:
         self._frames = FrameWriter(connection, token=token, session=source.session.id)
         # Listening first may tell things of its own: they come after this number.
         self._cursor = _Cursor(self._events.newest, self._events.epoch)
-        self._reader = source.session.subscribe()
+        self._reader = source.session.subscribe(partials=detail == "full")
         if only is not None:
             self._cursor.begun.set()
 

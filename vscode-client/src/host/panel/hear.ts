@@ -7,7 +7,7 @@ import type { Block, Range } from "../../shared/wire.js";
 import { noticeLine } from "../ui/status-text.js";
 import { editorRange, findFiles, findSymbols } from "./find-items.js";
 import { gather } from "./gather.js";
-import { editedPlan, editPlan } from "./plan-documents.js";
+import type { PlanDocuments } from "./plan-documents.js";
 import { failure, type PanelRequests } from "./requests.js";
 import type { Terminals } from "./terminals.js";
 
@@ -15,6 +15,7 @@ export interface HearParts {
   requests: PanelRequests;
   post: (message: ToPanel) => void;
   terminals: Terminals;
+  plans: PlanDocuments;
   /** Takes the name of the session that is shown. */
   titled: (title: string) => void;
   /** Sends the session as it stands. */
@@ -55,12 +56,12 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
         await vscode.commands.executeCommand(message.command, ...(message.args ?? []));
       return;
     case "editPlan":
-      return editPlan(String(message.sha256), String(message.markdown));
+      return parts.plans.edit(String(message.sha256), String(message.markdown));
     case "editedPlan":
       return parts.post({
         type: "answer",
         id: message.id,
-        result: { text: editedPlan(String(message.sha256)) },
+        result: { text: await parts.plans.text(String(message.sha256)) },
       });
     case "titled":
       return parts.titled(typeof message.title === "string" ? noticeLine(message.title) : "");

@@ -2,12 +2,13 @@
 
 import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import type { Hunk } from "../../shared/wire.js";
+import type { Hunk, JsonValue } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { resolve } from "../verbs.js";
 import { plural, shortPath } from "../words.js";
 import { moreButton } from "./folding.js";
+import { TAIL_LINES } from "./output.js";
 import { counts, icon, iconButton, type View } from "./parts.js";
 import { type FileHunks, isOpen } from "./row-context.js";
 
@@ -92,6 +93,20 @@ function hunkView(panel: Panel, uri: string, hunk: Hunk): View {
       }
     </div>
     ${lines(panel, { key: hunk.id, name: `Changed lines from line ${line}` }, marked(hunk.oldText, "-").concat(marked(hunk.newText, "+")))}
+  </div>`;
+}
+
+/** Shows the newest lines of changes that the model is still writing. */
+export function growingDiff(
+  changes: readonly { oldText?: JsonValue | undefined; newText: JsonValue | undefined }[],
+): View {
+  const text = (value: JsonValue | undefined) => (typeof value === "string" ? value : "");
+  const all = changes.flatMap(({ oldText, newText }) =>
+    marked(text(oldText), "-").concat(marked(text(newText), "+")),
+  );
+  if (all.length === 0) return nothing;
+  return html`<div class="diff" tabindex="0" role="region" aria-label="Changed lines so far">
+    ${dedented(all.slice(-TAIL_LINES)).map(({ sign, text }) => line(sign, text))}
   </div>`;
 }
 

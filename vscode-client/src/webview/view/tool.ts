@@ -8,14 +8,14 @@ import { openPath } from "../links.js";
 import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import { type Plan, planOf, waits } from "../plan.js";
-import { type GroupRow, parsed, type ToolRow } from "../rows.js";
+import type { GroupRow, ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { isBusy } from "../state.js";
 import { todoSteps } from "../todo.js";
 import { answerPlan, moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
-import { fileDiff, patch } from "./diff.js";
-import { field, output, TAIL_LINES } from "./output.js";
+import { fileDiff, growingDiff, patch } from "./diff.js";
+import { field, output } from "./output.js";
 import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 import { type FileHunks, fold, hunksOf, isOpen } from "./row-context.js";
 import { stepList } from "./steps.js";
@@ -169,22 +169,18 @@ function planBody(panel: Panel, row: ToolRow, plan: Plan): View {
   </div>`;
 }
 
-/** Arguments that are whole, though the call waits to run, are shown as those of a call that runs. */
+/** Arguments while they grow, and until the call runs: the new text of a file, else as those of a call that runs. */
 function asked(row: ToolRow): View {
-  const whole = parsed(row.inputText);
-  return whole === undefined ? streamingInput(row) : input({ ...row, input: whole }, { always: true });
-}
-
-/** Arguments while they stream: the text that grows, without the quotes and escapes of JSON. */
-function streamingInput(row: ToolRow): View {
-  if (!row.inputText) return nothing;
-  const readable = row.inputText
-    .slice(-6000)
-    .replace(/\\n/g, "\n")
-    .replace(/\\t/g, "  ")
-    .replace(/\\"/g, '"');
-  const shown = plainText(readable).split("\n").slice(-TAIL_LINES).join("\n");
-  return html`<pre class="streaming" aria-label="Arguments so far">${shown}</pre>`;
+  const { partial } = row;
+  if (row.name === "write") return growingDiff([{ newText: partial?.["content"] }]);
+  if (row.name !== "edit") return input({ ...row, input: partial }, { always: true });
+  const edits = partial?.["edits"];
+  return growingDiff(
+    (Array.isArray(edits) ? edits : []).map((edit) => ({
+      oldText: field(edit, "oldText"),
+      newText: field(edit, "newText"),
+    })),
+  );
 }
 
 function input(row: ToolRow, { always = false } = {}): View {
@@ -200,8 +196,10 @@ function input(row: ToolRow, { always = false } = {}): View {
     ([name]) => name !== "path" && name !== "content" && name !== "edits",
   );
   if (shown.length === 0) return nothing;
+  // What grows is looked at where it grows.
+  const cut = (text: string) => (row.phase === "asked" ? text.slice(-400) : text.slice(0, 400));
   return html`<dl class="input">
-    ${shown.map(([name, value]) => html`<dt>${oneLine(name)}</dt><dd>${oneLine(wordsOf(value)).slice(0, 400)}</dd>`)}
+    ${shown.map(([name, value]) => html`<dt>${oneLine(name)}</dt><dd>${cut(oneLine(wordsOf(value)))}</dd>`)}
   </dl>`;
 }
 
