@@ -71,6 +71,10 @@ class Git(Value, frozen=True, kw_only=True):
         """Return the same with another folder as the work tree."""
         return replace(self.knowing(GIT_WORK_TREE=str(folder)), folder=folder)
 
+    def of(self, repository: GitRepository) -> "Git":
+        """Return the same for commands in the place of another worktree of the repository."""
+        return replace(self, shadow=replace(self.shadow, repository=repository))
+
     def storing(self) -> "Git":
         """Return the same, writing objects into the repository itself."""
         return self.knowing(GIT_OBJECT_DIRECTORY=str(self.repository.common_dir / "objects"))
@@ -84,6 +88,22 @@ class Git(Value, frozen=True, kw_only=True):
         variables = {**self.shadow.variables, **self.extra}
         command = git_command(self.program, *arguments, environment=self.environment, **variables)
         return await _run(command, self.folder, stdin=stdin)
+
+    async def ask_in_place(self, *arguments: str) -> GitAnswer:
+        """Run a command on the repository itself, for what a shadow cannot change: its refs and its worktrees.
+
+        Git reads the repository's configuration then: only for commands that start no program, whatever it says.
+
+        Raises:
+            RepositoryUnusable: It cannot be started there.
+        """
+        there = {
+            "GIT_DIR": str(self.repository.git_dir),
+            "GIT_COMMON_DIR": str(self.repository.common_dir),
+            "GIT_WORK_TREE": str(self.repository.root),
+        }
+        command = git_command(self.program, *arguments, environment=self.environment, **there)
+        return await _run(command, self.repository.common_dir)
 
     async def output(self, *arguments: str, stdin: bytes | None = None) -> bytes:
         """Run a command that must succeed.
@@ -128,7 +148,24 @@ async def open_git(
         RepositoryUnusable: There is none, or it cannot be read safely; or there is no Git outside of the workspace.
     """
     repository = await _find(folder, env)
-    closed = (folder, repository.root, *roots)
+    return await open_repository(repository, env=env, scratch=scratch, roots=(folder, *roots))
+
+
+async def open_repository(
+    repository: GitRepository, *, env: Mapping[str, str], scratch: Path, roots: Sequence[Path] = ()
+) -> Git:
+    """Return Git for a repository, at its top.
+
+    Args:
+        repository: As `find_repository` returned it.
+        env: The environment of the user.
+        scratch: A private folder that lives as long as what is returned.
+        roots: More folders in which no program is started.
+
+    Raises:
+        RepositoryUnusable: It cannot be read safely; or there is no Git outside of the workspace.
+    """
+    closed = (repository.root, *roots)
     program = await anyio.to_thread.run_sync(lambda: find_git(env, roots=closed))
     if program is None:
         message = f"git was not found on the PATH outside of {', '.join(sorted({str(one) for one in closed}))}; it is needed, and none that lies in a workspace is started: install it with your package manager"
