@@ -20,6 +20,7 @@ from agent_core.assembly.workspace import contain, contain_elsewhere
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
+from agent_core.kernel.errors import WorkspaceMissing
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.values import SettingsValues
@@ -89,6 +90,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         store = _store(request, paths)
         opened = await _opened(request, root, store)
         try:
+            await anyio.to_thread.run_sync(_check_worktree, config, opened.log.header.cwd)
             sandbox = await _contained(request, config, opened)
             cleaning.callback(sandbox.close)
             config.permission_state.containment = lambda: sandbox.containing.level
@@ -110,6 +112,25 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
+
+
+def _check_worktree(config: WorkspaceConfig, cwd: str) -> None:
+    """Check that a session of a worktree is opened in it, and never in another folder. Blocking.
+
+    Raises:
+        WorkspaceMissing: It is not.
+    """
+    folder = config.paths.worktrees.resolve()
+    there = Path(cwd)
+    if (
+        there != folder
+        and there.is_relative_to(folder)
+        and not config.root.is_relative_to(folder / there.relative_to(folder).parts[0])
+    ):
+        message = (
+            f"the session works in the worktree {cwd!r}, not in {str(config.root)!r}; open it there"
+        )
+        raise WorkspaceMissing(message)
 
 
 def _limits(values: SettingsValues) -> StreamTimeouts:

@@ -57,6 +57,7 @@ DEFERRED: Final[Sequence[str]] = (
     "agent_core.workspace.files.windows_names",
     "agent_core.workspace.files.write_sequence",
     "agent_core.workspace.git.object_command",
+    "agent_core.workspace.git.worktrees.records",
     "agent_core.workspace.git.worktrees.service",
     "agent_core.workspace.permissions.policy.commands.arguments",
     "agent_core.workspace.permissions.policy.commands.git_inspection",

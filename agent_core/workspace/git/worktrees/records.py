@@ -50,7 +50,7 @@ class WorktreeRecord(Value, frozen=True, kw_only=True):
     @property
     def lock_reason(self) -> str:
         """The reason with which the worktree is locked."""
-        return f"tiller worktree {self.id} of session {self.owner or 'unknown'}"
+        return f"tiller worktree {self.id}"
 
     @property
     def git_dir(self) -> Path:

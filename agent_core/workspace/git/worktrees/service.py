@@ -120,6 +120,18 @@ class Worktrees:
             await fill(git, self._records, record, env=self._env, scratch=inner)
         )
 
+    async def assign(self, id_: str, *, owner: str) -> None:
+        """Record the session that works in a worktree; this process has it open.
+
+        Raises:
+            WorktreeUnknown, WorktreeRefused: There is none, or its record cannot be used.
+        """
+        async with self._access.hold(id_):
+            record = await to_thread.run_sync(self._records.load, id_)
+            process = await to_thread.run_sync(self._owners.this_process)
+            assigned = replace(record, owner=owner, process=process)
+            await to_thread.run_sync(self._records.store, assigned)
+
     async def find(self, folder: Path) -> Worktree | None:
         """Return the worktree that a folder is in, also when it is missing; None: it is in none.
 
