@@ -6,14 +6,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from agent_core.workspace.git.client import open_git, scratch_folder
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate
 from bench.lab import Workshop
 from tiller_server.review.git.change_set import prepare_change
-from tiller_server.review.git.client import open_git
 from tiller_server.review.git.file_filter import ReviewFileFilter
 from tiller_server.review.git.revisions import find_revisions
 from tiller_server.review.model.chunks import divide
-from tiller_server.review.scratch import private_folder
 
 FILES = 2_000
 LINES = 200
@@ -49,7 +48,7 @@ async def measure(plan: Plan, shop: Workshop) -> list[Row]:
 
 async def _prepared(root: Path, env: Mapping[str, str]) -> None:
     """Do all that comes before the model is asked: revisions, diff, attributes, hunks, parts."""
-    async with private_folder() as scratch:
+    async with scratch_folder() as scratch:
         git = await open_git(root, env=env, scratch=scratch)
         revisions = await find_revisions(git, base="main", head="feature", env=env)
         change = await prepare_change(revisions, scope=ReviewFileFilter(), scratch=scratch)

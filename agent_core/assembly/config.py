@@ -32,7 +32,7 @@ from agent_core.resources.settings.values import (
     SettingsValues,
     WebSettings,
 )
-from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust
+from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust, origin_of
 from agent_core.session.config import ActiveConfig
 from agent_core.session.context import EventPublisher, SessionOptions, WorkspaceContext
 from agent_core.session.input.queue import InputQueue
@@ -153,7 +153,13 @@ async def look_at(
     """
     values = (await load_settings(layers)).values
     store = TrustStore(paths.trust)
-    trust = WorkspaceTrust(root, store=store, default=values.default_project_trust, clock=clock)
+    trust = WorkspaceTrust(
+        root,
+        store=store,
+        default=values.default_project_trust,
+        clock=clock,
+        origin=await to_thread.run_sync(origin_of, root, paths),
+    )
     _ = await trust.check()
     return trust
 
@@ -361,6 +367,8 @@ class RuleFiles(Value, frozen=True, kw_only=True):
     """The user's folder of data."""
     roots: Sequence[Path]
     """The primary one first; those that are not trusted are not among them."""
+    origin: Path
+    """The folder whose remembered rules apply."""
     env_path: Callable[[], str]
     """The PATH of commands, which is that of whoever spoke last."""
     home: Path
@@ -390,7 +398,7 @@ class RuleFiles(Value, frozen=True, kw_only=True):
 
     @property
     def _remembered(self) -> Path:
-        return remembered_file(self.data, self.roots[0])
+        return remembered_file(self.data, self.origin)
 
     def _place(self, rule: Rule) -> Path:
         return self._user if rule.scope == "user" else self._remembered
@@ -416,6 +424,8 @@ class WorkspaceConfig(Value, frozen=True, kw_only=True):
 
     root: Path
     """Absolute and real."""
+    origin: Path
+    """The folder that a worktree was made from; else `root`."""
     paths: AppPaths
     layers: tuple[Layer, ...]
     """Where settings come from, but for the project's file."""
@@ -462,11 +472,13 @@ async def load_workspace_config(request: SessionRequest) -> WorkspaceConfig:
         above=() if trust is None else trust.above,
         expected=(lambda _: None) if trust is None else trust.content,
     )
+    origin = root if ports else await to_thread.run_sync(origin_of, root, paths)
     permission_state, wrong_rules = await _permission_state(
-        request, root, paths, settings.values.permission, is_trusted=is_trusted
+        request, (root, origin), paths, settings.values.permission, is_trusted=is_trusted
     )
     return WorkspaceConfig(
         root=root,
+        origin=origin,
         paths=paths,
         layers=layers,
         settings=settings,
@@ -506,13 +518,22 @@ async def _settings(
 
 async def _permission_state(
     request: SessionRequest,
-    root: Path,
+    folders: tuple[Path, Path],
     paths: AppPaths,
     permission: PermissionSettings,
     *,
     is_trusted: bool,
 ) -> tuple[PermissionState, tuple[str, ...]]:
-    """Return what holds for permission checks, with the rules that are kept, and what is wrong with those."""
+    """Return what holds for permission checks, with the rules that are kept, and what is wrong with those.
+
+    Args:
+        request: The session to open.
+        folders: The workspace, and the folder whose remembered rules apply to it.
+        paths: Where rules are kept.
+        permission: Settings.
+        is_trusted: Whether the workspace is trusted.
+    """
+    root, origin = folders
     state = PermissionState(
         mode=permission.mode,
         fallback=permission.fallback,
@@ -523,6 +544,7 @@ async def _permission_state(
         config=paths.config,
         data=paths.data,
         roots=LiveFolders(lambda: (root, *request.added.trusted)),
+        origin=origin,
         env_path=lambda: request.env.get("PATH", ""),
         home=home_of(request.env),
         is_trusted=lambda: state.is_trusted(),  # noqa: PLW0108 - asked anew each time

@@ -31,7 +31,7 @@ from agent_core.changes.adapters.disk_detector import DiskChangeDetector
 from agent_core.changes.ports import ByteFiles, ChangeDetector
 from agent_core.hooks import HookLimits
 from agent_core.kernel import SessionId
-from agent_core.kernel.environment import EnvironmentWithout
+from agent_core.kernel.environment import EnvironmentPlus, EnvironmentWithout
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.resources.agents import AgentDefinition
@@ -272,7 +272,7 @@ def _workspace_context(
     *,
     contents: BlobStore,
 ) -> WorkspaceContext:
-    workspace, raw = _workspace(request, config.root, scratch, models, sandbox)
+    workspace, raw = _workspace(request, config, scratch, models, sandbox)
     # A task uses that of the session that gave it.
     ours = request.ports is None and request.task is None
     return WorkspaceContext(
@@ -298,8 +298,13 @@ def _change_detector(
 
 
 def _workspace(
-    request: SessionRequest, root: Path, scratch: Path, models: ModelSet, sandbox: Sandbox
+    request: SessionRequest,
+    config: WorkspaceConfig,
+    scratch: Path,
+    models: ModelSet,
+    sandbox: Sandbox,
 ) -> tuple[Workspace, ByteFiles | None]:
+    root = config.root
     if request.ports is not None:
         return replace(request.ports, env=_without_keys(request.ports.env, models)), None
     added = request.added
@@ -311,7 +316,7 @@ def _workspace(
         files=request.files(disk),
         processes=request.processes(DiskProcesses(sandbox=sandbox)),
         users_processes=request.processes(DiskProcesses()),
-        env=_without_keys(request.env, models),
+        env=_without_keys(_apart(request.env, config), models),
     )
     return workspace, disk
 
@@ -356,6 +361,13 @@ def _whole(sections: Sections) -> SystemPrompt:
         return render_prompt(await sections(specs))
 
     return build
+
+
+def _apart(env: Mapping[str, str], config: WorkspaceConfig) -> Mapping[str, str]:
+    """Return the environment of processes; in a worktree git looks for no repository above it."""
+    if config.origin == config.root:
+        return env
+    return EnvironmentPlus(env, ours={"GIT_CEILING_DIRECTORIES": str(config.paths.worktrees)})
 
 
 def _without_keys(env: Mapping[str, str], models: ModelSet) -> Mapping[str, str]:

@@ -22,7 +22,7 @@ from agent_core.assembly.workspace import AddedRoots, contain, contain_elsewhere
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
-from agent_core.kernel.errors import SessionNotFound, ToolError
+from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
 from agent_core.resources.paths import AppPaths
@@ -91,13 +91,6 @@ class ChildSessions:
     async def read(self, session: SessionId) -> StoredSession:
         """Read the session of a task as it is stored."""
         return await self._store.tasks.read(session)
-
-    async def make_worktree(self, id_: str) -> str:
-        """Refuse: worktrees are not built yet."""
-        message = (
-            f"Task {id_} cannot have a worktree: there are none yet. Start it with isolation none."
-        )
-        raise ToolError(message)
 
     @asynccontextmanager
     async def open(self, opening: TaskOpening) -> AsyncGenerator[AgentSession, None]:
@@ -192,6 +185,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         opened = await _opened(request, root, store)
         children = ChildSessions(request, store) if request.task is None else None
         try:
+            await anyio.to_thread.run_sync(_check_worktree, config, opened.log.header.cwd)
             sandbox = await _contained(request, config, opened)
             if request.task is None:
                 cleaning.callback(sandbox.close)
@@ -217,6 +211,25 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
+
+
+def _check_worktree(config: WorkspaceConfig, cwd: str) -> None:
+    """Check that a session of a worktree is opened in it, and never in another folder. Blocking.
+
+    Raises:
+        WorkspaceMissing: It is not.
+    """
+    folder = config.paths.worktrees.resolve()
+    there = Path(cwd)
+    if (
+        there != folder
+        and there.is_relative_to(folder)
+        and not config.root.is_relative_to(folder / there.relative_to(folder).parts[0])
+    ):
+        message = (
+            f"the session works in the worktree {cwd!r}, not in {str(config.root)!r}; open it there"
+        )
+        raise WorkspaceMissing(message)
 
 
 def _limits(values: SettingsValues) -> StreamTimeouts:

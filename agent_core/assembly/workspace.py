@@ -6,12 +6,13 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from errno import EPERM
 from pathlib import Path
-from typing import Literal, Protocol, overload
+from typing import TYPE_CHECKING, Literal, Protocol, overload
 
 from anyio import Lock, to_thread
 from typing_extensions import override
 
 from agent_core.events import WorkspaceRoot
+from agent_core.kernel import Clock
 from agent_core.kernel.values import Value
 from agent_core.resources.paths import AppPaths
 from agent_core.resources.settings.values import ContainmentSettings
@@ -27,6 +28,9 @@ from agent_core.workspace.sandbox import (
     sandbox_for,
 )
 from agent_core.workspace.sandbox.selection import homes_of
+
+if TYPE_CHECKING:
+    from agent_core.workspace.git.worktrees.service import Worktrees
 
 
 class FolderTrustState(Protocol):
@@ -362,3 +366,18 @@ def notice_of(sandbox: Sandbox, *, setting: Literal["auto", "off"]) -> tuple[str
         return ()
     held = "only partly contained" if sandbox.containing.level == "partial" else "not contained"
     return (f"commands are {held} here: {why}. `tiller doctor` says more",)
+
+
+def open_worktrees(paths: AppPaths, *, env: Mapping[str, str], clock: Clock) -> "Worktrees":
+    """Return the worktrees of a user; the open sessions are their owners.
+
+    Args:
+        paths: Where worktrees and sessions are kept.
+        env: The environment of the user.
+        clock: Time.
+    """
+    from agent_core.storage.worktree_owners import SessionOwners  # noqa: PLC0415 - at first use
+    from agent_core.workspace.git.worktrees.service import Worktrees  # noqa: PLC0415 - at first use
+
+    owners = SessionOwners(paths.sessions)
+    return Worktrees(paths.worktrees, env=env, owners=owners, clock=clock)

@@ -157,8 +157,6 @@ class TaskInfo(EventValue, frozen=True, kw_only=True):
     state: TaskState
     background: bool
     """Whether the run goes on meanwhile."""
-    worktree: str | None = None
-    """Id of the git worktree in which it works; null: in the workspace itself."""
     activity: str = ""
     """Title of the tool call that it makes now; empty: none."""
     turns: Uint = 0

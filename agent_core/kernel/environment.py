@@ -57,6 +57,27 @@ class EnvironmentWith(CurrentEnvironment):
         return self._changed(value) if name == self._name else value
 
 
+class EnvironmentPlus(CurrentEnvironment):
+    """An environment with values of ours above it."""
+
+    def __init__(self, variables: Mapping[str, str], *, ours: Mapping[str, str]) -> None:
+        super().__init__(variables)
+        self._ours = ours
+
+    @override
+    def __getitem__(self, name: str) -> str:
+        return self._ours[name] if name in self._ours else self.variables[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        yield from self._ours
+        yield from (name for name in self.variables if name not in self._ours)
+
+    @override
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class EnvironmentWithout(CurrentEnvironment):
     """An environment less some names; both are looked up anew each time."""
 

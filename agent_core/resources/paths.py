@@ -65,6 +65,11 @@ class AppPaths(Value, frozen=True, kw_only=True):
         return self.data / "blobs"
 
     @property
+    def worktrees(self) -> Path:
+        """Git worktrees for isolated work, each with its record beside it."""
+        return self.data / "worktrees"
+
+    @property
     def logs(self) -> Path:
         """Log files, for troubleshooting."""
         return self.data / "logs"

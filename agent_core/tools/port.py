@@ -260,8 +260,6 @@ class TaskOrder(Value, frozen=True, kw_only=True):
     preset: str
     model: str | None = None
     """Name of the model; None: that of the preset, else that of the session."""
-    worktree: bool = False
-    """Whether it works in a git worktree of its own."""
     background: bool = False
     budget: Budgets = Budgets()
 

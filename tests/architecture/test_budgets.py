@@ -19,6 +19,7 @@ WAIVERS: Mapping[str, str] = {}
 FEATURES = "server/tiller_server/lsp/features/"
 
 LARGE_FOLDERS: Mapping[str, str] = {
+    "server/tiller_server/cli/subcommands": "one module per command of the program",
     "server/tiller_server/lsp/features": "one module per method of the protocol",
     "server/tiller_server/lsp/wire": "one module per family of messages, beside their schema",
 }

@@ -17,6 +17,7 @@ OF = frozenset({"subprocess", "anyio", "asyncio", "os", "pty"})
 # Path → what it starts, in a few words.
 STARTING: Mapping[str, str] = {
     "agent_core/providers/auth/credentials.py": "a command of the user's own settings that gives a key",
+    "agent_core/workspace/git/client.py": "git, for reviews and worktrees",
     "agent_core/workspace/processes/launch.py": "what tools start",
     "agent_core/workspace/sandbox/backends/landlock.py": "our launcher, to try it",
     "agent_core/workspace/sandbox/backends/landlock_launcher.py": "becomes the command that it contains",
@@ -33,7 +34,6 @@ STARTING: Mapping[str, str] = {
     "server/tiller_server/cli/trace/replay.py": "our own server, or the one that the user names",
     "server/tiller_server/daemon/runs.py": "the process that runs are forked from",
     "server/tiller_server/daemon/shim/discovery.py": "our own daemon",
-    "server/tiller_server/review/git/client.py": "git, for a review",
 }
 # "path: line of code" → why it starts git beside `agent_core.workspace.git.command`, or does not start it at all.
 WITH_GIT: Mapping[str, str] = {
@@ -66,7 +66,7 @@ def test_who_finds_git_has_the_rest_made_for_it() -> None:
         == making
         == {
             "agent_core/workspace/git/object_command.py",
-            "server/tiller_server/review/git/client.py",
+            "agent_core/workspace/git/client.py",
         }
     )
 

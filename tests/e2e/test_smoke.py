@@ -16,6 +16,7 @@ STARTED = {
     "review": (["review"], 0, "Hello there"),
     "demo": (["demo"], 1, "the tests still fail"),
     "sessions": (["sessions", "list"], 0, "no sessions"),
+    "worktree": (["worktree", "list"], 0, "no worktrees"),
     "auth": (["auth", "status"], 0, "lab"),
     "models": (["models", "list"], 0, "lab/m"),
     "config": (["config", "path"], 0, "settings.json"),

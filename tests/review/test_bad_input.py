@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import UsageError
+from agent_core.workspace.git.repository import RepositoryUnusable
 from tests.support.review.reviewing import Reviewing, a_report, reports, says
 from tests.support.workspace.repositories import Repository
 from tiller_server.review.engine import review
-from tiller_server.review.errors import NotARepository, RevisionUnknown
+from tiller_server.review.errors import RevisionUnknown
 from tiller_server.review.git.revisions import WORKING_TREE
 from tiller_server.review.options import ReviewOrder
 
@@ -32,9 +33,9 @@ async def test_a_folder_in_no_repository_is_named(reviewing: Reviewing, tmp_path
         dirs=reviewing.dirs,
         env={"GIT_CEILING_DIRECTORIES": str(tmp_path)},
     )
-    with pytest.raises(NotARepository, match=r"'.*plain' is in no Git repository"):
+    with pytest.raises(RepositoryUnusable, match=r"'.*plain' is in no Git repository"):
         await review(ReviewOrder(), outside.request(workspace=plain))
-    with pytest.raises(NotARepository, match="was not found"):
+    with pytest.raises(RepositoryUnusable, match="was not found"):
         await review(ReviewOrder(), outside.request(env={"PATH": str(plain)}))
 
 

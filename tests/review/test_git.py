@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.workspace.git.client import Git, find_root, open_git
+from agent_core.workspace.git.repository import RepositoryUnusable
 from tests.support.workspace.repositories import Repository
-from tiller_server.review.errors import NotARepository
 from tiller_server.review.git.branches import create_branch
-from tiller_server.review.git.client import Git, find_root, open_git
 from tiller_server.review.git.revisions import written_tree
 
 pytestmark = pytest.mark.timeout(60)
@@ -265,7 +265,7 @@ async def test_what_cannot_be_read_safely_is_refused_with_the_reason(
 ) -> None:
     plant, why = REFUSED[name]
     plant(repository)
-    with pytest.raises(NotARepository, match=why):
+    with pytest.raises(RepositoryUnusable, match=why):
         await opened(repository.root, scratch)
 
 
@@ -283,9 +283,9 @@ async def test_the_root_is_found_from_below_and_not_past_a_ceiling(repository: R
     plain(repository)
     below = repository.root / "sub"
     assert await find_root(below, ENV) == repository.root
-    with pytest.raises(NotARepository, match="is in no Git repository"):
+    with pytest.raises(RepositoryUnusable, match="is in no Git repository"):
         await find_root(below, {**ENV, "GIT_CEILING_DIRECTORIES": str(repository.root)})
-    with pytest.raises(NotARepository, match=r"nowhere' was not found"):
+    with pytest.raises(RepositoryUnusable, match=r"nowhere' was not found"):
         await find_root(below / "nowhere", ENV)
 
 

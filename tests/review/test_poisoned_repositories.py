@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent_core.kernel.errors import TillerError
+from agent_core.workspace.git.client import GitFailed
 from tests.support.review.reviewing import Reviewing, says
 from tests.support.workspace.poisoned import POISONS, poisoned
 from tests.support.workspace.repositories import WHO
-from tiller_server.review.errors import GitFailed
 from tiller_server.review.git.revisions import WORKING_TREE
 
 pytestmark = [pytest.mark.timeout(60)]

@@ -162,7 +162,6 @@ def test_the_tools_have_the_names_that_models_know() -> None:
                 "prompt",
                 "preset",
                 "model",
-                "isolation",
                 "background",
                 "budget",
             ],

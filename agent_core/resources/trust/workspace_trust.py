@@ -19,6 +19,7 @@ from agent_core.kernel.private_file import locked, replace_text
 from agent_core.kernel.values import Value
 from agent_core.resources.instructions import NAMES, folders_above
 from agent_core.resources.load_result import JsonTextError, read_object
+from agent_core.resources.paths import AppPaths
 from agent_core.resources.trust.evidence import (
     Above,
     EvidenceTooLarge,
@@ -202,6 +203,8 @@ def _word(entry: JsonValue) -> StoredTrustDecision | None:
 DefaultTrust = Literal["ask", "always", "never"]
 WorkspaceTrustState = Literal["trusted", "refused", "undecided", "changed", "unknown"]
 """`refused`: the user said no. `changed`: they trusted something else. `unknown`: it cannot be told, so it is a no."""
+RESTRICTING: Final = frozenset({"policy.json", "settings.json"})
+"""Names of files that may forbid something."""
 SHOWN_LINES: Final = 200
 CODE_LINES: Final = 20_000
 """Of code that would run in us: more than anybody reads, and no more than a client takes."""
@@ -244,9 +247,25 @@ class WorkspaceTrust:
     """The trust in one workspace. Until the first look there is none."""
 
     def __init__(
-        self, root: Path, *, store: TrustStore, default: DefaultTrust, clock: Clock
+        self,
+        root: Path,
+        *,
+        store: TrustStore,
+        default: DefaultTrust,
+        clock: Clock,
+        origin: Path | None = None,
     ) -> None:
+        """Create it without a look.
+
+        Args:
+            root: The workspace.
+            store: The stored decisions.
+            default: The answer where nothing was decided.
+            clock: Time.
+            origin: The folder that a worktree was made from, whose decision applies where there is none of its own.
+        """
         self._root = root
+        self._origin = root if origin is None else origin
         self._store = store
         self._default: DefaultTrust = default
         self._clock = clock
@@ -335,6 +354,8 @@ class WorkspaceTrust:
             if self._trusts_any():
                 return TrustCheckResult(state="trusted")
             word = self._store.decision(self._root)
+            if word is None and self._origin != self._root:
+                word = _inherited(self._store.decision(self._origin), seen)
             return _unsaid(seen, self._default) if word is None else judged(word, seen)
         except (EvidenceTooLarge, OSError, ConfigError) as error:
             return TrustCheckResult(state="unknown", problem=_why(error))
@@ -408,6 +429,21 @@ def _unsaid(seen: TrustEvidence, default: DefaultTrust) -> TrustCheckResult:
     )
 
 
+def _inherited(word: StoredTrustDecision | None, seen: TrustEvidence) -> StoredTrustDecision | None:
+    """Return a decision on another folder for what is here.
+
+    Files that are not committed there are not here. That counts as a change only for those that may restrict.
+    """
+    if word is None:
+        return None
+    hashes = {
+        name: hash_
+        for name, hash_ in word.hashes.items()
+        if name in seen.hashes or Path(name).name in RESTRICTING
+    }
+    return msgspec.structs.replace(word, hashes=hashes)
+
+
 def judged(word: StoredTrustDecision, seen: TrustEvidence) -> TrustCheckResult:
     """Compare what was trusted with what is there: pure."""
     if word.said == "refused":
@@ -457,3 +493,20 @@ def _why(error: Exception) -> str:
         where = cast("object", error.filename)
         return f"{where or 'something'} cannot be read ({error.strerror or error})"
     return str(error)
+
+
+def origin_of(root: Path, paths: AppPaths) -> Path:
+    """Return the folder whose trust and remembered rules apply: that which a worktree was made from, else the folder. Blocking.
+
+    Raises:
+        WorktreeRefused, WorktreeUnknown: The folder is where worktrees are, and has no record that can be read.
+    """
+    worktrees = paths.worktrees.resolve()
+    if root == worktrees or not root.is_relative_to(worktrees):
+        return root
+    from agent_core.workspace.git.worktrees.records import WorktreeRecords  # noqa: PLC0415 - at first use
+
+    inside = root.relative_to(worktrees)
+    record = WorktreeRecords(worktrees).load(inside.parts[0])
+    # A worktree may have been made from another one.
+    return origin_of(Path(record.repository).joinpath(*inside.parts[1:]), paths)

@@ -61,7 +61,6 @@ class RecoveredTask(Value, frozen=True, kw_only=True):
     description: str
     preset: str
     background: bool
-    worktree: str | None
     started_ms: int
     attempt: int
     state: TaskState | None = None
@@ -313,7 +312,7 @@ def _task(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:
             has_message = data.get("report") == "message"
             restored.tasks[id_] = replace(before, state=state, has_message=has_message)
         return
-    worktree, attempt = data.get("worktree"), data.get("attempt")
+    attempt = data.get("attempt")
     restored.tasks[id_] = RecoveredTask(
         id=id_,
         session=SessionId(str(data.get("session"))),
@@ -321,7 +320,6 @@ def _task(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:
         description=str(data.get("description")),
         preset=str(data.get("preset")),
         background=data.get("background") is True,
-        worktree=worktree if isinstance(worktree, str) else None,
         started_ms=at_ms,
         attempt=attempt if isinstance(attempt, int) else 1,
     )

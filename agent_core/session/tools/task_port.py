@@ -64,7 +64,6 @@ class TaskOpening(Value, frozen=True, kw_only=True):
     """None: that of the session that gives the task."""
     tools: tuple[str, ...]
     budget: Budgets
-    worktree: str | None
     outer: "OuterSession"
 
 
@@ -116,13 +115,5 @@ class TaskSessions(Protocol):
         Raises:
             SessionNotFound: Nothing was said in it.
             StorageUnavailable: It cannot be read.
-        """
-        ...
-
-    async def make_worktree(self, id_: str) -> str:
-        """Create a git worktree for a task, and return its id.
-
-        Raises:
-            ToolError: There can be none; the text says why.
         """
         ...

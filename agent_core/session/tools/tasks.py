@@ -251,7 +251,6 @@ class SessionTasks:
             raise ToolError(message)
         self._count += 1
         id_, now_ms = f"t{self._count}", self._deps.services.clock.now_ms()
-        worktree = await self._deps.sessions.make_worktree(id_) if order.worktree else None
         item = self._deps.services.publisher.snapshot.item_of(call)
         info = TaskInfo(
             id=id_,
@@ -261,7 +260,6 @@ class SessionTasks:
             preset=order.preset,
             state="queued",
             background=order.background,
-            worktree=worktree,
             started_ms=now_ms,
         )
         one = GivenTask(info=info, call=call, order=order, is_awaited=not order.background)
@@ -341,7 +339,6 @@ class SessionTasks:
             model=one.order.model,
             tools=tools_for(agent, deps.active_tools()),
             budget=one.order.budget,
-            worktree=one.info.worktree,
             outer=replace(deps.outer(one.info), on_spent=partial(self._spend, one)),
         )
 
@@ -496,8 +493,6 @@ def started_entry(one: GivenTask) -> EntryFactory:
         "background": one.info.background,
         "attempt": one.attempt,
     }
-    if one.info.worktree is not None:
-        data["worktree"] = one.info.worktree
     return task_entry(data)
 
 
@@ -537,13 +532,12 @@ def report_of(info: TaskInfo, text: str) -> str:
         "budget": "stopped at its budget before it was done",
         "lost": "was interrupted when Tiller was closed; the user can continue it",
     }[info.state]
-    where = "" if info.worktree is None else f" Its changes are in the worktree {info.worktree}."
     text = text.strip()
     body = cut_bytes(text, REPORT_BYTES)
     cut = "\n[The report is cut.]" if len(body) < len(text) else ""
     last = "Its report:" if info.state == "completed" else "Its last words:"
     said = f"\n{last}\n{body}{cut}" if text else " It reported nothing."
-    return f"Task {named(info)} {how}.{where}{said}"
+    return f"Task {named(info)} {how}.{said}"
 
 
 def _outcome(result: RunResult | None) -> TaskOutcome:
@@ -573,7 +567,6 @@ def restored_task(one: RecoveredTask) -> GivenTask:
         preset=one.preset,
         state=one.state or "lost",
         background=one.background,
-        worktree=one.worktree,
         started_ms=one.started_ms,
     )
     order = TaskOrder(description=one.description, prompt="", preset=one.preset)

@@ -231,6 +231,17 @@ def this_process() -> Owner:
     return Owner(pid=pid, host=platform.node(), boot=_boot_id(), start=_start_of(pid) or "")
 
 
+def is_written(path: Path) -> bool:
+    """Return whether a living process, this one included, has a session file open for writing."""
+    owner = _read_owner(path.with_name(path.name + LOCK_SUFFIX))
+    return owner is not None and is_alive(owner)
+
+
+def is_alive(owner: Owner) -> bool:
+    """Return whether a process lives; one of another machine counts as living."""
+    return _lives(owner, us=this_process(), locked=False)
+
+
 def _lives(owner: Owner, *, us: Owner, locked: bool) -> bool:
     if owner.host != us.host:
         # Another machine's process cannot be looked up. Under the same kernel (another container)

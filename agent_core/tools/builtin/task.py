@@ -1,7 +1,7 @@
 """The tools of tasks: give work to another agent, and look after what was given."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, ClassVar, Final, Generic, Literal
+from typing import Annotated, ClassVar, Final, Generic
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
@@ -61,10 +61,6 @@ class TaskArguments(ToolArguments):
     )
     preset: str = Field(default=GENERAL, description="The agent that does it")
     model: str | None = Field(default=None, description="Another model (default: the present one)")
-    isolation: Literal["none", "worktree"] = Field(
-        default="none",
-        description="worktree: it works in a git worktree of its own, on a branch that is merged later",
-    )
     background: bool = Field(
         default=False,
         description="Go on meanwhile; you are told when it has ended (default: wait for its report)",
@@ -216,7 +212,6 @@ async def _run(arguments: TaskArguments, context: ToolContext) -> ToolResult:
         prompt=arguments.prompt,
         preset=arguments.preset,
         model=arguments.model,
-        worktree=arguments.isolation == "worktree",
         background=arguments.background,
         budget=Budgets()
         if budget is None
@@ -259,7 +254,7 @@ def _state(task: TaskInfo) -> str:
 
 
 def _details(task: TaskInfo) -> dict[str, JsonValue]:
-    details: dict[str, JsonValue] = {
+    return {
         "id": task.id,
         "session": task.session,
         "description": task.description,
@@ -269,4 +264,3 @@ def _details(task: TaskInfo) -> dict[str, JsonValue]:
         "turns": task.turns,
         "tool_calls": task.tool_calls,
     }
-    return details | ({} if task.worktree is None else {"worktree": task.worktree})

@@ -13,6 +13,8 @@ from agent_core.workspace.git.settings import read_values
 from agent_core.workspace.sandbox.guards.git import git_folders
 
 MARKER: Final = ".git"
+WORKTREES: Final = "worktrees"
+"""The folder of a repository that has a folder for each linked worktree."""
 CEILINGS: Final = "GIT_CEILING_DIRECTORIES"
 CONFIG: Final = "config"
 WORKTREE_CONFIG: Final = "config.worktree"
@@ -65,6 +67,36 @@ def find_repository(folder: Path, env: Mapping[str, str]) -> GitRepository:
             return _repository(top, start)
     message = f"{str(folder)!r} is in no Git repository with files; run it inside one"
     raise RepositoryUnusable(message)
+
+
+def registered_worktree(root: Path, *, git_dir: Path, common_dir: Path) -> GitRepository:
+    """Return the repository of a linked worktree by its place in the repository; its folder may be missing. Blocking.
+
+    Args:
+        root: The top folder of the worktree, without links. Its `.git` is not read.
+        git_dir: The folder of the repository that belongs to the worktree.
+        common_dir: The folder of the repository.
+
+    Raises:
+        RepositoryUnusable: The repository is not there, or it does not have this worktree.
+    """
+    if not is_git_folder(common_dir):
+        message = f"the repository {str(common_dir)!r} of the worktree is not there"
+        raise RepositoryUnusable(message)
+    if git_dir.parent != common_dir / WORKTREES or Path(os.path.realpath(git_dir)) != git_dir:
+        message = f"{str(git_dir)!r} is no place that Git has for a worktree"
+        raise RepositoryUnusable(message)
+    try:
+        named = read_part(git_dir / "gitdir", most_bytes=MOST_CONFIG_BYTES)
+        _ = read_part(git_dir / "HEAD", most_bytes=MOST_CONFIG_BYTES)
+    except OSError as error:
+        message = f"the repository {str(common_dir)!r} does not know the worktree {str(root)!r} any more ({error.strerror})"
+        raise RepositoryUnusable(message) from error
+    if os.fsdecode(named.strip()) != str(root / MARKER):
+        message = f"{str(git_dir)!r} belongs to another worktree ({os.fsdecode(named.strip())!r})"
+        raise RepositoryUnusable(message)
+    values = _values(git_dir, common_dir)
+    return GitRepository(root=root, git_dir=git_dir, common_dir=common_dir, values=values)
 
 
 def is_git_folder(path: Path) -> bool:

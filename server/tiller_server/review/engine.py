@@ -18,6 +18,7 @@ from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from agent_core.session.runs.usage import tightened
+from agent_core.workspace.git.client import open_git, scratch_folder
 from tiller_server import VERSION
 from tiller_server.review.findings.baseline import not_accepted, read_baseline
 from tiller_server.review.findings.deduplication import left, limited, merged
@@ -38,7 +39,6 @@ from tiller_server.review.findings.result import (
 from tiller_server.review.findings.sanitizer import markdown_of
 from tiller_server.review.findings.verification import FindingRejected
 from tiller_server.review.git.change_set import ReviewChangeSet, prepare_change
-from tiller_server.review.git.client import open_git
 from tiller_server.review.git.diff import GitDiffHunk
 from tiller_server.review.git.head_files import HeadFiles, head_folder
 from tiller_server.review.git.revisions import Revisions, find_revisions
@@ -55,7 +55,6 @@ from tiller_server.review.options import (
     ReviewWatcher,
 )
 from tiller_server.review.rules import BASELINE, ProjectRules, read_rules
-from tiller_server.review.scratch import private_folder
 
 TOOLS: Final = ("read", "grep", "find", "ls", TOOL)
 CHARS_OF_A_TOKEN: Final = 3
@@ -113,7 +112,7 @@ async def review(
         UsageError: The review cannot begin: no repository, no such commit, no usable model, an unreadable baseline.
         GitFailed: A command of Git failed.
     """
-    async with private_folder() as scratch:
+    async with scratch_folder() as scratch:
         watching = watcher or NullReviewWatcher()
         work = await _prepare(order, request, scratch)
         work.stop = stop or work.stop

@@ -1,14 +1,9 @@
-"""Errors that prevent a review.
+"""Errors that prevent a review: inputs that cannot be used.
 
-A `UsageError` means that an input cannot be used: `NotARepository`, `RevisionUnknown`, `ReviewFileInvalid`.
-`GitFailed` means that a command of Git failed.
+`RepositoryUnusable` and `GitFailed` of `agent_core.workspace.git` prevent one too.
 """
 
-from agent_core.kernel.errors import TillerError, UsageError
-
-
-class NotARepository(UsageError):
-    """The folder is in no Git repository, or there is no Git."""
+from agent_core.kernel.errors import UsageError
 
 
 class RevisionUnknown(UsageError):
@@ -17,7 +12,3 @@ class RevisionUnknown(UsageError):
 
 class ReviewFileInvalid(UsageError):
     """A file that was given to a review cannot be used."""
-
-
-class GitFailed(TillerError):
-    """Git could not do what was asked."""

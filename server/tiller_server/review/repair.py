@@ -13,14 +13,13 @@ from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Budgets
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
+from agent_core.workspace.git.client import Git, open_git, scratch_folder
 from tiller_server.review.errors import RevisionUnknown
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.findings.suggestions import replaced_by
-from tiller_server.review.git.client import Git, open_git
 from tiller_server.review.git.head_files import write_tree
 from tiller_server.review.git.revisions import written_tree
 from tiller_server.review.model.prompts import repair_prompt
-from tiller_server.review.scratch import private_folder
 
 FAILS_ANYWAY: Final = "the tests fail with and without it"
 
@@ -83,7 +82,7 @@ async def repair(review: Review, order: FixOrder, request: SessionRequest) -> Re
         UsageError: The commit is not there, or the agent cannot be asked.
         GitFailed: Git cannot do what was asked.
     """
-    async with private_folder() as scratch:
+    async with scratch_folder() as scratch:
         opened = await open_git(
             request.workspace, env=request.env, scratch=scratch, roots=request.added.trusted
         )

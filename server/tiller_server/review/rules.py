@@ -3,7 +3,7 @@
 from typing import Final
 
 from agent_core.kernel.values import Value
-from tiller_server.review.git.client import Git
+from agent_core.workspace.git.client import Git
 
 REVIEW_RULES: Final = ".tiller/review.md"
 GUIDES: Final = ("AGENTS.md", "CLAUDE.md")

@@ -210,7 +210,6 @@ async def test_permission_is_asked_in_the_session_that_gave_the_task() -> None:
     [
         ({"preset": "nobody"}, "There is no agent 'nobody'; there are: general, explore, review."),
         ({"prompt": "  "}, "The prompt of the task is empty: write what is to be done."),
-        ({"isolation": "worktree"}, "no worktree for t1 here"),
     ],
 )
 async def test_a_task_that_cannot_be_is_refused_in_one_sentence(

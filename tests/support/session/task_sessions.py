@@ -10,7 +10,6 @@ from agent_core.assembly.builder import build_session
 from agent_core.assembly.factory import limit_rights
 from agent_core.assembly.session_parts import SessionDeps
 from agent_core.kernel import SessionId
-from agent_core.kernel.errors import ToolError
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
 from agent_core.session import AgentSession
 from agent_core.session.context import WorkspaceContext
@@ -50,9 +49,6 @@ class ScriptedTasks:
 
     async def read(self, session: SessionId) -> StoredSession:
         return await self._store.tasks.read(session)
-
-    async def make_worktree(self, id_: str) -> str:
-        raise ToolError(f"no worktree for {id_} here")
 
     @asynccontextmanager
     async def open(self, opening: TaskOpening) -> AsyncGenerator[AgentSession, None]:

@@ -133,7 +133,7 @@ def _git_mounts(
 ) -> Mapping[Path, MountKind]:
     match git:
         case "closed":
-            return _closed(path, roots)
+            return {**_closed(path, roots), **_elsewhere(path, entry, roots)}
         case "open":
             return dict.fromkeys(folders, "writable")
         case "data":
@@ -182,6 +182,15 @@ def _closed(path: Path, roots: Sequence[Path]) -> Mapping[Path, MountKind]:
     # A bare repository that was opened as a workspace: it is no folder of the workspace, it is the workspace.
     names = ("HEAD", "objects", "refs", "packed-refs", *RUNS_PROGRAMS)
     return {path / name: "read-only" for name in names if (path / name).exists()}
+
+
+def _elsewhere(path: Path, entry: GuardedEntry, roots: Sequence[Path]) -> Mapping[Path, MountKind]:
+    """Return the git folders of a worktree that lie outside of the roots: git in it reads them also where a home is hidden."""
+    if entry.kind != "git" or not stat.S_ISREG(entry.mode):
+        return {}
+    folders = [folder.path for folder in git_folders(path.parent)]
+    outside = (one for one in folders if not any(one.is_relative_to(root) for root in roots))
+    return dict.fromkeys(outside, "read-only")
 
 
 def _repositories(path: Path, entry: GuardedEntry) -> Iterator[Path]:

@@ -9,13 +9,13 @@ import anyio
 
 from agent_core.assembly import SessionRequest
 from agent_core.events import Budgets
+from agent_core.workspace.git.client import Git, opened_git
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
 from tiller_server.cli.review.files import check_folders
 from tiller_server.review.errors import ReviewFileInvalid
 from tiller_server.review.findings.result import Review
 from tiller_server.review.git.branches import check_branch, create_branch
-from tiller_server.review.git.client import Git, opened_git
 from tiller_server.review.git.revisions import sha_of
 from tiller_server.review.repair import FixOrder, RepairResult, repair
 

@@ -51,7 +51,9 @@ async def wanted(options: argparse.Namespace, environment: Environment) -> Sessi
     """
     request = request_of(options, environment)
     if options.session:
-        request = replace(request, session=await _found(request))
+        from tiller_server.cli.run.worktree import in_its_worktree  # noqa: PLC0415 - at first use
+
+        request = await in_its_worktree(replace(request, session=await _found(request)))
     return await forked(request) if options.fork else request
 
 

@@ -26,16 +26,27 @@ async def diff(library: SessionLibrary, options: argparse.Namespace, *, colour: 
         _ = sys.stdout.write(f"the changes of {found.session} are in {options.output}\n")
         return DONE
     if options.patch:
-        _ = sys.stdout.buffer.write(_bytes(patch))
-        _ = sys.stdout.buffer.flush()
+        write_patch(patch)
         return DONE
     if not patch:
         _ = sys.stderr.write(f"{found.session} changed no files\n")
+    show_patch(patch, colour=colour)
+    return DONE
+
+
+def show_patch(patch: str, *, colour: bool) -> None:
+    """Print a patch to be read, with bytes that are not UTF-8 replaced."""
     for row in patch.split("\n")[:-1]:
         style = BOLD if row.startswith(HEADS) else STYLES.get(row[:1], "")
         shown = safe(row.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
         _ = sys.stdout.write(styled(shown, style, colour=colour and bool(style)) + "\n")
-    return DONE
+
+
+def write_patch(patch: str) -> None:
+    """Write a patch byte for byte to standard output."""
+    sys.stdout.flush()
+    _ = sys.stdout.buffer.write(_bytes(patch))
+    _ = sys.stdout.buffer.flush()
 
 
 def _bytes(patch: str) -> bytes:

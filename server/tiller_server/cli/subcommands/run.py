@@ -4,8 +4,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import redirect_stdout, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -101,6 +101,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HASH",
         help="carry out the plan of the session that is continued (-c, -r), by its hash; takes no prompt",
     )
+    add(
+        "--worktree",
+        action="store_true",
+        help="work in a new git worktree, apart from the files of the workspace",
+    )
     # Read by `run/daemon_client.py`, before there is a parser.
     add("--no-daemon", action="store_true", help="run in this process, also when the daemon serves")
     add_session_options(parser)
@@ -181,7 +186,7 @@ async def _run(
     ending.tidy = view.close
     # What extensions write there themselves must not get between our lines.
     with redirect_stdout(sys.stderr):
-        async with open_wanted(options, environment) as session:
+        async with _open(options, environment) as session:
             place.session = session
             opened(session)
             async with anyio.create_task_group() as group:
@@ -217,6 +222,25 @@ async def _run(
     if code == DONE and options.output is not None:
         await to_thread.run_sync(_write, options.output, answer)
     return code
+
+
+@asynccontextmanager
+async def _open(
+    options: argparse.Namespace, environment: Environment
+) -> AsyncGenerator[AgentSession]:
+    """Open the session, in a new worktree if one is asked for."""
+    if not options.worktree:
+        async with open_wanted(options, environment) as session:
+            yield session
+        return
+    from tiller_server.cli.run.worktree import isolated  # noqa: PLC0415 - at first use
+
+    async with (
+        isolated(options, environment) as isolation,
+        open_wanted(options, environment) as session,
+    ):
+        await isolation.begin(session)
+        yield session
 
 
 def _waiting_plan(session: AgentSession) -> tuple[str, str] | None:

@@ -79,7 +79,7 @@ async def _order(
 ) -> tuple[ReviewOrder, Path]:
     """Return what is looked at, and the repository's root, from which findings name their files."""
     from agent_core.events import Budgets  # noqa: PLC0415 - see above
-    from tiller_server.review.git.client import find_root  # noqa: PLC0415 - see above
+    from agent_core.workspace.git.client import find_root  # noqa: PLC0415 - see above
     from tiller_server.review.git.file_filter import ReviewFileFilter  # noqa: PLC0415 - see above
     from tiller_server.review.git.revisions import WORKING_TREE  # noqa: PLC0415 - see above
 

@@ -397,8 +397,6 @@ class TaskInfo(WireModel):
     """State; `lost`: the process that ran it ended, and it can be continued."""
     background: bool
     """The run goes on meanwhile."""
-    worktree: str | None = None
-    """Git worktree in which it works; left out: in the workspace itself."""
     activity: str
     """Title of the tool call that it makes now; empty: none."""
     turns: SafeCount

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
-from tiller_server.review.errors import GitFailed
+from agent_core.workspace.git.client import GitFailed
 from tiller_server.review.findings.quote_location import QuoteLocation
 from tiller_server.review.findings.relocation import moved
 from tiller_server.review.findings.result import Finding, Review

@@ -8,8 +8,7 @@ from typing import Final
 import anyio.to_thread
 
 from agent_core.kernel.errors import UsageError
-from tiller_server.review.errors import GitFailed
-from tiller_server.review.git.client import Git
+from agent_core.workspace.git.client import Git, GitFailed
 
 HEADS: Final = "refs/heads/"
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -8,9 +8,8 @@ import anyio
 import anyio.to_thread
 
 from agent_core.kernel.values import Value
-from tiller_server.review.errors import GitFailed
+from agent_core.workspace.git.client import Git, GitFailed
 from tiller_server.review.findings.result import LeftOut
-from tiller_server.review.git.client import Git
 from tiller_server.review.git.diff import DIFF, ChangedFile, parse_diff
 from tiller_server.review.git.file_filter import ReviewFileFilter, sort_out
 from tiller_server.review.git.revisions import Revisions

@@ -8,9 +8,9 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from agent_core.workspace.git.client import Git
 from tiller_server.review.findings.verification import NewSide, is_utf8, lines_of
 from tiller_server.review.git.change_set import ReviewChangeSet
-from tiller_server.review.git.client import Git
 from tiller_server.review.git.revisions import Revisions
 from tiller_server.review.rules import read_blob
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.values import Value
-from tiller_server.review.errors import GitFailed, RevisionUnknown
+from agent_core.workspace.git.client import Git, GitFailed
+from tiller_server.review.errors import RevisionUnknown
 from tiller_server.review.findings.result import Commit
-from tiller_server.review.git.client import Git
 
 WORKING_TREE: Final = "working tree"
 """The name of a head that is what lies on the disk, committed or not."""

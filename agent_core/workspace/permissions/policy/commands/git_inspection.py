@@ -9,6 +9,7 @@ from typing import Final
 
 from agent_core.workspace.files.text import read_plain
 from agent_core.workspace.permissions.policy.commands.git_settings import starts_programs
+from agent_core.workspace.sandbox.guards.git import git_folders
 
 MOST_CONFIG_BYTES: Final = 65_536
 MOST_INDEX_BYTES: Final = 33_554_432
@@ -22,6 +23,8 @@ ELSEWHERE: Final = frozenset(
     }
 )
 """Names in a git folder with which its own configuration is not the whole of it."""
+POINTERS: Final = frozenset({"commondir", "gitdir"})
+"""Those of them that every linked worktree has; `git_folders` has followed them."""
 SHARED_INDEX: Final = "sharedindex."
 LINK_TO_REPOSITORY: Final = b"\x00\x00\xe0\x00"
 """The mode of an entry in the index that is a repository of its own: git runs in it, with its configuration."""
@@ -45,17 +48,17 @@ def git_starts_programs(root: Path) -> bool:
     """Return whether commands of git in a root may start programs that its repository names; yes when in doubt.
 
     The user's own configuration does not count. A repository that only begins above the root, or somewhere else than in
-    its `.git` folder, is not examined.
+    its `.git` folder, is not examined, unless the root is a linked worktree that the repository names.
     """
-    folder = root / ".git"
     try:
-        if not stat.S_ISDIR(os.lstat(folder).st_mode):
-            return True
+        folder, own = _folders(root)
         names = os.listdir(folder)  # noqa: PTH208 - strings are enough
-        if any(name in ELSEWHERE or name.startswith(SHARED_INDEX) for name in names):
+        found = {*names, *(set(os.listdir(own)) - POINTERS if own != folder else ())}  # noqa: PTH208 - as above
+        if any(name in ELSEWHERE or name.startswith(SHARED_INDEX) for name in found):
             return True
-        if "index" in names and LINK_TO_REPOSITORY in read_plain(
-            folder / "index", most_bytes=MOST_INDEX_BYTES
+        index = own / "index"
+        if os.path.lexists(index) and LINK_TO_REPOSITORY in read_plain(
+            index, most_bytes=MOST_INDEX_BYTES
         ):
             return True
         if any(os.listdir(folder / name) for name in OLD_REMOTES if name in names):  # noqa: PTH208 - as above
@@ -64,6 +67,24 @@ def git_starts_programs(root: Path) -> bool:
         return starts_programs(setting_names(text), hooks=_hooks(folder / "hooks"))
     except (OSError, ValueError):
         return True
+
+
+def _folders(root: Path) -> tuple[Path, Path]:
+    """Return the folder of a repository, and that of the work tree itself, which is another one for a linked worktree.
+
+    Raises:
+        OSError: There is none.
+        ValueError: It is a link, or a folder elsewhere that is not a worktree's.
+    """
+    folder = root / ".git"
+    mode = os.lstat(folder).st_mode
+    if stat.S_ISDIR(mode):
+        return folder, folder
+    folders = git_folders(root) if stat.S_ISREG(mode) else ()
+    if len(folders) != 2 or folders[1].path.parent != folders[0].path / "worktrees":  # noqa: PLR2004 - the common one and its own
+        message = f"no worktree: {root}"
+        raise ValueError(message)
+    return folders[0].path, folders[1].path
 
 
 def setting_names(text: str) -> tuple[str, ...]:

@@ -94,6 +94,27 @@ def test_whatever_else_there_is_counts_as_yes(root: Path, case: str) -> None:
     assert git_starts_programs(root)
 
 
+TREES: dict[str, Callable[[Path, Path], object]] = {
+    "a filter": lambda main, _: git(main, "config", "filter.x.clean", "run"),
+    "a hook": lambda main, _: (main / ".git/hooks/pre-commit").write_text(""),
+    "own settings": lambda main, _: (main / ".git/worktrees/tree/config.worktree").write_text(""),
+    "a rebase": lambda main, _: (main / ".git/worktrees/tree/rebase-merge").mkdir(),
+    "another worktree": lambda main, _: (main / ".git/worktrees/tree/gitdir").write_text("/x/.git"),
+    "the repository itself": lambda main, tree: (tree / ".git").write_text(f"gitdir: {main}/.git"),
+}
+
+
+@pytest.mark.parametrize("case", TREES)
+def test_a_linked_worktree_is_examined_with_its_repository(
+    root: Path, tmp_path: Path, case: str
+) -> None:
+    tree = tmp_path / "tree"
+    git(root, "worktree", "add", "-q", str(tree))
+    assert not git_starts_programs(tree)
+    TREES[case](root, tree)
+    assert git_starts_programs(tree)
+
+
 def test_the_largest_configuration_is_read(root: Path) -> None:
     text = (root / ".git/config").read_text()
     (root / ".git/config").write_text(text + "#" * (MOST_CONFIG_BYTES - len(text)))

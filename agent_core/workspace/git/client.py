@@ -1,7 +1,9 @@
 """Asks Git about a repository of which nothing is believed: not its configuration, and no program that lies in it."""
 
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
+from agent_core.kernel.errors import TillerError
 from agent_core.kernel.text import one_line
 from agent_core.kernel.values import Value
 from agent_core.workspace.git.command import (
@@ -24,12 +27,14 @@ from agent_core.workspace.git.command import (
 )
 from agent_core.workspace.git.repository import GitRepository, RepositoryUnusable, find_repository
 from agent_core.workspace.git.shadow import ShadowRepository, write_shadow
-from tiller_server.review.errors import GitFailed, NotARepository
-from tiller_server.review.scratch import private_folder
 
 ERROR_CHARS: Final = 400
 PARTIAL_CLONE: Final = "extensions.partialclone"
-PARTIAL: Final = "; this is a partial clone, and what it lacks is not fetched during a review: use a clone that was made without --filter"
+PARTIAL: Final = "; this is a partial clone, and what it lacks is not fetched: use a clone that was made without --filter"
+
+
+class GitFailed(TillerError):
+    """Git could not do what was asked."""
 
 
 class GitAnswer(Value, frozen=True, kw_only=True):
@@ -66,6 +71,10 @@ class Git(Value, frozen=True, kw_only=True):
         """Return the same with another folder as the work tree."""
         return replace(self.knowing(GIT_WORK_TREE=str(folder)), folder=folder)
 
+    def of(self, repository: GitRepository) -> "Git":
+        """Return the same for commands in the place of another worktree of the repository."""
+        return replace(self, shadow=replace(self.shadow, repository=repository))
+
     def storing(self) -> "Git":
         """Return the same, writing objects into the repository itself."""
         return self.knowing(GIT_OBJECT_DIRECTORY=str(self.repository.common_dir / "objects"))
@@ -74,11 +83,27 @@ class Git(Value, frozen=True, kw_only=True):
         """Run a command of Git and return all that it said, whatever its exit code.
 
         Raises:
-            NotARepository: It cannot be started there.
+            RepositoryUnusable: It cannot be started there.
         """
         variables = {**self.shadow.variables, **self.extra}
         command = git_command(self.program, *arguments, environment=self.environment, **variables)
         return await _run(command, self.folder, stdin=stdin)
+
+    async def ask_in_place(self, *arguments: str) -> GitAnswer:
+        """Run a command on the repository itself, for what a shadow cannot change: its refs and its worktrees.
+
+        Git reads the repository's configuration then: only for commands that start no program, whatever it says.
+
+        Raises:
+            RepositoryUnusable: It cannot be started there.
+        """
+        there = {
+            "GIT_DIR": str(self.repository.git_dir),
+            "GIT_COMMON_DIR": str(self.repository.common_dir),
+            "GIT_WORK_TREE": str(self.repository.root),
+        }
+        command = git_command(self.program, *arguments, environment=self.environment, **there)
+        return await _run(command, self.repository.common_dir)
 
     async def output(self, *arguments: str, stdin: bytes | None = None) -> bytes:
         """Run a command that must succeed.
@@ -103,7 +128,7 @@ async def find_root(folder: Path, env: Mapping[str, str]) -> Path:
     """Return the top folder of the repository around a folder. Starts no Git.
 
     Raises:
-        NotARepository: There is none, or it cannot be read safely.
+        RepositoryUnusable: There is none, or it cannot be read safely.
     """
     return (await _find(folder, env)).root
 
@@ -120,26 +145,52 @@ async def open_git(
         roots: More folders in which no program is started.
 
     Raises:
-        NotARepository: There is none, or it cannot be read safely; or there is no Git outside of the workspace.
+        RepositoryUnusable: There is none, or it cannot be read safely; or there is no Git outside of the workspace.
     """
     repository = await _find(folder, env)
-    closed = (folder, repository.root, *roots)
+    return await open_repository(repository, env=env, scratch=scratch, roots=(folder, *roots))
+
+
+async def open_repository(
+    repository: GitRepository, *, env: Mapping[str, str], scratch: Path, roots: Sequence[Path] = ()
+) -> Git:
+    """Return Git for a repository, at its top.
+
+    Args:
+        repository: As `find_repository` returned it.
+        env: The environment of the user.
+        scratch: A private folder that lives as long as what is returned.
+        roots: More folders in which no program is started.
+
+    Raises:
+        RepositoryUnusable: It cannot be read safely; or there is no Git outside of the workspace.
+    """
+    closed = (repository.root, *roots)
     program = await anyio.to_thread.run_sync(lambda: find_git(env, roots=closed))
     if program is None:
-        message = f"git was not found on the PATH outside of {', '.join(sorted({str(one) for one in closed}))}; a review needs Git, and starts none that lies in a workspace: install it with your package manager"
-        raise NotARepository(message)
+        message = f"git was not found on the PATH outside of {', '.join(sorted({str(one) for one in closed}))}; it is needed, and none that lies in a workspace is started: install it with your package manager"
+        raise RepositoryUnusable(message)
     environment = await anyio.to_thread.run_sync(lambda: git_environment(env, roots=closed))
     chosen = await _user_settings(program, env, environment)
     try:
         shadow = await anyio.to_thread.run_sync(
             lambda: write_shadow(repository, scratch / "git", chosen=chosen)
         )
-    except RepositoryUnusable as error:
-        raise NotARepository(str(error)) from error
     except OSError as error:
         message = f"the repository {str(repository.root)!r} cannot be read ({error})"
-        raise NotARepository(message) from error
+        raise RepositoryUnusable(message) from error
     return Git(program=program, shadow=shadow, environment=environment, folder=repository.root)
+
+
+@asynccontextmanager
+async def scratch_folder() -> AsyncGenerator[Path]:
+    """Create a private temporary folder, which is removed with the context."""
+    path = Path(await anyio.to_thread.run_sync(tempfile.mkdtemp, None, "tiller-git-"))
+    try:
+        yield path
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(lambda: shutil.rmtree(path, ignore_errors=True))
 
 
 @asynccontextmanager
@@ -147,20 +198,18 @@ async def opened_git(folder: Path, *, env: Mapping[str, str]) -> AsyncGenerator[
     """Open Git as `open_git` does, with a private folder of its own.
 
     Raises:
-        NotARepository: As there.
+        RepositoryUnusable: As there.
     """
-    async with private_folder() as scratch:
+    async with scratch_folder() as scratch:
         yield await open_git(folder, env=env, scratch=scratch)
 
 
 async def _find(folder: Path, env: Mapping[str, str]) -> GitRepository:
     try:
         return await anyio.to_thread.run_sync(find_repository, folder, env)
-    except RepositoryUnusable as error:
-        raise NotARepository(str(error)) from error
     except OSError as error:
         message = f"{str(folder)!r} cannot be looked at ({error.strerror})"
-        raise NotARepository(message) from error
+        raise RepositoryUnusable(message) from error
 
 
 async def _user_settings(
@@ -184,6 +233,6 @@ async def _run(command: GitCommand, folder: Path, *, stdin: bytes | None = None)
         )
     except OSError as error:
         message = f"git cannot be started in {str(folder)!r} ({error.strerror})"
-        raise NotARepository(message) from error
+        raise RepositoryUnusable(message) from error
     errors = one_line(done.stderr.decode("utf-8", "replace"))[:ERROR_CHARS]
     return GitAnswer(code=done.returncode, output=done.stdout, errors=errors)
