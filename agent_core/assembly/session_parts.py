@@ -328,16 +328,14 @@ class SessionParts(BaseParts):
 
     @cached_property
     def _prompts(self) -> PermissionPrompts:
-        clock, outer = self.services.clock, self.deps.outer
+        clock, recorder, outer = self.services.clock, self.recorder, self.deps.outer
         if outer is None:
-            return PermissionPrompts(
-                clock=clock, recorder=self.recorder, publisher=self._prompt_hooks
-            )
+            return PermissionPrompts(clock=clock, recorder=recorder, publisher=self._prompt_hooks)
         return TaskPrompts(
             outer.prompts,
             shown_as=outer.shown_as,
             clock=clock,
-            recorder=self.recorder,
+            recorder=recorder,
             publisher=self._prompt_hooks,
         )
 

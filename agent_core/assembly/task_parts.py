@@ -1,14 +1,24 @@
 """The tasks of a session, built from its parts."""
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from agent_core.assembly.session_parts import SessionParts
 from agent_core.events import Event, PermissionRequest, TaskInfo
-from agent_core.events.union import EditEvent
+from agent_core.events.union import (
+    EditApplied,
+    EditConflict,
+    EditProposed,
+    EditRejected,
+)
 from agent_core.session.tools.task_port import OuterSession
 from agent_core.session.tools.task_recovery import TaskRecovery
 from agent_core.session.tools.tasks import SessionTasks, TaskDeps
 from agent_core.tools.port import no_tasks
+
+EDITS: Final = (EditApplied, EditConflict, EditProposed, EditRejected)
+"""Events of edits that the call of a tool makes."""
 
 
 def build_tasks(parts: SessionParts) -> tuple[SessionTasks, TaskRecovery]:
@@ -52,7 +62,7 @@ def _outer(parts: SessionParts, task: TaskInfo) -> OuterSession:
 
     def publish_edit(event: Event) -> None:
         # Nothing of a run follows its end.
-        is_late = isinstance(event, EditEvent) and event.run != snapshot.activity.run
+        is_late = isinstance(event, EDITS) and event.run != snapshot.activity.run
         parts.services.publish(replace(event, run=None) if is_late else event)
 
     return OuterSession(

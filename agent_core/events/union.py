@@ -449,12 +449,6 @@ class EditSaved(_Edited, frozen=True, kw_only=True, tag="edit.saved"):
     """An edit that was unsaved in the editor is on disk."""
 
 
-EditEvent: TypeAlias = (
-    EditApplied | EditConflict | EditRejected | EditProposed | EditUndone | EditSaved
-)
-"""Event of an edit of the agent."""
-
-
 class ChangesUpdated(TaggedEvent, frozen=True, kw_only=True, tag="changes.updated"):
     """Size of all changes of the session that wait for a decision."""
 
