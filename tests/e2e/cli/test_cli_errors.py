@@ -117,7 +117,7 @@ def test_one_wrong_setting_leaves_the_others_in_force(ground: Ground) -> None:
     ground.provider.script([says("fine")])
     ran = tiller(ground, "run", "hi")
     assert (ran.code, ran.out) == (0, "fine\n")
-    assert f"{path}:6:" in ran.err
+    assert f"{path}:7:" in ran.err
     assert "permission.mode" in ran.err
     shown = tiller(ground, "config", "show").out
     assert [line.split() for line in shown.splitlines() if "retry.maxRetries" in line] == [

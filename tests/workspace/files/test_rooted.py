@@ -119,6 +119,10 @@ def test_every_tool_is_tried() -> None:
         "fetch",
         "web_search",
         "plan",
+        "task",
+        "task_result",
+        "task_list",
+        "task_stop",
     }
     assert {case.tool for case in CASES} == with_paths
 
