@@ -65,6 +65,27 @@ async def ask_in_passing(
     await change_and_go_back(ground, ask)
     await fail_and_retry(ground, ask)
     await render(ask)
+    await give_a_task(ground, ask)
+
+
+async def give_a_task(ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
+    """Have a task given, stop it, continue it and stop it again."""
+    task = {"description": "x", "prompt": "CHILD: x", "background": True}
+    stuck = {**says("never"), "stall_forever_after_deltas": 0}
+    ground.provider.script(
+        [
+            {**calls(("task", task)), "when": "give it"},
+            {**says("I wait."), "when": "in the background"},
+            {**says("Pity."), "when": "was stopped", "repeat": 2},
+            {**stuck, "repeat": -1},
+        ]
+    )
+    await ask("agent/prompt", prompt("give it", wait=True))
+    stopped = await ask("agent/task/stop", {"id": "t1"})
+    assert stopped["state"] == "cancelled"
+    resumed = await ask("agent/task/resume", {"id": "t1"})
+    assert resumed["state"] == "queued"
+    assert (await ask("agent/task/stop", {"id": "t1"}))["state"] == "cancelled"
 
 
 async def render(ask: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
