@@ -17,10 +17,12 @@ from agent_core.changes.patch import FilePatch, UnpatchableFile, file_patch, git
 from agent_core.kernel import Clock, SessionId, uuid7
 from agent_core.kernel.errors import (
     IndexUnavailable,
+    SessionDamaged,
     SessionNotFound,
     StorageUnavailable,
     UsageError,
 )
+from agent_core.kernel.json import as_object
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage
@@ -34,7 +36,7 @@ from agent_core.storage.session_import import ImportResult, import_session
 from agent_core.transcript import Transcript
 from agent_core.transcript.codec import encode_entry, encode_header
 from agent_core.transcript.cold_entries import preview_of
-from agent_core.transcript.entries import AnyEntry, Header, MessageEntry
+from agent_core.transcript.entries import AnyEntry, CustomEntry, Header, MessageEntry
 
 HELD_CHARS = 4_194_304
 
@@ -216,17 +218,28 @@ class SessionLibrary:
             SessionDamaged: It is no session file.
             StorageUnavailable: It cannot be read.
         """
-        return await self._store.read(session)
+        try:
+            return await self._store.read(session)
+        except SessionNotFound:
+            return await self._store.tasks.read(session)
 
     async def delete(self, session: SessionId) -> None:
-        """Remove a session for good, and with it the whole outputs of its tools and what its files held.
+        """Remove a session for good, and with it its tasks, the whole outputs of its tools and what its files held.
 
         Raises:
             SessionNotFound: There is no such session.
             SessionLocked: A living process writes it.
             StorageUnavailable: It cannot be removed, or what is kept beside it cannot.
         """
+        tasks: Sequence[SessionId] = ()
+        # What cannot be read can still be removed.
+        with suppress(SessionNotFound, SessionDamaged, StorageUnavailable):
+            tasks = _tasks_of(await self._store.read(session))
         await self._store.delete(session)
+        for task in tasks:
+            # One that died before its first prompt was stored has no file.
+            with suppress(SessionNotFound):
+                await self._store.tasks.delete(task)
         if self._outputs is not None:
             await to_thread.run_sync(remove_outputs, outputs_of(self._outputs, session))
         if self._blobs is not None:
@@ -338,6 +351,14 @@ async def open_library(
             await library.close()
     if failure is not None:
         raise failure
+
+
+def _tasks_of(stored: StoredSession) -> Sequence[SessionId]:
+    from agent_core.session.history.entries import TASK  # noqa: PLC0415 - brings all of a session along
+
+    entries = (one for one in stored.entries if isinstance(one, CustomEntry))
+    data = [as_object(one.data) for one in entries if one.custom_type == TASK]
+    return [SessionId(str(one["session"])) for one in data if "session" in one]
 
 
 def _branch_of(stored: StoredSession) -> tuple[AnyEntry, ...]:

@@ -46,7 +46,7 @@ def _deps(parts: SessionParts) -> TaskDeps:
         current_run=lambda: snapshot.activity.run,
         wake=wake,
         spent=parts.usage.spent,
-        exhausted=parts.budgets.exhausted,
+        exhausted=parts.budgets.exhausted_for_tasks,
     )
 
 
@@ -80,5 +80,5 @@ def _outer(parts: SessionParts, task: TaskInfo) -> OuterSession:
         current_run=lambda: snapshot.activity.run,
         publish_edit=publish_edit,
         on_spent=parts.usage.spent,
-        exhausted=parts.budgets.exhausted,
+        exhausted=parts.budgets.exhausted_for_tasks,
     )

@@ -29,8 +29,12 @@ def test_a_run_ends_when_its_background_tasks_have_reported(ground: Ground) -> N
     assert ran.out == "All done: hello.\n"
     assert "t1 (find it) works in the background\n" in ran.err
     assert "t1 (find it) completed (2 answers, 1 tool calls, " in ran.err
-    # No list names the session of a task.
-    assert len(ground.sessions()) == 1
+    # No list names the session of a task, and it goes with the one that gave it.
+    (session,) = ground.sessions()
+    assert len([*ground.dirs.data.glob("sessions-of-tasks/*/*.jsonl")]) == 1
+    removed = tiller(ground, "sessions", "rm", "--yes", session.stem.rpartition("_")[2])
+    assert removed.code == 0
+    assert [*ground.dirs.data.glob("sessions*/*/*.jsonl")] == []
 
 
 def test_tasks_are_shown_and_stopped_in_a_chat(ground: Ground) -> None:

@@ -282,6 +282,11 @@ class RunBudgets:
         """Return which budget of the run, its tasks included, is used up, as a sentence; None: none is."""
         return self._outer() or exhausted_budget(self._policy.budgets, self._usage.used())
 
+    def exhausted_for_tasks(self) -> str | None:
+        """Return the same without the minutes, which each run has of its own: a task may outlive the run that gave it."""
+        budgets = msgspec.structs.replace(self._policy.budgets, minutes=None)
+        return exhausted_budget(budgets, self._usage.used())
+
     @property
     def last_turn(self) -> int | None:
         """The limit of answers when the next one is the last of the run; None: it is not."""

@@ -34,14 +34,12 @@ from agent_core.kernel.errors import (
     TillerError,
     ToolError,
 )
-from agent_core.kernel.json import as_object
 from agent_core.kernel.text import cut_bytes, one_line
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, CustomMessage, Text, Usage
 from agent_core.resources.agents import NOT_FOR_TASKS, AgentDefinition
 from agent_core.session.context import SessionServices
 from agent_core.session.history.entries import (
-    RUN,
     TASK,
     EntryFactory,
     task_entry,
@@ -50,10 +48,11 @@ from agent_core.session.history.entries import (
 from agent_core.session.history.recorder import Recorder
 from agent_core.session.input.deferred_messages import DeferredMessages
 from agent_core.session.runs.recovered_state import RecoveredState, RecoveredTask
+from agent_core.session.runs.recovery import last_run
 from agent_core.session.tools.task_port import OuterSession, TaskOpening, TaskSession, TaskSessions
 from agent_core.storage.port import StoredSession
 from agent_core.tools.port import TaskOrder, TaskReport
-from agent_core.transcript.entries import CustomEntry, MessageEntry
+from agent_core.transcript.entries import MessageEntry
 
 MOST_RUNNING: Final = 4
 MOST_UNENDED: Final = 32
@@ -68,7 +67,7 @@ GO_ON: Final = "Go on with the task where it was interrupted, and report."
 LEAD: Final = "[Report of Tiller, not of the user]"
 
 log = logging.getLogger(__name__)
-CUT_OFF: Final = frozenset({"", "started", "interrupted", "cancelled"})
+CUT_OFF: Final = frozenset({"started", "interrupted", "cancelled"})
 """Status of the last run in the file of a task whose process ended in the middle of it."""
 ENDED: Final[Mapping[str, TaskState]] = {
     "completed": "completed",
@@ -125,6 +124,8 @@ class GivenTask(Struct, kw_only=True):
     stopped_as: TaskState = "cancelled"
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
     """It has ended, and that is in the file."""
+    is_ending: bool = False
+    """Whether it is decided how the model gets the report."""
     readers: int = 0
     """How many calls of tools wait for the report, besides the one that started the task."""
     report: str = ""
@@ -169,7 +170,8 @@ class SessionTasks:
             with anyio.move_on_after(END_BOUND_S, shield=True):
                 await one.over.wait()
             raise
-        if one.over.is_set():
+        if one.is_ending:
+            await one.over.wait()
             return TaskReport(task=one.info, text=one.report)
         one.is_awaited = False
         self._deps.sessions.had_background = True
@@ -202,12 +204,21 @@ class SessionTasks:
             message = f"Task {id_} is {one.info.state}; only a task that was lost, stopped or failed can be continued."
             raise ToolError(message)
         self._check_room()
-        one.attempt += 1
-        one.over, one.wanted, one.spent = anyio.Event(), anyio.Event(), Usage()
-        one.is_awaited, one.report = False, ""
-        one.info = replace(one.info, state="queued", background=True, error=None)
-        await self._deps.recorder.background.shielded(partial(self._write_and_follow, one))
-        return one.info
+        again = GivenTask(
+            info=replace(one.info, state="queued", background=True, error=None),
+            call=one.call,
+            order=one.order,
+            attempt=one.attempt + 1,
+            is_awaited=False,
+            used=one.used,
+        )
+        self._tasks[one.info.id] = again
+        try:
+            await self._deps.recorder.background.shielded(partial(self._write_and_follow, again))
+        except TillerError:
+            self._tasks[one.info.id] = one
+            raise
+        return again.info
 
     async def stop_for_user(self, id_: str) -> TaskInfo:
         """Stop a task; the model is told as of any other end.
@@ -269,7 +280,7 @@ class SessionTasks:
         except anyio.get_cancelled_exc_class():
             one.wanted.set()
             raise
-        except BaseException:
+        except TillerError:
             del self._tasks[id_]
             raise
         return one
@@ -353,9 +364,10 @@ class SessionTasks:
             _ = await session.prompt(one.order.prompt, source="program")
             return
         with suppress(RunNotActive, RunMismatch, SessionNotFound):
-            run = last_run_id(await self._deps.sessions.read(one.info.session))
-            _ = await session.retry(run)
-            return
+            last = last_run((await self._deps.sessions.read(one.info.session)).entries)
+            if last is not None:
+                _ = await session.retry(last.run)
+                return
         _ = await session.prompt(GO_ON, source="program")
 
     async def _watch(self, one: GivenTask, reader: EventSubscription) -> None:
@@ -375,7 +387,7 @@ class SessionTasks:
 
     async def _end(self, one: GivenTask, outcome: TaskOutcome) -> None:
         """Write the end and what the model is told of it in one step, then tell everybody."""
-        deps = self._deps
+        deps, one.is_ending = self._deps, True
         one.info = replace(
             one.info,
             state=outcome.state,
@@ -512,7 +524,7 @@ def report_message(one: GivenTask, *, at_ms: int) -> CustomMessage:
     """Create the message that tells the model of the end of a task."""
     text = one.report
     if one.readers:
-        text = f"Task {named(one.info)} has ended ({one.info.state}). Its report is the result of your call."
+        text = f"Task {named(one.info)} has ended ({one.info.state}). Its report is the result of your call; task_result returns it again."
     return CustomMessage(
         custom_type=TASK,
         content=(Text(text=f"{LEAD} {text}"),),
@@ -548,15 +560,6 @@ def _outcome(result: RunResult | None) -> TaskOutcome:
     return TaskOutcome(state=state, text=result.text, error=error)
 
 
-def last_run_id(stored: StoredSession) -> RunId:
-    """Return the newest run of a session; empty: it had none."""
-    found = ""
-    for entry in stored.entries:
-        if isinstance(entry, CustomEntry) and entry.custom_type == RUN:
-            found = str(as_object(entry.data).get("run"))
-    return RunId(found)
-
-
 def restored_task(one: RecoveredTask) -> GivenTask:
     """Return a task of the session file. One without an end there counts as lost until its own file says more."""
     info = TaskInfo(
@@ -577,15 +580,12 @@ def restored_task(one: RecoveredTask) -> GivenTask:
 
 def last_outcome(stored: StoredSession) -> TaskOutcome:
     """Return what became of the newest run of a task by its own file."""
-    status, text = "", ""
+    text = ""
     for entry in stored.entries:
-        match entry:
-            case CustomEntry(custom_type=kind, data=data) if kind == RUN:
-                status = str(as_object(data).get("status"))
-            case MessageEntry(message=AssistantMessage() as answer):
-                text = answer.text or text
-            case _:
-                pass
+        if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
+            text = entry.message.text or text
+    last = last_run(stored.entries)
     # A run that was cut off with its process can be continued.
-    state: TaskState = "lost" if status in CUT_OFF else ENDED.get(status, "failed")
-    return TaskOutcome(state=state, text=text)
+    if last is None or last.status in CUT_OFF:
+        return TaskOutcome(state="lost", text=text)
+    return TaskOutcome(state=ENDED.get(last.status, "failed"), text=text)

@@ -24,6 +24,7 @@ from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.tools.task_port import TaskOpening
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools.builtin import builtin_tools
+from tests.support.harness.clock import FakeClock
 from tests.support.session.scripted_model import Gate, ScriptedModel, both, call, say
 from tests.support.session.sessions import Bench, bench, words
 from tests.support.session.task_sessions import JournalStore, ScriptedTasks
@@ -128,6 +129,37 @@ async def test_a_background_task_wakes_an_idle_session_and_reports_once() -> Non
             "Its report:\nFound it."
         )
         assert words(it.messages[-1]) == "I heard."
+
+
+async def test_a_task_that_is_waited_for_can_be_moved_to_the_background() -> None:
+    gate = Gate()
+    model = ScriptedModel([(gate, *say("Found it."))])
+    turns = (give("look"), say("I go on."), say("I heard."))
+    async with ground(*turns, tasks=lambda _: model) as (it, _):
+        await it.session.prompt("go")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        assert it.session.move_to_background()
+        _ = await it.idle()
+        assert it.results()[0].startswith("The user moved task t1 (do look) to the background.")
+        gate.release()
+        _ = await it.until(RunEnded, 2)
+        assert [one for one in reports(it) if "Found it." in one]
+        assert it.model.turns_left == 0
+
+
+async def test_the_minutes_of_a_run_do_not_end_a_task_that_outlives_it() -> None:
+    gate = Gate()
+    model = ScriptedModel([(gate, *call("ls")), say("Found it.")])
+    turns = (give("look", background=True), say("Started."), say("I heard."))
+    budgets = Budgets(minutes=0.5)
+    async with ground(*turns, tasks=lambda _: model, budgets=budgets) as (it, _):
+        _ = await ask(it)
+        assert isinstance(it.clock, FakeClock)
+        it.clock.advance(3600)
+        gate.release()
+        _ = await it.until(TaskEnded)
+        assert [one.state for one in ended(it)] == ["completed"]
 
 
 async def test_a_report_arrives_at_the_next_turn_of_a_run() -> None:
