@@ -37,8 +37,9 @@ def files(root: Path) -> DiskFiles:
 
 
 def threads() -> set[str]:
-    """Give the threads that are not lent out by anyio, which keeps its own."""
-    return {one.name for one in threading.enumerate() if "AnyIO" not in one.name}
+    """Return the names of the threads, without those that anyio and the kernel keep for calls."""
+    kept = ("AnyIO", "agent worker")
+    return {one.name for one in threading.enumerate() if not any(name in one.name for name in kept)}
 
 
 async def next_of(changes: Changes) -> frozenset[Path]:
