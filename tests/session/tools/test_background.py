@@ -374,8 +374,11 @@ async def test_no_line_is_lost_while_a_command_that_writes_is_moved_and_stopped(
         started = await it.until(BackgroundStarted)
         assert isinstance(started, BackgroundStarted)
         _ = await it.idle()
+        path = anyio.Path(started.command.log)
+        with anyio.fail_after(20):
+            while len((await path.read_text()).splitlines()) < 200:
+                await anyio.lowlevel.checkpoint()
         _ = await it.session.stop_background("bg1")
-        log = await anyio.Path(started.command.log).read_text()
-        lines = log.splitlines()[:-1]  # the last one may be cut
+        lines = (await path.read_text()).splitlines()[:-1]  # the last one may be cut
         assert lines == [str(n) for n in range(1, len(lines) + 1)]
         assert len(lines) > 100
