@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
@@ -59,9 +60,12 @@ from agent_core.session.views import (
     ToolView,
 )
 from agent_core.tools import Tool, ToolContext
-from agent_core.tools.port import BackgroundCommand, Tasks
+from agent_core.tools.port import BackgroundCommand
 from agent_core.tools.runner import ToolRunner
 from agent_core.transcript import AnyEntry
+
+if TYPE_CHECKING:
+    from agent_core.session.tools.tasks import SessionTasks
 
 
 @asynccontextmanager
@@ -99,7 +103,8 @@ async def build_session(deps: SessionDeps) -> AsyncGenerator[AgentSession, None]
             await session.close()
             if deps.extensions is not None:
                 deps.extensions.close()
-            if deps.workspace.detector is not None and deps.outer is None:
+            has_own_files = deps.outer is None or deps.outer.edits is None
+            if deps.workspace.detector is not None and has_own_files:
                 deps.workspace.detector.close()
             parts.background.group = None
             group.cancel_scope.cancel()
@@ -199,10 +204,14 @@ def _starter(parts: SessionParts) -> RunStarter:
 def _add_tasks(parts: SessionParts) -> None:
     """Have the tasks of a session built when they are first used."""
 
-    def build() -> tuple[Tasks, RecoveredTasks]:
-        from agent_core.assembly.task_parts import build_tasks  # noqa: PLC0415 - at first use
+    def build() -> "tuple[SessionTasks, RecoveredTasks]":
+        from agent_core.assembly.task_parts import task_deps  # noqa: PLC0415 - at first use
+        from agent_core.session.tools.task_recovery import TaskRecovery  # noqa: PLC0415 - at first use
+        from agent_core.session.tools.tasks import SessionTasks  # noqa: PLC0415 - at first use
 
-        return build_tasks(parts)
+        deps = task_deps(parts)
+        tasks = SessionTasks(deps, parts.recovered)
+        return tasks, TaskRecovery(tasks, deps, parts.recovered)
 
     parts.build_tasks = build
     if parts.deps.tasks is not None:

@@ -273,8 +273,8 @@ def _workspace_context(
     contents: BlobStore,
 ) -> WorkspaceContext:
     workspace, raw = _workspace(request, config, scratch, models, sandbox)
-    # A task uses that of the session that gave it.
-    ours = request.ports is None and request.task is None
+    # A task uses that of the session that gave it, unless it has files of its own.
+    ours = request.ports is None and (request.task is None or request.task.sandbox is None)
     return WorkspaceContext(
         workspace=workspace,
         raw=raw,

@@ -12,20 +12,20 @@ from msgspec.structs import replace
 
 from agent_core.assembly.builder import build_session
 from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
-from agent_core.assembly.dependencies import choose_session_deps, outputs_of, scratch_of
+from agent_core.assembly.dependencies import choose_session_deps, scratch_of
 from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.models import load_models
 from agent_core.assembly.request import SessionRequest, StoreKind, TaskOrigin
 from agent_core.assembly.resources import LiveResources
 from agent_core.assembly.session_parts import SessionDeps
-from agent_core.assembly.workspace import AddedRoots, contain, contain_elsewhere
+from agent_core.assembly.workspace import AddedRoots, contain, contain_elsewhere, open_worktrees
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
-from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
+from agent_core.kernel.errors import SessionNotFound, ToolError, WorkspaceMissing
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
-from agent_core.resources.paths import AppPaths
+from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session import AgentSession
 from agent_core.session.permissions.broker import PermissionState
@@ -41,6 +41,7 @@ from agent_core.workspace.sandbox import Sandbox, Uncontained
 
 if TYPE_CHECKING:
     from agent_core.extensions.api import ExtensionApi
+    from agent_core.workspace.git.worktrees.service import Worktrees
 
 
 TASK_OF: Final = "taskOf"
@@ -100,17 +101,32 @@ class ChildSessions:
             workspace = deps.workspace
             limit_rights(workspace.permissions, opening)
             workspace.allowance.requested = opening.budget
-            workspace.detector = outer.workspace.detector
-            workspace.secrets = outer.workspace.secrets
+            if opening.folder is None:
+                workspace.detector = outer.workspace.detector
+                workspace.secrets = outer.workspace.secrets
             async with (
                 build_session(replace(deps, outer=outer)) as session,
                 self._request.on_task(self._request, session),
             ):
                 yield session
 
+    def worktrees(self) -> "Worktrees":
+        """Return the worktrees of the user."""
+        request = self._request
+        if request.ports is not None:
+            message = "The workspace is on another machine, so there are no worktrees: leave isolation out."
+            raise ToolError(message)
+        paths = request.paths or app_paths(request.env)
+        return open_worktrees(paths, env=request.env, clock=request.clock)
+
     def _request_of(self, opening: TaskOpening) -> SessionRequest:
-        request, outer = self._request, opening.outer
-        inside = outer.workspace.workspace
+        request, outer, folder = self._request, opening.outer, opening.folder
+        if folder is None:
+            inside = outer.workspace.workspace
+            files, processes = partial(_instead, inside.files), partial(_instead, inside.processes)
+        else:
+            # No editor shows the files of a worktree as the session's.
+            files = processes = _unchanged
         instructions = f"{INSTRUCTIONS}\n\n{opening.agent.instructions}".strip()
         return replace(
             request,
@@ -119,10 +135,11 @@ class ChildSessions:
             thinking=outer.thinking,
             tools=opening.tools,
             custom_tools=(*request.custom_tools, *outer.mcp_tools),
+            workspace=folder or request.workspace,
             added=AddedRoots(),
-            folders=request.added.trusted,
-            files=partial(_instead, inside.files),
-            processes=partial(_instead, inside.processes),
+            folders=request.added.trusted if folder is None else (),
+            files=files,
+            processes=processes,
             trusted=outer.permissions.is_trusted(),
             watches=None,
             titled=False,
@@ -132,12 +149,16 @@ class ChildSessions:
                 outer=outer.session,
                 instructions=instructions,
                 scratch=self.scratch,
-                sandbox=self.sandbox,
+                sandbox=self.sandbox if folder is None else None,
             ),
         )
 
 
 def _instead(own: T, _: object) -> T:
+    return own
+
+
+def _unchanged(own: T) -> T:
     return own
 
 
@@ -187,7 +208,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         try:
             await anyio.to_thread.run_sync(_check_worktree, config, opened.log.header.cwd)
             sandbox = await _contained(request, config, opened)
-            if request.task is None:
+            if request.task is None or request.task.sandbox is None:
                 cleaning.callback(sandbox.close)
             config.permission_state.containment = lambda: sandbox.containing.level
             deps = choose_session_deps(
@@ -240,7 +261,7 @@ def _limits(values: SettingsValues) -> StreamTimeouts:
 async def _contained(
     request: SessionRequest, config: WorkspaceConfig, opened: OpenedSession
 ) -> Sandbox:
-    if request.task is not None:
+    if request.task is not None and request.task.sandbox is not None:
         return request.task.sandbox
     contained = contain if request.ports is None else contain_elsewhere
     return await contained(
@@ -251,7 +272,7 @@ async def _contained(
         prober=request.prober,
         env=request.env,
         paths=config.paths,
-        outputs=outputs_of(config.paths.outputs, opened.log.header.id),
+        outputs=scratch_of(request, config, opened),
         secrets=config.secrets,
     )
 

@@ -39,8 +39,8 @@ class TaskOrigin(Value, frozen=True, kw_only=True):
     """Part of the system prompt."""
     scratch: Path
     """Folder of the outputs of tools."""
-    sandbox: Sandbox
-    """Closed by the outer session."""
+    sandbox: Sandbox | None
+    """Closed by the outer session; None: the task has files, and so a sandbox, of its own."""
 
 
 class SessionRequest(Value, frozen=True, kw_only=True):

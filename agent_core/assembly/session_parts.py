@@ -72,12 +72,13 @@ from agent_core.session.tools.registry import SideWork, ToolContexts, ToolRegist
 from agent_core.session.tools.task_port import OuterSession, TaskSessions
 from agent_core.storage import OpenedSession
 from agent_core.tools import Tool
-from agent_core.tools.port import BackgroundCommands, ReadCache, Tasks, no_tasks
+from agent_core.tools.port import BackgroundCommands, ReadCache, no_tasks
 from agent_core.transcript import Transcript
 
 if TYPE_CHECKING:
     from agent_core.session.history.titles import SessionTitles
     from agent_core.session.tools.background import SessionBackground
+    from agent_core.session.tools.tasks import SessionTasks
 
 
 # ruff: noqa: D102, PLR0904 - a property has the name and the type of the part that it builds
@@ -158,7 +159,7 @@ class BaseParts:
         # Set by the builder.
         self.go_on: Callable[[], None] = lambda: None
         """Starts a run when something waits."""
-        self.build_tasks: Callable[[], tuple[Tasks, RecoveredTasks]] = no_tasks
+        self.build_tasks: Callable[[], tuple[SessionTasks, RecoveredTasks]] = no_tasks
 
     # ------------------------------------------------------------------ events and transcript
 
@@ -489,13 +490,14 @@ class SessionParts(BaseParts):
             side_work=SideWork(
                 commands=self.commands_in_background, tasks=self.given_tasks, runner=self.background
             ),
-            outer=self.deps.outer,
+            outer=None if self.deps.outer is None else self.deps.outer.edits,
         )
 
     def commands_in_background(self) -> BackgroundCommands:
-        """Return those of the session that gave this task: they outlive it."""
-        outer = self.deps.outer
-        return self.background_commands if outer is None else outer.background()
+        """Return those of the session that gave this task, which outlive it, unless it has files of its own."""
+        if (outer := self.deps.outer) is None or outer.edits is None:
+            return self.background_commands
+        return outer.background()
 
     @cached_property
     def background_commands(self) -> "SessionBackground":
@@ -539,11 +541,10 @@ class SessionParts(BaseParts):
             await self.titles.close()
 
     @cached_property
-    def _built_tasks(self) -> tuple[Tasks, RecoveredTasks]:
+    def _built_tasks(self) -> "tuple[SessionTasks, RecoveredTasks]":
         return self.build_tasks()
 
-    def given_tasks(self) -> Tasks:
-        """Return the tasks, built at first use; a session that has none refuses them."""
+    def given_tasks(self) -> "SessionTasks":
         return no_tasks() if self.deps.tasks is None else self._built_tasks[0]
 
     @property

@@ -173,6 +173,8 @@ class TaskInfo(EventValue, frozen=True, kw_only=True):
     """Time since its first start, at its last event."""
     error: str | None = None
     """Why it failed; null: it did not."""
+    worktree: str | None = None
+    """Id of the git worktree that it works in or left its changes in; null: it works in the workspace."""
 
 
 class DocumentChange(EventValue, frozen=True, kw_only=True):

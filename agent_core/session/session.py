@@ -1,6 +1,7 @@
 """The session: the one object through which front ends use it."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from agent_core.events import EventSubscription, InjectedBy, InputSource, RunResult
 from agent_core.kernel import ItemId, JsonValue, MessageId, RunId, SessionId
@@ -32,7 +33,10 @@ from agent_core.session.views import (
     SessionView,
     ToolView,
 )
-from agent_core.tools.port import BackgroundCommand, Tasks
+from agent_core.tools.port import BackgroundCommand
+
+if TYPE_CHECKING:
+    from agent_core.session.tools.tasks import SessionTasks
 
 
 class SessionViews(Value, frozen=True, kw_only=True):
@@ -49,7 +53,7 @@ class SessionViews(Value, frozen=True, kw_only=True):
     switching: SessionSwitchHooks
     resources: ResourceView
     programs: ProgramView
-    tasks: Callable[[], Tasks]
+    tasks: "Callable[[], SessionTasks]"
     info: SessionView
 
 
@@ -344,7 +348,7 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
         return self._views.programs
 
     @property
-    def tasks(self) -> Tasks:
+    def tasks(self) -> "SessionTasks":
         """The tasks that the session gave to other agents."""
         return self._views.tasks()
 

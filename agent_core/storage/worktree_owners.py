@@ -9,6 +9,7 @@ from agent_core.storage.adapters.paths import (
     is_alive,
     is_written,
     session_files,
+    tasks_folder,
     this_process,
 )
 from agent_core.storage.adapters.scan import read_header
@@ -30,7 +31,8 @@ class SessionOwners:
         An owner that is not stored, or not yet, is taken to be at work as long as its process lives.
         """
         is_stored = False
-        for path in session_files(self._sessions):
+        tasks = tasks_folder(self._sessions)
+        for path in (*session_files(self._sessions), *session_files(tasks)):
             is_owner = bool(owner) and path.name.endswith(f"_{owner}.jsonl")
             is_stored = is_stored or is_owner
             if not is_written(path) or (is_owner and owner == asking):

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, Protocol, TypeAlias
 
 import anyio
 import msgspec
@@ -251,6 +251,10 @@ def no_background() -> BackgroundCommands:
     raise ToolError(message)
 
 
+TaskIsolation: TypeAlias = Literal["none", "worktree"]
+"""`worktree`: the task works on a copy of the committed files, and the workspace does not change."""
+
+
 class TaskOrder(Value, frozen=True, kw_only=True):
     """A task that the model gives to another agent."""
 
@@ -262,6 +266,7 @@ class TaskOrder(Value, frozen=True, kw_only=True):
     """Name of the model; None: that of the preset, else that of the session."""
     background: bool = False
     budget: Budgets = Budgets()
+    isolation: TaskIsolation = "none"
 
 
 class TaskReport(Value, frozen=True, kw_only=True):

@@ -163,6 +163,7 @@ def test_the_tools_have_the_names_that_models_know() -> None:
                 "preset",
                 "model",
                 "background",
+                "isolation",
                 "budget",
             ],
             ["description", "prompt"],

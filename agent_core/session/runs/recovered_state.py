@@ -31,6 +31,7 @@ from agent_core.messages.values import total_usage
 from agent_core.session.history.entries import BACKGROUND, DEFERRED, LEAF, QUEUE, RUN, TASK, TOOLS
 from agent_core.session.input.deferred_messages import DeferredMessage, FlushPoint
 from agent_core.session.input.queue import retry_id
+from agent_core.tools.port import TaskOrder
 from agent_core.transcript.codec import MessageLine, StoredEntry
 from agent_core.transcript.entries import (
     AnyEntry,
@@ -58,11 +59,11 @@ class RecoveredTask(Value, frozen=True, kw_only=True):
     id: str
     session: SessionId
     call: ToolCallId
-    description: str
-    preset: str
+    order: TaskOrder
     background: bool
     started_ms: int
     attempt: int
+    worktree: str | None
     state: TaskState | None = None
     """None: its end is not in the file."""
     has_message: bool = False
@@ -312,17 +313,25 @@ def _task(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:
             has_message = data.get("report") == "message"
             restored.tasks[id_] = replace(before, state=state, has_message=has_message)
         return
-    attempt = data.get("attempt")
+    attempt, worktree = data.get("attempt"), data.get("worktree")
     restored.tasks[id_] = RecoveredTask(
         id=id_,
         session=SessionId(str(data.get("session"))),
         call=ToolCallId(str(data.get("call"))),
-        description=str(data.get("description")),
-        preset=str(data.get("preset")),
+        order=_order(data),
         background=data.get("background") is True,
         started_ms=at_ms,
         attempt=attempt if isinstance(attempt, int) else 1,
+        worktree=worktree if isinstance(worktree, str) else None,
     )
+
+
+def _order(data: JsonObject) -> TaskOrder:
+    try:
+        return msgspec.convert(data.get("order"), TaskOrder)
+    except msgspec.ValidationError:
+        id_ = str(data.get("id"))
+        return TaskOrder(description=id_, prompt="", preset="general")
 
 
 _TASK_STATES: Mapping[str, TaskState] = {

@@ -29,7 +29,7 @@ from agent_core.session.history.recorder import Background
 from agent_core.session.permissions.broker import PermissionBroker
 from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.session.tools.processes import TrackedProcesses
-from agent_core.session.tools.task_port import OuterSession
+from agent_core.session.tools.task_port import OuterEdits
 from agent_core.tools import Tool, ToolContext, ToolSpec
 from agent_core.tools.port import BackgroundCommands, ProgramVersions, ReadCache, Tasks
 from agent_core.tools.presets import effective_set
@@ -214,7 +214,7 @@ class ToolContexts:
         toolbox: ToolRegistry,
         seen: ReadCache,
         side_work: SideWork,
-        outer: OuterSession | None = None,
+        outer: OuterEdits | None = None,
     ) -> None:
         """Create it.
 
@@ -228,18 +228,18 @@ class ToolContexts:
             toolbox: The tools.
             seen: Texts of files as the model knows them.
             side_work: Background commands and tasks.
-            outer: The session that gave this task and owns the changes of files; None: this one owns them.
+            outer: The owner of the changes of files, when it is the session that gave this task; None: this one.
         """
         self._services = services
         self._workspace = workspace
         self._options = options
         self._broker = broker
         self._questions = questions
+        self._outer = outer
         self._changes = changes if outer is None else outer.changes
         self._toolbox = toolbox
         self._seen = seen
         self._side_work = side_work
-        self._outer = outer
         self._versions = ProgramVersions()
         self._leaves = WeakValueDictionary[ToolCallId, anyio.Event]()
 
@@ -276,7 +276,7 @@ class ToolContexts:
             author=ChangeOrigin(
                 edit=self._services.new_id(), run=self._change_run(run.id), call=call.id
             ),
-            publish=run.publish if self._outer is None else self._outer.publish_edit,
+            publish=run.publish if self._outer is None else self._outer.publish,
             now_ms=self._services.clock.now_ms,
         )
         return ToolContext(

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.events import (
     Budgets,
+    EditApplied,
+    EditConflict,
+    EditProposed,
+    EditRejected,
     Event,
     EventSubscription,
     InputSource,
@@ -25,6 +30,13 @@ from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.storage.port import StoredSession
 from agent_core.tools import Tool
 from agent_core.tools.port import BackgroundCommands
+
+if TYPE_CHECKING:
+    from agent_core.workspace.git.worktrees.service import Worktrees
+
+
+EDITS: Final = (EditApplied, EditConflict, EditProposed, EditRejected)
+"""Events of edits that the call of a tool makes."""
 
 
 class TaskSession(Protocol):
@@ -59,6 +71,8 @@ class TaskOpening(Value, frozen=True, kw_only=True):
     session: SessionId
     is_new: bool
     """Whether the session begins now; otherwise it is continued."""
+    folder: Path | None
+    """Folder of its worktree; None: it works in the workspace."""
     agent: AgentDefinition
     model: str | None
     """None: that of the session that gives the task."""
@@ -74,7 +88,6 @@ class OuterSession(Value, frozen=True, kw_only=True):
     permissions: PermissionState
     prompts: PermissionPrompts
     questions: QuestionPrompts
-    changes: ChangeRecord
     workspace: WorkspaceContext
     mcp_tools: tuple[Tool, ...]
     model: str | None
@@ -82,13 +95,21 @@ class OuterSession(Value, frozen=True, kw_only=True):
     background: Callable[[], BackgroundCommands]
     shown_as: Callable[[PermissionRequest], PermissionRequest]
     """Returns a permission request of the task as it is shown in the outer session."""
-    current_run: Callable[[], RunId | None]
-    """Returns the run of the outer session that goes on; None: it has none."""
-    publish_edit: Callable[[Event], object]
-    """Publishes an event of an edit in the outer session."""
+    edits: "OuterEdits | None"
+    """None: the task has files of its own."""
     on_spent: Callable[[Usage], None]
     exhausted: Callable[[], str | None]
     """Returns which budget of the outer session is used up, as a sentence; None: none is."""
+
+
+class OuterEdits(Value, frozen=True, kw_only=True):
+    """Owner of the changes of files that a task makes in the workspace."""
+
+    changes: ChangeRecord
+    current_run: Callable[[], RunId | None]
+    """Returns the run of the outer session that goes on; None: it has none."""
+    publish: Callable[[Event], object]
+    """Publishes an event of an edit in the outer session."""
 
 
 class TaskSessions(Protocol):
@@ -96,6 +117,14 @@ class TaskSessions(Protocol):
 
     had_background: bool
     """Whether the session ever had a task in the background: only then models see the tools that look after those."""
+
+    def worktrees(self) -> "Worktrees":
+        """Return the worktrees of the user.
+
+        Raises:
+            ToolError: The files of the workspace are not on this machine.
+        """
+        ...
 
     def agents(self) -> Sequence[AgentDefinition]:
         """Return the agents that tasks can be given to."""

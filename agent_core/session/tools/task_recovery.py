@@ -11,10 +11,8 @@ from agent_core.messages import AssistantMessage, Text, ToolResultMessage, Usage
 from agent_core.messages.values import total_usage
 from agent_core.session.history.entries import EntryFactory, message_entry
 from agent_core.session.runs.recovered_state import RecoveredState
-from agent_core.session.tools.tasks import (
+from agent_core.session.tools.given_task import (
     GivenTask,
-    SessionTasks,
-    TaskDeps,
     TaskOutcome,
     end_entries,
     last_outcome,
@@ -23,6 +21,8 @@ from agent_core.session.tools.tasks import (
     report_of,
     with_usage,
 )
+from agent_core.session.tools.task_run import TaskDeps
+from agent_core.session.tools.tasks import SessionTasks
 from agent_core.storage.port import StoredSession
 from agent_core.transcript.entries import AnyEntry, MessageEntry
 from agent_core.transcript.tree import usages_of
@@ -88,7 +88,9 @@ class TaskRecovery:
             outcome = replace(outcome, state=before.state)
         one.used = one.spent
         one.info = with_usage(replace(one.info, state=outcome.state), one.used)
-        one.report = report_of(one.info, outcome.text)
+        if one.info.worktree is not None:
+            one.info, one.note = await self._deps.worktrees.end(one.info)
+        one.report = report_of(one.info, outcome.text, one.note)
 
 
 def _spent(stored: StoredSession, *, since_ms: int) -> tuple[tuple[str, str], Usage]:

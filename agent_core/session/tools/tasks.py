@@ -1,135 +1,48 @@
 """Tasks of a session: each is another session that works for this one and reports to it once."""
 
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
 import anyio
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events import (
-    Event,
-    EventSubscription,
-    RunResult,
-    RunStarted,
     TaskCreated,
     TaskEnded,
     TaskInfo,
-    TaskState,
     TaskUpdated,
-    ToolEnded,
-    ToolRunning,
-    ToolStarted,
-    TurnEnded,
 )
-from agent_core.kernel import JsonValue, RunId, SessionId, ToolCallId, uuid7
+from agent_core.kernel import SessionId, ToolCallId, uuid7
 from agent_core.kernel.errors import (
-    RunMismatch,
-    RunNotActive,
     SessionNotFound,
     TillerError,
     ToolError,
 )
-from agent_core.kernel.text import cut_bytes, one_line
-from agent_core.kernel.values import Value
-from agent_core.messages import AssistantMessage, CustomMessage, Text, Usage
-from agent_core.resources.agents import NOT_FOR_TASKS, AgentDefinition
-from agent_core.session.context import SessionServices
-from agent_core.session.history.entries import (
-    TASK,
-    EntryFactory,
-    task_entry,
-    used_entry,
+from agent_core.kernel.text import one_line
+from agent_core.session.runs.recovered_state import RecoveredState
+from agent_core.session.tools.given_task import (
+    GivenTask,
+    TaskOutcome,
+    end_entries,
+    last_outcome,
+    named,
+    report_message,
+    report_of,
+    restored_task,
+    started_entry,
 )
-from agent_core.session.history.recorder import Recorder
-from agent_core.session.input.deferred_messages import DeferredMessages
-from agent_core.session.runs.recovered_state import RecoveredState, RecoveredTask
-from agent_core.session.runs.recovery import last_run
-from agent_core.session.tools.task_port import OuterSession, TaskOpening, TaskSession, TaskSessions
-from agent_core.storage.port import StoredSession
+from agent_core.session.tools.task_run import TaskDeps, TaskRun, age_ms
+from agent_core.session.tools.task_worktrees import TaskMerges, worktree_id
 from agent_core.tools.port import TaskOrder, TaskReport
-from agent_core.transcript.entries import MessageEntry
 
 MOST_RUNNING: Final = 4
 MOST_UNENDED: Final = 32
 """Running and queued ones together."""
 END_BOUND_S: Final = 8.0
 """How long the end of a task is waited for that was stopped."""
-REPORT_BYTES: Final = 16_384
-"""How much of a report the model gets; the rest stays in the session of the task."""
 EVENT_CHARS: Final = 400
-TITLE_CHARS: Final = 80
-GO_ON: Final = "Go on with the task where it was interrupted, and report."
-LEAD: Final = "[Report of Tiller, not of the user]"
-
-log = logging.getLogger(__name__)
-CUT_OFF: Final = frozenset({"started", "interrupted", "cancelled"})
-"""Status of the last run in the file of a task whose process ended in the middle of it."""
-ENDED: Final[Mapping[str, TaskState]] = {
-    "completed": "completed",
-    "budget": "budget",
-    "cancelled": "cancelled",
-}
-"""States of tasks by the status of their run; any other status is a failure."""
-
-
-class TaskDeps(Value, frozen=True, kw_only=True):
-    """The parts of the session that its tasks use."""
-
-    services: SessionServices
-    sessions: TaskSessions
-    recorder: Recorder
-    deferred: DeferredMessages
-    outer: Callable[[TaskInfo], OuterSession]
-    """Returns the parts that a task's session uses."""
-    active_tools: Callable[[], Sequence[str]]
-    current_run: Callable[[], RunId | None]
-    wake: Callable[[], Awaitable[None]]
-    """Starts a run when the session is idle and the model has a report to answer."""
-    spent: Callable[[Usage], None]
-    exhausted: Callable[[], str | None]
-    """Returns which budget of the session is used up, as a sentence; None: none is."""
-
-
-class TaskOutcome(Value, frozen=True, kw_only=True):
-    """Result of a task."""
-
-    state: TaskState
-    text: str = ""
-    """The last words of its model."""
-    error: str | None = None
-
-
-class GivenTask(Struct, kw_only=True):
-    """A task while the session is open."""
-
-    info: TaskInfo
-    call: ToolCallId
-    order: TaskOrder
-    attempt: int = 1
-    is_awaited: bool
-    """Whether the call of the tool waits for the end."""
-    model: tuple[str, str] = ("", "")
-    """Provider and id of the model that answered last."""
-    spent: Usage = Usage()
-    """Usage of this attempt."""
-    used: Usage = Usage()
-    """Usage of all attempts."""
-    wanted: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    """Set when it is to stop."""
-    stopped_as: TaskState = "cancelled"
-    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    """It has ended, and that is in the file."""
-    is_ending: bool = False
-    """Whether it is decided how the model gets the report."""
-    readers: int = 0
-    """How many calls of tools wait for the report, besides the one that started the task."""
-    report: str = ""
-    """Empty: not read from the task's session yet."""
 
 
 class SessionTasks:
@@ -145,6 +58,11 @@ class SessionTasks:
     def restored(self) -> Mapping[str, GivenTask]:
         """All tasks by id, for the recovery of a session."""
         return self._tasks
+
+    @property
+    def merges(self) -> TaskMerges:
+        """Changes that tasks made in worktrees."""
+        return TaskMerges(self._named, self._deps.worktrees, self._deps.services.publish)
 
     def list(self) -> Sequence[TaskInfo]:
         """Return all tasks, oldest first."""
@@ -262,16 +180,18 @@ class SessionTasks:
             raise ToolError(message)
         self._count += 1
         id_, now_ms = f"t{self._count}", self._deps.services.clock.now_ms()
+        session = SessionId(uuid7(now_ms))
         item = self._deps.services.publisher.snapshot.item_of(call)
         info = TaskInfo(
             id=id_,
-            session=SessionId(uuid7(now_ms)),
+            session=session,
             item=item,
             description=order.description,
             preset=order.preset,
             state="queued",
             background=order.background,
             started_ms=now_ms,
+            worktree=worktree_id(id_, session) if order.isolation == "worktree" else None,
         )
         one = GivenTask(info=info, call=call, order=order, is_awaited=not order.background)
         self._tasks[id_] = one
@@ -302,88 +222,15 @@ class SessionTasks:
             async with anyio.create_task_group() as group:
                 group.start_soon(_cancel_when, one.wanted, group.cancel_scope)
                 async with self._slots:
-                    outcome = await self._work(one)
+                    outcome = await TaskRun(one, self._deps).work()
                 group.cancel_scope.cancel()
         finally:
             stopped = one.stopped_as if one.wanted.is_set() else "lost"
             with anyio.CancelScope(shield=True):
                 await self._end(one, outcome or TaskOutcome(state=stopped))
 
-    async def _work(self, one: GivenTask) -> TaskOutcome:
-        try:
-            async with self._deps.sessions.open(self._opening(one)) as session:
-                return await self._run_session(one, session)
-        except TillerError as error:
-            return TaskOutcome(state="failed", error=str(error))
-        except Exception as error:
-            # A bug of ours ends this task, not the session that gave it.
-            log.exception("task %s failed unexpectedly", one.info.id)
-            why = f"internal error ({type(error).__name__}); the details are in the log"
-            return TaskOutcome(state="failed", error=why)
-
-    async def _run_session(self, one: GivenTask, session: TaskSession) -> TaskOutcome:
-        one.info = replace(one.info, state="running")
-        self._publish_update(one)
-        result: RunResult | None = None
-        with closing(session.subscribe()) as reader:
-            await self._begin(one, session)
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._watch, one, reader)
-                result = await session.wait_idle()
-                group.cancel_scope.cancel()
-        return _outcome(result)
-
-    def _opening(self, one: GivenTask) -> TaskOpening:
-        deps = self._deps
-        agents = {each.name: each for each in deps.sessions.agents()}
-        agent = agents.get(one.info.preset)
-        if agent is None:
-            message = (
-                f"There is no agent {one.info.preset!r} any more; there are: {', '.join(agents)}."
-            )
-            raise ToolError(message)
-        return TaskOpening(
-            id=one.info.id,
-            session=one.info.session,
-            is_new=one.attempt == 1,
-            agent=agent,
-            model=one.order.model,
-            tools=tools_for(agent, deps.active_tools()),
-            budget=one.order.budget,
-            outer=replace(deps.outer(one.info), on_spent=partial(self._spend, one)),
-        )
-
-    def _spend(self, one: GivenTask, usage: Usage) -> None:
-        one.spent, one.used = one.spent.plus(usage), one.used.plus(usage)
-        one.info = with_usage(one.info, one.used)
-        self._deps.spent(usage)
-
-    async def _begin(self, one: GivenTask, session: TaskSession) -> None:
-        """Send the task its prompt, or continue its last run."""
-        if one.attempt == 1:
-            _ = await session.prompt(one.order.prompt, source="program")
-            return
-        with suppress(RunNotActive, RunMismatch, SessionNotFound):
-            last = last_run((await self._deps.sessions.read(one.info.session)).entries)
-            if last is not None:
-                _ = await session.retry(last.run)
-                return
-        _ = await session.prompt(GO_ON, source="program")
-
-    async def _watch(self, one: GivenTask, reader: EventSubscription) -> None:
-        """Follow what the task does, for people."""
-        async for stamped in reader:
-            activity = one.info.activity
-            follow(one, stamped.event)
-            one.info = replace(one.info, duration_ms=self._age_ms(one.info))
-            if one.info.activity != activity:
-                self._publish_update(one)
-
     def _publish_update(self, one: GivenTask) -> None:
         self._deps.services.publish(TaskUpdated(task=one.info))
-
-    def _age_ms(self, info: TaskInfo) -> int:
-        return max(0, self._deps.services.clock.now_ms() - info.started_ms)
 
     async def _end(self, one: GivenTask, outcome: TaskOutcome) -> None:
         """Write the end and what the model is told of it in one step, then tell everybody."""
@@ -393,9 +240,11 @@ class SessionTasks:
             state=outcome.state,
             activity="",
             error=outcome.error,
-            duration_ms=self._age_ms(one.info),
+            duration_ms=age_ms(one.info, deps.services.clock),
         )
-        one.report = report_of(one.info, outcome.text)
+        if one.info.worktree is not None:
+            one.info, one.note = await deps.worktrees.end(one.info)
+        one.report = report_of(one.info, outcome.text, one.note)
         entries = end_entries(one)
         if one.is_awaited:
             # The call of the tool returns it, or was cancelled with its run.
@@ -417,8 +266,8 @@ class SessionTasks:
         if not one.report:
             with suppress(SessionNotFound):
                 outcome = last_outcome(await self._deps.sessions.read(one.info.session))
-                one.report = report_of(one.info, outcome.text)
-        return one.report or report_of(one.info, "")
+                one.report = report_of(one.info, outcome.text, one.note)
+        return one.report or report_of(one.info, "", one.note)
 
     def _unended(self) -> Sequence[GivenTask]:
         return [one for one in self._tasks.values() if not one.over.is_set()]
@@ -447,145 +296,3 @@ async def _wait_for(tasks: Sequence[GivenTask], wait_s: float) -> None:
     finally:
         for one in tasks:
             one.readers -= 1
-
-
-def follow(one: GivenTask, event: Event) -> None:
-    """Keep what an event of its session says about a task."""
-    info = one.info
-    match event:
-        case RunStarted(model=model):
-            provider, _, id_ = model.partition("/")
-            one.model = provider, id_
-        case ToolStarted(title=title) | ToolRunning(title=title):
-            one.info = replace(info, activity=one_line(title)[:TITLE_CHARS])
-        case ToolEnded():
-            one.info = replace(info, tool_calls=info.tool_calls + 1)
-        case TurnEnded():
-            one.info = replace(info, turns=info.turns + 1)
-        case _:
-            pass
-
-
-def tools_for(agent: AgentDefinition, active: Sequence[str]) -> tuple[str, ...]:
-    """Return the tools of a task: never one that the session which gave it does not have.
-
-    Raises:
-        ToolError: None is left.
-    """
-    found = tuple(
-        name
-        for name in active
-        if name not in NOT_FOR_TASKS and (agent.tools is None or name in agent.tools)
-    )
-    if not found:
-        message = f"The agent {agent.name!r} has none of the tools that are active here; choose another agent."
-        raise ToolError(message)
-    return found
-
-
-def named(info: TaskInfo) -> str:
-    """Return how people and models know a task."""
-    return f"{info.id} ({info.description})"
-
-
-def with_usage(info: TaskInfo, used: Usage) -> TaskInfo:
-    """Return a task that has used something."""
-    return replace(info, tokens=used.total, usd=None if used.cost is None else used.cost.total)
-
-
-def started_entry(one: GivenTask) -> EntryFactory:
-    """Write that a task was started."""
-    data: dict[str, JsonValue] = {
-        "op": "started",
-        "id": one.info.id,
-        "session": one.info.session,
-        "call": one.call,
-        "description": one.info.description,
-        "preset": one.info.preset,
-        "background": one.info.background,
-        "attempt": one.attempt,
-    }
-    return task_entry(data)
-
-
-def end_entries(one: GivenTask) -> Sequence[EntryFactory]:
-    """Write how a task ended and what it used."""
-    report = "result" if one.is_awaited else "message"
-    ended = task_entry(
-        {"op": "ended", "id": one.info.id, "state": one.info.state, "report": report}
-    )
-    if one.spent == Usage():
-        return (ended,)
-    provider, model = one.model
-    return (ended, used_entry("task", provider=provider, model=model, usage=one.spent))
-
-
-def report_message(one: GivenTask, *, at_ms: int) -> CustomMessage:
-    """Create the message that tells the model of the end of a task."""
-    text = one.report
-    if one.readers:
-        text = f"Task {named(one.info)} has ended ({one.info.state}). Its report is the result of your call; task_result returns it again."
-    return CustomMessage(
-        custom_type=TASK,
-        content=(Text(text=f"{LEAD} {text}"),),
-        # Events have told people already.
-        display=False,
-        details={"id": one.info.id, "attempt": one.attempt},
-        at_ms=at_ms,
-    )
-
-
-def report_of(info: TaskInfo, text: str) -> str:
-    """Return what the model is told of a task that has ended."""
-    how = {
-        "completed": "completed",
-        "failed": f"failed: {info.error or 'its run did not end well'}",
-        "cancelled": "was stopped before it was done",
-        "budget": "stopped at its budget before it was done",
-        "lost": "was interrupted when Tiller was closed; the user can continue it",
-    }[info.state]
-    text = text.strip()
-    body = cut_bytes(text, REPORT_BYTES)
-    cut = "\n[The report is cut.]" if len(body) < len(text) else ""
-    last = "Its report:" if info.state == "completed" else "Its last words:"
-    said = f"\n{last}\n{body}{cut}" if text else " It reported nothing."
-    return f"Task {named(info)} {how}.{said}"
-
-
-def _outcome(result: RunResult | None) -> TaskOutcome:
-    if result is None:
-        return TaskOutcome(state="failed", error="its run ended without a result")
-    state: TaskState = ENDED.get(result.status, "failed")
-    error = None if result.error is None else result.error.message
-    return TaskOutcome(state=state, text=result.text, error=error)
-
-
-def restored_task(one: RecoveredTask) -> GivenTask:
-    """Return a task of the session file. One without an end there counts as lost until its own file says more."""
-    info = TaskInfo(
-        id=one.id,
-        session=one.session,
-        item=None,
-        description=one.description,
-        preset=one.preset,
-        state=one.state or "lost",
-        background=one.background,
-        started_ms=one.started_ms,
-    )
-    order = TaskOrder(description=one.description, prompt="", preset=one.preset)
-    task = GivenTask(info=info, call=one.call, order=order, attempt=one.attempt, is_awaited=False)
-    task.over.set()
-    return task
-
-
-def last_outcome(stored: StoredSession) -> TaskOutcome:
-    """Return what became of the newest run of a task by its own file."""
-    text = ""
-    for entry in stored.entries:
-        if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
-            text = entry.message.text or text
-    last = last_run(stored.entries)
-    # A run that was cut off with its process can be continued.
-    if last is None or last.status in CUT_OFF:
-        return TaskOutcome(state="lost", text=text)
-    return TaskOutcome(state=ENDED.get(last.status, "failed"), text=text)

@@ -30,6 +30,7 @@ from agent_core.storage.adapters.paths import (
     flush,
     flush_folder,
     slug,
+    tasks_folder,
 )
 from agent_core.storage.adapters.session_file import SessionFile, blocks_of, unavailable
 from agent_core.storage.port import (
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
     from agent_core.storage.adapters.recovery import RecoveredFile, Tail
 
 
-OF_TASKS = "-of-tasks"
-"""End of the name of the folder that holds the sessions of tasks, beside that of the others."""
 CLOSE_S = 10.0
 """How long closing waits for the disk before it goes on without it."""
 LOADED_AT_ONCE = 256
@@ -187,7 +186,7 @@ class JsonlStore:
     @property
     def tasks(self) -> "JsonlStore":
         """Where the sessions of tasks are kept."""
-        return JsonlStore(self._folder.with_name(f"{self._folder.name}{OF_TASKS}"), self._clock)
+        return JsonlStore(tasks_folder(self._folder), self._clock)
 
     async def create(self, header: Header) -> JsonlLog:
         """Begin a session; nothing is written yet.

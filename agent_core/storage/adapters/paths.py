@@ -58,12 +58,20 @@ OLD_SUFFIX = ".old"
 """Behind a session's name: the file as it was before it was brought to today's format."""
 NEW_SUFFIX = ".new"
 """Behind a session's name: the file that is about to take its place."""
+OF_TASKS = "-of-tasks"
+"""End of the name of the folder that holds the sessions of tasks."""
 NAME_BYTES = 255
 """Longest file name that a file system allows, in bytes."""
 HASH_CHARS = 16
 ID_CHARS = 128
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+
+
+def tasks_folder(sessions: Path) -> Path:
+    """Return the folder of the sessions of tasks, beside that of the others."""
+    return sessions.with_name(f"{sessions.name}{OF_TASKS}")
+
 
 _ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _SEPARATORS = re.compile(r"[/\\:]")

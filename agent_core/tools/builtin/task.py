@@ -12,6 +12,7 @@ from agent_core.kernel.text import one_line
 from agent_core.tools.arguments import ModelTool, ToolArguments, ToolArgumentsT, schema_of
 from agent_core.tools.port import (
     CheckedCall,
+    TaskIsolation,
     TaskOrder,
     TaskPresetInfo,
     TaskReport,
@@ -64,6 +65,13 @@ class TaskArguments(ToolArguments):
     background: bool = Field(
         default=False,
         description="Go on meanwhile; you are told when it has ended (default: wait for its report)",
+    )
+    isolation: TaskIsolation = Field(
+        default="none",
+        description=(
+            "worktree: it works on a copy of the last commit, and the user merges its changes (default: none, in the "
+            "workspace)"
+        ),
     )
     budget: TaskBudget | None = Field(default=None, description="Limits of what it uses")
 
@@ -213,6 +221,7 @@ async def _run(arguments: TaskArguments, context: ToolContext) -> ToolResult:
         preset=arguments.preset,
         model=arguments.model,
         background=arguments.background,
+        isolation=arguments.isolation,
         budget=Budgets()
         if budget is None
         else Budgets(
@@ -261,6 +270,7 @@ def _details(task: TaskInfo) -> dict[str, JsonValue]:
         "preset": task.preset,
         "state": task.state,
         "background": task.background,
+        "worktree": task.worktree,
         "turns": task.turns,
         "tool_calls": task.tool_calls,
     }

@@ -52,6 +52,9 @@ from tiller_server.lsp.features.session_tree import session_tree
 from tiller_server.lsp.features.status import status
 from tiller_server.lsp.features.steer import steer
 from tiller_server.lsp.features.subscribe import subscribe
+from tiller_server.lsp.features.task_changes import task_changes
+from tiller_server.lsp.features.task_discard import task_discard
+from tiller_server.lsp.features.task_merge import task_merge
 from tiller_server.lsp.features.task_resume import task_resume
 from tiller_server.lsp.features.task_stop import task_stop
 from tiller_server.lsp.features.thinking_cycle import thinking_cycle
@@ -69,6 +72,9 @@ FEATURES: Final[Mapping[str, Feature]] = {
         background_stop,
         task_resume,
         task_stop,
+        task_changes,
+        task_merge,
+        task_discard,
         bash,
         changes_list,
         changes_resolve,

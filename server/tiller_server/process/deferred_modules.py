@@ -22,6 +22,8 @@ DEFERRED: Final[Sequence[str]] = (
     "agent_core.session.permissions.guarded_files",
     "agent_core.session.permissions.requests",
     "agent_core.session.tools.background",
+    "agent_core.session.tools.task_recovery",
+    "agent_core.session.tools.tasks",
     "agent_core.storage.adapters.bodies",
     "agent_core.storage.adapters.entry_collector",
     "agent_core.storage.adapters.lines",

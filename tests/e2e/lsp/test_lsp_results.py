@@ -86,6 +86,26 @@ async def give_a_task(ground: Ground, ask: Callable[[str, dict[str, Any]], Await
     resumed = await ask("agent/task/resume", {"id": "t1"})
     assert resumed["state"] == "queued"
     assert (await ask("agent/task/stop", {"id": "t1"}))["state"] == "cancelled"
+    await merge_a_task(ground, ask)
+
+
+async def merge_a_task(
+    ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]
+) -> None:
+    """Have a task change a file in a worktree, merge that and remove the worktree."""
+    ground.commit()
+    task = {"description": "x", "prompt": "CHILD: y", "isolation": "worktree"}
+    ground.provider.script(
+        [
+            {**calls(("task", task)), "when": "give another"},
+            {**calls(("write", {"path": "of-task.txt", "content": "x\n"})), "when": "CHILD: y"},
+            {**says("Written."), "repeat": -1},
+        ]
+    )
+    await ask("agent/prompt", prompt("give another", wait=True))
+    await ask("agent/task/changes", {"id": "t2"})
+    await ask("agent/task/merge", {"id": "t2"})
+    await ask("agent/task/discard", {"id": "t2"})
 
 
 async def render(ask: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:

@@ -32,7 +32,7 @@ agent/changes/resolve agent/checkpoint/list agent/checkpoint/preview agent/check
 agent/permission/respond agent/permission/rules agent/question/respond agent/tools/register
 agent/status agent/steer agent/followUp agent/session/tree agent/session/navigate
 agent/session/label agent/session/rename agent/session/stats agent/model/list agent/model/cycle
-agent/thinking/cycle agent/bash agent/plan/respond agent/background/move agent/background/stop agent/task/resume agent/task/stop agent/command/list agent/command/complete agent/resources/reload
+agent/thinking/cycle agent/bash agent/plan/respond agent/background/move agent/background/stop agent/task/resume agent/task/stop agent/task/changes agent/task/merge agent/task/discard agent/command/list agent/command/complete agent/resources/reload
 agent/extension/list agent/extension/press agent/extension/render
 agent/review agent/auth/status agent/auth/login agent/auth/logout
 """
@@ -64,7 +64,7 @@ def test_a_method_without_needs_takes_empty_params() -> None:
 
 def test_error_kinds_are_the_closed_list() -> None:
     assert set(ERROR_MEANINGS) == set(ERROR_KINDS)
-    assert len(ERROR_KINDS) == len(set(ERROR_KINDS)) == 27
+    assert len(ERROR_KINDS) == len(set(ERROR_KINDS)) == 29
     with pytest.raises(RpcError, match="kind must be one of"):
         parse(ErrorData, {"kind": "_mine", "retryable": False})
 

@@ -1,6 +1,7 @@
 """A served workspace for tests: a loopback provider, a configuration that names it, a server process, a client."""
 
 import json
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -45,6 +46,17 @@ class Ground:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="")
         return path
+
+    def commit(self) -> None:
+        """Make the workspace a git repository with one commit."""
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.com")
+        for words in (
+            ("init", "-q", "-b", "main"),
+            ("add", "-A"),
+            ("commit", "--allow-empty", "-qm", "first"),
+        ):
+            argv = ("git", *who, *words)
+            subprocess.run(argv, cwd=self.root, check=True, env=dict(self.env))
 
     def sessions(self) -> list[Path]:
         """Give the session files, without the caches of events beside them."""

@@ -10,6 +10,7 @@ from agent_core.assembly.builder import build_session
 from agent_core.assembly.factory import limit_rights
 from agent_core.assembly.session_parts import SessionDeps
 from agent_core.kernel import SessionId
+from agent_core.kernel.errors import ToolError
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
 from agent_core.session import AgentSession
 from agent_core.session.context import WorkspaceContext
@@ -19,6 +20,7 @@ from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.memory import MemoryLog, MemoryStore
 from agent_core.storage.port import StoredSession
 from agent_core.transcript.entries import AnyEntry, Header
+from agent_core.workspace.git.worktrees.service import Worktrees
 from tests.support.session.scripted_model import ScriptedModel
 from tests.support.session.sessions import OneModel
 
@@ -43,6 +45,14 @@ class ScriptedTasks:
         self._store = store
         self._model_of = model_of
         self._agents = agents
+        self.made: Worktrees | None = None
+        """The worktrees of the user; None: there are none."""
+
+    def worktrees(self) -> Worktrees:
+        if self.made is None:
+            message = "there are no worktrees here"
+            raise ToolError(message)
+        return self.made
 
     def agents(self) -> Sequence[AgentDefinition]:
         return self._agents

@@ -32,8 +32,11 @@ from agent_core.workspace.git.worktrees.removal import (
     why_not_removed,
 )
 from agent_core.workspace.git.worktrees.trees import (
+    REGULAR,
     FileChange,
+    Snapshot,
     changed_between,
+    read_blobs,
     read_texts,
     staged_snapshot,
     take_snapshot,
@@ -144,6 +147,14 @@ class Worktrees:
             return None
         return self._records.worktree(await to_thread.run_sync(self._records.load, id_))
 
+    async def get(self, id_: str) -> Worktree:
+        """Return a worktree, also when its folder is missing.
+
+        Raises:
+            WorktreeUnknown, WorktreeRefused: There is none, or its record cannot be read.
+        """
+        return self._records.worktree(await to_thread.run_sync(self._records.load, id_))
+
     async def list(self, repository: Path | None) -> Sequence[WorktreeStatus]:
         """Return the worktrees with their state, by id.
 
@@ -222,6 +233,34 @@ class Worktrees:
             texts = await read_texts(opened.git, [one.blob for one in versions if one is not None])
             return [_with_texts(change, texts) for change in changes]
 
+    async def contents(self, id_: str, blobs: Sequence[str]) -> Mapping[str, bytes]:
+        """Return contents of files of a worktree or its base commit, by hash.
+
+        Raises:
+            WorktreeUnknown, WorktreeRefused: There is none, or it cannot be read.
+        """
+        if not blobs:
+            return {}
+        async with self._access.opened(id_) as opened:
+            _ = await opened.snapshot(opened.git)
+            return await read_blobs(opened.git, blobs)
+
+    async def keep_as_merged(self, id_: str) -> None:
+        """Record that everything in a worktree was merged; it can be removed then while nothing in it changes.
+
+        Raises:
+            WorktreeUnknown, WorktreeRefused: There is none, or it cannot be read.
+        """
+        async with self._access.hold(id_), self._access.opened(id_) as opened:
+            git = opened.git.storing()
+            await self._keep_as_merged(opened, git, await opened.snapshot(git))
+
+    async def _keep_as_merged(self, opened: OpenedWorktree, git: Git, snapshot: Snapshot) -> None:
+        id_ = opened.record.id
+        _ = await keep(git, snapshot, await find_tips(git, id_=id_), id_=id_)
+        merged = replace(opened.record, merged=snapshot.tree)
+        await to_thread.run_sync(self._records.store, merged)
+
     async def merge(self, id_: str) -> MergedWorktree:
         """Apply the changes of a worktree to the files of the checkout that it was made from: all or none.
 
@@ -238,11 +277,7 @@ class Worktrees:
             snapshot = await opened.snapshot(git)
             changes = await changed_between(git, opened.record.base, snapshot.tree)
             plan = await merge_into(opened.git, checkout, changes, opened.scratch)
-            tips = await find_tips(git, id_=id_)
-            _ = await keep(git, snapshot, tips, id_=id_)
-            await to_thread.run_sync(
-                self._records.store, replace(opened.record, merged=snapshot.tree)
-            )
+            await self._keep_as_merged(opened, git, snapshot)
             return MergedWorktree(
                 written=sorted(plan.writes), unchanged=plan.unchanged, kept_ref=KEPT_REFS + id_
             )
@@ -327,4 +362,7 @@ def _with_texts(change: FileChange, texts: Mapping[str, str]) -> WorktreeChange:
         old_text=None if old is None else texts.get(old.blob),
         new_text=None if new is None else texts.get(new.blob),
         is_text=all(one is None or one.blob in texts for one in (old, new)),
+        old_blob=None if old is None else old.blob,
+        new_blob=None if new is None else new.blob,
+        is_regular=all(one is None or one.mode in REGULAR for one in (old, new)),
     )

@@ -153,7 +153,7 @@ def _version(mode: str, blob: str) -> TreeFile | None:
 
 
 async def read_texts(git: Git, blobs: Iterable[str]) -> Mapping[str, str]:
-    """Return the content of blobs by hash; those that are not text, or too large, are left out."""
+    """Return the texts of blobs by hash; those that are not text, or too large, are left out."""
     names = list(dict.fromkeys(blobs))
     listed = await git.output("cat-file", "--batch-check", stdin=_lines(names))
     small = [
@@ -161,17 +161,21 @@ async def read_texts(git: Git, blobs: Iterable[str]) -> Mapping[str, str]:
         for name, row in zip(names, listed.decode().splitlines(), strict=True)
         if row.rpartition(" ")[2].isdecimal() and int(row.rpartition(" ")[2]) <= MOST_TEXT_BYTES
     ]
-    output = await git.output("cat-file", "--batch", stdin=_lines(small))
-    texts: dict[str, str] = {}
+    texts = {name: _text(content) for name, content in (await read_blobs(git, small)).items()}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+async def read_blobs(git: Git, names: Sequence[str]) -> Mapping[str, bytes]:
+    """Return the content of blobs by hash; all of them exist."""
+    output = await git.output("cat-file", "--batch", stdin=_lines(names))
+    contents: dict[str, bytes] = {}
     at = 0
-    for name in small:
+    for name in names:
         end = output.index(b"\n", at)
         size = int(output[at:end].rpartition(b" ")[2])
-        content = output[end + 1 : end + 1 + size]
+        contents[name] = output[end + 1 : end + 1 + size]
         at = end + size + 2
-        if (text := _text(content)) is not None:
-            texts[name] = text
-    return texts
+    return contents
 
 
 def _lines(names: Sequence[str]) -> bytes:

@@ -15,6 +15,8 @@ BRANCHES = "refs/heads/tiller/"
 class WorktreeRefused(TillerError):
     """Nothing was done; the text says why, and what to do."""
 
+    kind = "WorktreeRefused"
+
 
 class WorktreeUnknown(UsageError):
     """No worktree has that id."""
@@ -22,6 +24,8 @@ class WorktreeUnknown(UsageError):
 
 class MergeConflicted(WorktreeRefused):
     """Nothing was merged: files were changed here and there in ways that exclude one another."""
+
+    kind = "MergeConflicted"
 
     def __init__(self, message: str, *, paths: Sequence[str]) -> None:
         super().__init__(message)
@@ -80,6 +84,11 @@ class WorktreeChange(Value, frozen=True, kw_only=True):
     new_text: str | None
     is_text: bool
     """Whether both sides that are there are given as text."""
+    old_blob: str | None
+    """Hash of the content, for `Worktrees.contents`; None: there was none."""
+    new_blob: str | None
+    is_regular: bool
+    """Whether both sides are regular files, not links."""
 
 
 class MergedWorktree(Value, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
-"""Commands about the work in the project: `/init`, `/review`, `/diff`, `/copy`."""
+"""Commands about the work in the project: `/init`, `/review`, `/diff`, `/copy`, `/tasks`."""
 
 import os
 import subprocess
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -9,8 +10,10 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
+from agent_core.kernel.errors import UsageError
 from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
 from tiller_server.cli.chat.context import ChatContext, ChatDialog
+from tiller_server.cli.chat.status import task_lines
 from tiller_server.cli.terminal.live_view import ADDED, REMOVED
 from tiller_server.cli.terminal.run_renderer import DIM, GREEN, YELLOW
 from tiller_server.cli.terminal.text import BOLD
@@ -133,3 +136,60 @@ def _copied(text: str, env_path: str, root: Path) -> bool:
             continue
         return True
     return False
+
+
+TASKS_HINT: Final = "[stop|resume|diff|merge|discard ID]"
+ACTIONS: Final = frozenset({"stop", "resume", "diff", "merge", "discard"})
+FORCE: Final = "force"
+
+
+async def tasks(chat: ChatContext, wanted: str) -> None:
+    """Carry out `/tasks` in a session of this process."""
+    session = chat.session
+    match task_action(wanted):
+        case "list", _, _:
+            chat.tell(task_lines(session.info.snapshot().tasks))
+        case "stop", id_, _:
+            chat.tell(task_lines([await session.tasks.stop_for_user(id_)]))
+        case "resume", id_, _:
+            chat.tell(task_lines([await session.tasks.resume(id_)]))
+        case "diff", id_, _:
+            show_patch(chat, await session.tasks.merges.patch(id_))
+        case "merge", id_, _:
+            merged = await session.tasks.merges.merge(id_)
+            root = Path(session.info.root)
+            chat.tell(merged_message(id_, merged.written, root=root), GREEN)
+        case _, id_, force:
+            removed = await session.tasks.merges.discard(id_, force=force)
+            chat.tell(discarded_message(id_, removed.kept_ref))
+
+
+def task_action(wanted: str) -> tuple[str, str, bool]:
+    """Return what to do, `list` for nothing, the id of the task, and whether unmerged changes may be removed.
+
+    Raises:
+        UsageError: It is none of the actions.
+    """
+    match wanted.split():
+        case [] | ["list"]:
+            return "list", "", False
+        case ["discard", id_, word] if word == FORCE:
+            return "discard", id_, True
+        case [action, id_] if action in ACTIONS:
+            return action, id_, False
+        case _:
+            message = f"/tasks takes nothing, or stop, resume, diff, merge or discard and an id such as t1; not {wanted!r}"
+            raise UsageError(message)
+
+
+def merged_message(id_: str, written: Sequence[Path], *, root: Path) -> str:
+    """Return the result of a merge."""
+    if not written:
+        return f"The workspace had all changes of {id_} already."
+    names = (str(one.relative_to(root) if one.is_relative_to(root) else one) for one in written)
+    return f"Merged {id_}: {', '.join(names)}. /undo takes it back, /tasks discard {id_} removes the worktree."
+
+
+def discarded_message(id_: str, kept_ref: str) -> str:
+    """Return the result of the removal of a worktree."""
+    return f"Removed the worktree of {id_}; {kept_ref} keeps its content."

@@ -15,13 +15,12 @@ from agent_core.session.history.plans import OFFERED, PlanAnswer, answer_plan, o
 from agent_core.storage.port import SessionSummary
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
-from tiller_server.cli.chat.project_commands import copy, diff, init, review
+from tiller_server.cli.chat.project_commands import TASKS_HINT, copy, diff, init, review, tasks
 from tiller_server.cli.chat.status import (
     background_lines,
     mode_line,
     session_cost,
     session_status,
-    task_lines,
 )
 from tiller_server.cli.chat.tree import go_to
 from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, format_of
@@ -164,33 +163,6 @@ async def _background(chat: ChatContext, wanted: str) -> None:
             chat.tell(background_lines(session.info.snapshot().background))
         case id_:
             chat.tell(f"Stopped {(await session.stop_background(id_)).id}.")
-
-
-async def _tasks(chat: ChatContext, wanted: str) -> None:
-    session = chat.session
-    match task_action(wanted):
-        case "list", _:
-            chat.tell(task_lines(session.info.snapshot().tasks))
-        case "stop", id_:
-            chat.tell(task_lines([await session.tasks.stop_for_user(id_)]))
-        case _, id_:
-            chat.tell(task_lines([await session.tasks.resume(id_)]))
-
-
-def task_action(wanted: str) -> tuple[str, str]:
-    """Return `list`, `stop` or `resume`, and the id of the task.
-
-    Raises:
-        UsageError: It is none of them.
-    """
-    match wanted.split():
-        case [] | ["list"]:
-            return "list", ""
-        case ["stop" | "resume" as action, id_]:
-            return action, id_
-        case _:
-            message = f"/tasks takes nothing, stop or resume and an id such as t1; not {wanted!r}"
-            raise UsageError(message)
 
 
 def background_action(wanted: str) -> str:
@@ -386,7 +358,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
         hint="[stop ID]", about="show or stop background commands", run=_background
     ),
     "tasks": ChatCommand(
-        hint="[stop|resume ID]", about="show, stop or continue tasks of the agent", run=_tasks
+        hint=TASKS_HINT, about="tasks of the agent: show, stop, continue or merge them", run=tasks
     ),
     "compact": ChatCommand(hint="[WHAT]", about="summarize the older part", run=_compact),
     "diff": ChatCommand(hint="", about="show the changes of this session", run=diff),

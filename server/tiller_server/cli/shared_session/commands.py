@@ -14,7 +14,14 @@ from agent_core.messages import Text, UserContent
 from agent_core.transcript import AnyEntry, build_context
 from tiller_server.cli.chat.account_commands import ask_model
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
-from tiller_server.cli.chat.project_commands import REVIEW, show_patch, with_wishes
+from tiller_server.cli.chat.project_commands import (
+    REVIEW,
+    discarded_message,
+    merged_message,
+    show_patch,
+    task_action,
+    with_wishes,
+)
 from tiller_server.cli.chat.slash_commands import (
     COMMANDS as LOCAL_COMMANDS,
     HELP_CELLS,
@@ -28,7 +35,6 @@ from tiller_server.cli.chat.slash_commands import (
     ask_plan,
     background_action,
     one_of,
-    task_action,
     undone,
 )
 from tiller_server.cli.chat.status import StatusSource, background_lines, mode_line, task_lines
@@ -151,12 +157,27 @@ async def _background(session: SharedActions, dialog: ChatDialog, wanted: str) -
 
 
 async def _tasks(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
-    action, id_ = task_action(wanted)
+    action, id_, force = task_action(wanted)
     if action == "list":
         dialog.tell(task_lines(session.state.tasks))
         return
-    result = await session.request(f"agent/task/{action}", {"id": id_})
-    dialog.tell(task_lines([value_of(result, TaskInfo)]))
+    params: JsonObject = {"id": id_}
+    if action == "diff":
+        params = {"id": id_, "format": "gitPatch"}
+    elif force:
+        params = {"id": id_, "force": True}
+    method = "changes" if action == "diff" else action
+    result = as_object(await session.request(f"agent/task/{method}", params))
+    match action:
+        case "diff":
+            show_patch(dialog, str(result.get("patch") or ""))
+        case "merge":
+            paths = _paths(result.get("written"))
+            dialog.tell(merged_message(id_, paths, root=session.root), GREEN)
+        case "discard":
+            dialog.tell(discarded_message(id_, str(result.get("keptRef"))))
+        case _:
+            dialog.tell(task_lines([value_of(result, TaskInfo)]))
 
 
 async def _plan(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
@@ -191,12 +212,16 @@ async def _undo(session: SharedActions, dialog: ChatDialog, _: str) -> None:
             return
         params: JsonObject = {"checkpoint": latest, "scope": "files"}
         result = as_object(await session.request("agent/checkpoint/restore", params))
-        restored, skipped = _listed(result.get("restored")), _listed(result.get("skipped"))
+        restored, skipped = result.get("restored"), _listed(result.get("skipped"))
         if restored or skipped:
-            paths = [path for uri in restored if (path := path_of(str(uri))) is not None]
+            paths = _paths(restored)
             whys = [str(as_object(each).get("why")) for each in skipped]
             dialog.tell(undone(paths, whys, root=session.root), GREEN)
             return
+
+
+def _paths(uris: JsonValue) -> Sequence[Path]:
+    return [path for uri in _listed(uris) if (path := path_of(str(uri))) is not None]
 
 
 def _listed(value: JsonValue) -> Sequence[JsonValue]:

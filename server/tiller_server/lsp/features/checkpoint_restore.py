@@ -1,13 +1,11 @@
 """`agent/checkpoint/restore`: go back with the files, the conversation or both."""
 
-from pathlib import Path
 from typing import cast
 
 from agent_core.session.changes.checkpoints import OnConflict, RestoreScope
-from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.encode.errors import translated_errors
 from tiller_server.lsp.feature import feature
-from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
+from tiller_server.lsp.sessions.client import ConnectedClient, file_of, invalid_params
 from tiller_server.lsp.wire.changes import (
     CHECKPOINT_RESTORE,
     CheckpointRestoreParams,
@@ -33,7 +31,7 @@ async def checkpoint_restore(
         done = await session.checkpoints.restore(
             params.checkpoint,
             scope=cast("RestoreScope", params.scope),  # just checked
-            files=None if params.files is None else [_path(uri) for uri in params.files],
+            files=None if params.files is None else [file_of(uri) for uri in params.files],
             on_conflict=cast("OnConflict", params.on_conflict),  # just checked
         )
     await client.flush()
@@ -43,11 +41,3 @@ async def checkpoint_restore(
         undo=done.undo,
         editor_text=done.editor_text,
     )
-
-
-def _path(uri: str) -> Path:
-    path = path_of(uri)
-    if path is None:
-        message = f"{uri!r} names no file; give its file: URI as the preview does"
-        raise invalid_params(message)
-    return path

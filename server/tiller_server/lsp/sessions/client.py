@@ -27,6 +27,7 @@ from tiller_server.lsp.clients.options import (
 from tiller_server.lsp.clients.session_candidates import NONE
 from tiller_server.lsp.dialogs.presenter import QuestionPresenter
 from tiller_server.lsp.documents.mirror import Mirror
+from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.documents.workspace_folders import Folders
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.encode import serializer
@@ -325,6 +326,19 @@ class ConnectedClient:
 def _cursor(info: SessionView, run: str | None) -> str | None:
     # Entries are decoded only for a run that goes on: its items are in the snapshot already.
     return END if run is None else cursor_before(info.entries, run)
+
+
+def file_of(uri: str) -> Path:
+    """Return the path of a file that a client names.
+
+    Raises:
+        RpcError: It names none.
+    """
+    path = path_of(uri)
+    if path is None:
+        message = f"{uri!r} names no file; give its file: URI as it was listed"
+        raise invalid_params(message)
+    return path
 
 
 def invalid_params(message: str) -> RpcError:

@@ -28,6 +28,9 @@ __all__ = [
     "CHECKPOINT_RESTORE",
     "EDIT_APPLY",
     "SERVED",
+    "TASK_CHANGES",
+    "TASK_DISCARD",
+    "TASK_MERGE",
     "ChangeCounts",
     "ChangeSet",
     "ChangesListParams",
@@ -54,6 +57,11 @@ __all__ = [
     "Resolution",
     "Resolved",
     "SkippedFile",
+    "TaskChangesParams",
+    "TaskDiscardParams",
+    "TaskDiscardResult",
+    "TaskMergeParams",
+    "TaskMergeResult",
 ]
 
 CheckpointScope = TypeAliasType(
@@ -342,6 +350,53 @@ class CheckpointRestoreResult(WireModel):
     """Prompt of the run that was taken back, when the conversation was restored."""
 
 
+class TaskChangesParams(SessionParams):
+    """Return what a task changed in its worktree, as changes of the files of the workspace."""
+
+    id: str
+    """`t1`, `t2` …"""
+    format: Literal["hunks", "gitPatch"] | Vendor | None = None
+    """`hunks` (default) or `gitPatch`: a `patch` in place of hunks."""
+
+
+class TaskMergeParams(SessionParams):
+    """Merge what a task changed in its worktree into the files of the workspace; all of it or nothing."""
+
+    id: str
+    """`t1`, `t2` …"""
+    hunks: FailFastList[str] | None = None
+    """Hunks to merge; left out, and `files` too: everything."""
+    files: FailFastList[str] | None = None
+    """Files to merge whole, as URIs."""
+
+
+class TaskMergeResult(WireModel):
+    """Outcome of a merge."""
+
+    written: FailFastList[str]
+    """Files that were changed, as URIs."""
+    unchanged: FailFastList[str]
+    """Files that had the changes already, as URIs."""
+    checkpoint: str | None = None
+    """Checkpoint that takes the merge back; left out: nothing was written."""
+
+
+class TaskDiscardParams(SessionParams):
+    """Remove the worktree of a task."""
+
+    id: str
+    """`t1`, `t2` …"""
+    force: bool | None = None
+    """Also if it has changes that were not merged."""
+
+
+class TaskDiscardResult(WireModel):
+    """Outcome of the removal of a worktree."""
+
+    kept_ref: str
+    """Git ref that keeps its content."""
+
+
 CHANGES_LIST: Final = request("agent/changes/list", ChangesListParams, ChangeSet)
 CHANGES_RESOLVE: Final = request(
     "agent/changes/resolve", ChangesResolveParams, ChangesResolveResult
@@ -355,6 +410,9 @@ CHECKPOINT_PREVIEW: Final = request(
 CHECKPOINT_RESTORE: Final = request(
     "agent/checkpoint/restore", CheckpointRestoreParams, CheckpointRestoreResult
 )
+TASK_CHANGES: Final = request("agent/task/changes", TaskChangesParams, ChangeSet)
+TASK_MERGE: Final = request("agent/task/merge", TaskMergeParams, TaskMergeResult)
+TASK_DISCARD: Final = request("agent/task/discard", TaskDiscardParams, TaskDiscardResult)
 EDIT_APPLY: Final = client_request("agent/edit/apply", EditRequest, EditResult)
 CHANGES_SHOW: Final = client_notification("agent/changes/show", ChangesShowParams)
 SERVED: Final = (
@@ -363,5 +421,8 @@ SERVED: Final = (
     CHECKPOINT_LIST,
     CHECKPOINT_PREVIEW,
     CHECKPOINT_RESTORE,
+    TASK_CHANGES,
+    TASK_MERGE,
+    TASK_DISCARD,
 )
 """Methods of this module that clients call, in the order of PROTOCOL.md."""

@@ -413,6 +413,8 @@ class TaskInfo(WireModel):
     """Time since its first start, at its last event."""
     error: str | None = None
     """Why it failed; left out: it did not."""
+    worktree: str | None = None
+    """Git worktree in which it works or left changes; left out: it works in the workspace."""
 
 
 class CheckpointCount(WireModel):
