@@ -66,6 +66,10 @@ class SessionOptions(Struct, kw_only=True):
     auto_compact: bool = True
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     tool_concurrency: int = 8
+    tool_timeout_s: float | None = None
+    """Limit of one call of a tool of an extension; None: no limit."""
+    tool_grace_s: float = 4.0
+    """How long such a call may take to end after its cancellation; then it is abandoned. Shorter than the wait of a cancel."""
     max_turns: int | None = None
     """Answers of a run before it is asked for its last one; None: no limit."""
     skip_on_steer: bool = True
