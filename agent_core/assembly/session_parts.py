@@ -15,6 +15,7 @@ from agent_core.changes import BlobStore
 from agent_core.events import (
     EventFeed,
     QueueMode,
+    RunParent,
     ThinkingLevel,
 )
 from agent_core.hooks import HookLimits, HookRunner, HookTable
@@ -173,10 +174,12 @@ class BaseParts:
 
     @cached_property
     def services(self) -> SessionServices:
+        outer = self.deps.outer
         return SessionServices(
             session=self.deps.opened.log.header.id,
             clock=self.deps.clock,
             publisher=self.publisher,
+            parent=None if outer is None else RunParent(session=outer.session),
         )
 
     @cached_property

@@ -23,6 +23,7 @@ from agent_core.events.values import (
     QuestionRequested,
     QuestionResolved,
     QueueItem,
+    RunParent,
     RunStatus,
     SafeCount,
     SessionConfig,
@@ -248,6 +249,8 @@ class RunStarted(TaggedEvent, frozen=True, kw_only=True, tag="run.started"):
     run: RunId
     message_id: MessageId | None
     model: str
+    parent: RunParent | None = None
+    """The conversation that gave the task; left out: it is no run of a task."""
 
 
 class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
@@ -268,6 +271,8 @@ class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
     """Answers of the model, failed ones included."""
     tool_calls: Uint | None = None
     """Calls that have a result, those that did not run included."""
+    parent: RunParent | None = None
+    """The conversation that gave the task; left out: it is no run of a task."""
 
 
 class TurnStarted(TaggedEvent, frozen=True, kw_only=True, tag="turn.started"):

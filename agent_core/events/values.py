@@ -175,6 +175,13 @@ class TaskInfo(EventValue, frozen=True, kw_only=True):
     """Why it failed; null: it did not."""
 
 
+class RunParent(EventValue, frozen=True, kw_only=True):
+    """The conversation that a run of a task belongs to."""
+
+    session: SessionId
+    """The session that gave the task; its `task.created` names the tool call."""
+
+
 class DocumentChange(EventValue, frozen=True, kw_only=True):
     """One file of an edit, and what became of it."""
 

@@ -18,6 +18,7 @@ from agent_core.events import (
     Failure,
     Notice,
     PermissionMode,
+    RunParent,
     RunStatus,
     SessionStateChanged,
 )
@@ -194,6 +195,8 @@ class SessionServices(Value, frozen=True, kw_only=True):
     session: SessionId
     clock: Clock
     publisher: EventPublisher
+    parent: RunParent | None = None
+    """The conversation that gave this task; None: the session is no task."""
 
     def new_id(self) -> str:
         """Return a new id that sorts by time."""

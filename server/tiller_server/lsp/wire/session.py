@@ -415,6 +415,13 @@ class TaskInfo(WireModel):
     """Why it failed; left out: it did not."""
 
 
+class RunParent(WireModel):
+    """Conversation that a run of a task belongs to."""
+
+    session: str
+    """Session that gave the task; its `task.created` names the tool call."""
+
+
 class CheckpointCount(WireModel):
     """Number of checkpoints, and the latest id."""
 
