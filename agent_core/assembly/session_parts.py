@@ -12,12 +12,7 @@ from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.mcp import build_servers
 from agent_core.assembly.resources import HookResourcePaths
 from agent_core.changes import BlobStore
-from agent_core.events import (
-    EventFeed,
-    QueueMode,
-    RunParent,
-    ThinkingLevel,
-)
+from agent_core.events import EventFeed, QueueMode, RunParent, ThinkingLevel
 from agent_core.hooks import HookLimits, HookRunner, HookTable
 from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import Redactor

@@ -250,7 +250,6 @@ class RunStarted(TaggedEvent, frozen=True, kw_only=True, tag="run.started"):
     message_id: MessageId | None
     model: str
     parent: RunParent | None = None
-    """The conversation that gave the task; left out: it is no run of a task."""
 
 
 class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
@@ -272,7 +271,6 @@ class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
     tool_calls: Uint | None = None
     """Calls that have a result, those that did not run included."""
     parent: RunParent | None = None
-    """The conversation that gave the task; left out: it is no run of a task."""
 
 
 class TurnStarted(TaggedEvent, frozen=True, kw_only=True, tag="turn.started"):
