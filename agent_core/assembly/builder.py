@@ -61,7 +61,7 @@ from agent_core.session.views import (
 )
 from agent_core.tools import Tool, ToolContext
 from agent_core.tools.port import BackgroundCommand
-from agent_core.tools.runner import ToolRunner
+from agent_core.tools.runner import CallLimit, ToolRunner
 from agent_core.transcript import AnyEntry
 
 if TYPE_CHECKING:
@@ -481,6 +481,12 @@ def _loop(
     def context(call: ToolCall, output: Callable[[str], None]) -> ToolContext:
         return parts.tool_contexts.context(run, call, output)
 
+    def limit(name: str) -> CallLimit | None:
+        options = parts.deps.options
+        if options.tool_timeout_s is None or not parts.toolbox.is_of_extension(name):
+            return None
+        return CallLimit(limit_s=options.tool_timeout_s, grace_s=options.tool_grace_s)
+
     clock = parts.services.clock
     return LoopContext(
         run=run.id,
@@ -493,6 +499,7 @@ def _loop(
             clock=clock,
             context=context,
             run=run.id,
+            limit=limit,
         ),
         inbox=parts.queue,
         recording=transcript,

@@ -81,6 +81,7 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         tool_execution=values.tool_execution,
         cache=values.cache_retention,
         tool_concurrency=values.tool_concurrency,
+        tool_timeout_s=values.tool_timeout_s or None,
         max_turns=values.max_turns,
         skip_on_steer=values.skip_on_steer,
         steer_grace_s=values.steer.grace_s,
@@ -250,6 +251,7 @@ class LiveSettings:
         options.compaction = made.compaction
         options.tool_execution = made.tool_execution
         options.tool_concurrency = made.tool_concurrency
+        options.tool_timeout_s = made.tool_timeout_s
         options.max_turns = made.max_turns
         options.skip_on_steer = made.skip_on_steer
         options.steer_grace_s = made.steer_grace_s

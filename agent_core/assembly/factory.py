@@ -146,7 +146,7 @@ class ChildSessions:
             notices=(),
             task=TaskOrigin(
                 id=opening.session,
-                outer=outer.session,
+                outer=outer.parent.session,
                 instructions=instructions,
                 scratch=self.scratch,
                 sandbox=self.sandbox if folder is None else None,

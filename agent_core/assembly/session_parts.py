@@ -12,11 +12,7 @@ from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.mcp import build_servers
 from agent_core.assembly.resources import HookResourcePaths
 from agent_core.changes import BlobStore
-from agent_core.events import (
-    EventFeed,
-    QueueMode,
-    ThinkingLevel,
-)
+from agent_core.events import EventFeed, QueueMode, ThinkingLevel
 from agent_core.hooks import HookLimits, HookRunner, HookTable
 from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import Redactor
@@ -174,10 +170,12 @@ class BaseParts:
 
     @cached_property
     def services(self) -> SessionServices:
+        outer = self.deps.outer
         return SessionServices(
             session=self.deps.opened.log.header.id,
             clock=self.deps.clock,
             publisher=self.publisher,
+            parent=None if outer is None else outer.parent,
         )
 
     @cached_property

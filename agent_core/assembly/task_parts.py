@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from agent_core.assembly.session_parts import SessionParts
-from agent_core.events import Event, PermissionRequest, TaskInfo
+from agent_core.events import Event, PermissionRequest, RunParent, TaskInfo
 from agent_core.session.tools.task_port import EDITS, OuterEdits, OuterSession
 from agent_core.session.tools.task_run import TaskDeps
 from agent_core.session.tools.task_worktrees import TaskWorktrees
@@ -63,7 +63,7 @@ def _outer(parts: SessionParts, task: TaskInfo) -> OuterSession:
         publish=publish_edit,
     )
     return OuterSession(
-        session=parts.services.session,
+        parent=RunParent(session=parts.services.session, item=task.item),
         permissions=parts.workspace.permissions,
         prompts=parts.broker.prompts,
         questions=parts.questions,

@@ -23,6 +23,7 @@ from agent_core.events.values import (
     QuestionRequested,
     QuestionResolved,
     QueueItem,
+    RunParent,
     RunStatus,
     SafeCount,
     SessionConfig,
@@ -248,6 +249,7 @@ class RunStarted(TaggedEvent, frozen=True, kw_only=True, tag="run.started"):
     run: RunId
     message_id: MessageId | None
     model: str
+    parent: RunParent | None = None
 
 
 class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
@@ -268,6 +270,7 @@ class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
     """Answers of the model, failed ones included."""
     tool_calls: Uint | None = None
     """Calls that have a result, those that did not run included."""
+    parent: RunParent | None = None
 
 
 class TurnStarted(TaggedEvent, frozen=True, kw_only=True, tag="turn.started"):

@@ -177,6 +177,15 @@ class TaskInfo(EventValue, frozen=True, kw_only=True):
     """Id of the git worktree that it works in or left its changes in; null: it works in the workspace."""
 
 
+class RunParent(EventValue, frozen=True, kw_only=True):
+    """The conversation that a run of a task belongs to."""
+
+    session: SessionId
+    """The session that gave the task."""
+    item: ItemId | None = None
+    """Its tool call that started the task; null: not known any more."""
+
+
 class DocumentChange(EventValue, frozen=True, kw_only=True):
     """One file of an edit, and what became of it."""
 

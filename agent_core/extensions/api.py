@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.extensions.context import Context, ToolCallContext
-from agent_core.extensions.ports import Lifetime, call_either, inside
+from agent_core.extensions.ports import Lifetime, inside
 from agent_core.extensions.registry import (
     AnyInput,
     FlagValue,
@@ -21,7 +21,7 @@ from agent_core.extensions.registry import (
 )
 from agent_core.extensions.scope import ExtensionScope
 from agent_core.hooks import Hook
-from agent_core.hooks.calls import HookCall
+from agent_core.hooks.calls import HookCall, Threads
 from agent_core.hooks.catalogue import POINTS, Point
 from agent_core.hooks.runner import AnyHook
 from agent_core.kernel import JsonObject
@@ -115,6 +115,8 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
     """None: its arguments are what its JSON Schema says, and come as they are."""
     titled: Callable[[JsonObject], str]
     context: Callable[[ToolContext], ToolCallContext]
+    threads: Threads
+    """Runs a plain function. Threads that never end do not keep the process from ending."""
 
     def title(self, arguments: JsonObject) -> str:
         """Describe in a few words what a call does."""
@@ -129,7 +131,10 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
 
     async def _run(self, given: object, context: ToolContext) -> ToolResult:
         with inside(f"the tool {self.spec.name}"):
-            return self._result(await call_either(self.function, given, self.context(context)))
+            run: Callable[[], object] = partial(self.function, given, self.context(context))
+            is_async = inspect.iscoroutinefunction(self.function)
+            made = run() if is_async else await self.threads.run(self.extension, run)
+            return self._result(await made if inspect.isawaitable(made) else made)
 
     def _result(self, given: object) -> ToolResult:
         match given:
@@ -152,6 +157,7 @@ def make_tool(
     *,
     extension: str,
     context: Callable[[ToolContext], ToolCallContext],
+    threads: Threads,
     name: str | None,
     description: str | None,
     arguments: type[ToolArguments] | None,
@@ -191,6 +197,7 @@ def make_tool(
         arguments=model,
         titled=title or (lambda _: named),
         context=context,
+        threads=threads,
     )
 
 
@@ -231,6 +238,7 @@ class ExtensionApi(Registrar):
         super().__init__(scope, registered, flags=flags, changed=changed)
         self.events = OwnBus(bus, scope.extension, scope.life)
         """Event bus between extensions."""
+        self._threads = Threads()
 
     def on(self, event: AnyInput | str) -> Callable[[HandlerFunction], HandlerFunction]:
         """Have a function asked at a point, after those that are there.
@@ -317,6 +325,7 @@ class ExtensionApi(Registrar):
                     made_of,
                     extension=self.name,
                     context=self._tool_context,
+                    threads=self._threads,
                     name=name,
                     description=description,
                     arguments=arguments,

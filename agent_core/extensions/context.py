@@ -107,11 +107,25 @@ class SessionReadContext:
 class Context(SessionReadContext):
     """The session as a hook, a tool or a listener sees it. It is good until the extension is loaded anew."""
 
-    __slots__ = ("_pause", "_ui")
+    __slots__ = ("_pause", "_pause_dialogs", "_ui")
 
-    def __init__(self, scope: ExtensionScope, pause: Pause = NO_CLOCK) -> None:
+    def __init__(
+        self,
+        scope: ExtensionScope,
+        pause: Pause = NO_CLOCK,
+        *,
+        pause_dialogs: Pause | None = None,
+    ) -> None:
+        """Create a context.
+
+        Args:
+            scope: One loading of the extension.
+            pause: Stops the clock of the call while a person, a process or a model is waited for.
+            pause_dialogs: The same for a person alone; None: `pause`.
+        """
         super().__init__(scope)
         self._pause = pause
+        self._pause_dialogs = pause_dialogs or pause
         self._ui: Ui | None = None
 
     @property
@@ -120,7 +134,7 @@ class Context(SessionReadContext):
         if self._ui is None:
             # Most calls of hooks show nothing, and there are many of them.
             screen = _SessionScreen(self._scope)
-            self._ui = Ui(self.extension, screen, life=self._scope.life, pause=self._pause)
+            self._ui = Ui(self.extension, screen, life=self._scope.life, pause=self._pause_dialogs)
         return self._ui
 
     @property
@@ -232,7 +246,7 @@ class ToolCallContext(Context):
     __slots__ = ("call",)
 
     def __init__(self, scope: ExtensionScope, call: ToolContext) -> None:
-        super().__init__(scope)
+        super().__init__(scope, pause_dialogs=call.pause)
         self.call = call
         """Files, processes, live output and settings of this call, guarded as those of every tool."""
 

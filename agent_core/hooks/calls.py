@@ -27,13 +27,19 @@ from agent_core.kernel.values import Value
 class HookCall:
     """One call of a hook. Contexts of extensions are made around it; all of it is for the loop's thread."""
 
-    __slots__ = ("_is_over", "_left_s", "_loop", "_on_time", "_pauses", "_since_s", "_timer", "limit_s", "owner", "point")  # fmt: skip
+    __slots__ = ("_is_over", "_left_s", "_loop", "_on_time", "_pauses", "_since_s", "_timer", "grace_s", "is_out_of_time", "limit_s", "owner", "point")  # fmt: skip
 
-    def __init__(self, owner: str, point: str, limit_s: float) -> None:
+    def __init__(
+        self, owner: str, point: str, limit_s: float, *, grace_s: float | None = None
+    ) -> None:
         self.owner = owner
         self.point = point
         """The name of the point, as `tool_call`."""
         self.limit_s = limit_s
+        self.grace_s = min(GRACE_S, limit_s) if grace_s is None else grace_s
+        """How long it may take to end after its cancellation."""
+        self.is_out_of_time = False
+        """Its time was over before it ended."""
         self._is_over = False
         self._left_s = limit_s
         self._since_s = 0.0
@@ -96,6 +102,7 @@ class HookCall:
 
     def _time_is_over(self) -> None:
         self._timer = None
+        self.is_out_of_time = True
         if self._on_time is not None:
             self._on_time()
 
@@ -177,7 +184,8 @@ class Threads:
     """Runs blocking functions, each in a thread of its own that holds up nothing when it never ends."""
 
     def __init__(self) -> None:
-        self._running: Counter[str] = Counter()
+        self._left: Counter[str] = Counter()
+        """By owner, the calls that go on although nobody waits for them."""
 
     async def run(self, owner: str, work: Callable[[], T]) -> T:
         """Run a function in a thread; cancelled, the thread is left to itself.
@@ -185,15 +193,15 @@ class Threads:
         Raises:
             OutOfTime: Too many calls of the owner never came back.
         """
-        if self._running[owner] >= MOST_THREADS_LEFT:
-            message = f"{self._running[owner]} earlier calls of {owner} are still running; it is asked again when one ends"
+        if self._left[owner] >= MOST_THREADS_LEFT:
+            message = f"{self._left[owner]} earlier calls of {owner} are still running; it is asked again when one ends"
             raise OutOfTime(message)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
 
         def settle(result: T | None, error: BaseException | None) -> None:
-            self._running[owner] -= 1
             if done.done():
+                self._left[owner] -= 1
                 return
             if error is not None:
                 done.set_exception(error)
@@ -215,10 +223,14 @@ class Threads:
                 return
 
         around = contextvars.copy_context()
-        self._running[owner] += 1
         # Not one of the pool's: those are waited for when the process ends.
         threading.Thread(target=body, name=f"hook of {owner}", daemon=True).start()
-        return await done
+        try:
+            return await done
+        finally:
+            _ = done.cancel()
+            if done.cancelled():
+                self._left[owner] += 1
 
 
 async def apart(work: Coroutine[object, None, None], *, stop: Callable[[], None]) -> None:
@@ -323,8 +335,7 @@ class HookWatchdog:
     def _cancelled(self) -> None:
         """Leave only the grace, from the first cancellation on."""
         if self._forcing is None and self._call is not None:
-            grace_s = min(GRACE_S, self._call.limit_s)
-            self._forcing = asyncio.get_running_loop().call_later(grace_s, self._force)
+            self._forcing = asyncio.get_running_loop().call_later(self._call.grace_s, self._force)
 
     def _time_is_over(self) -> None:
         if self._steps is not None:

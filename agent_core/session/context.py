@@ -18,6 +18,7 @@ from agent_core.events import (
     Failure,
     Notice,
     PermissionMode,
+    RunParent,
     RunStatus,
     SessionStateChanged,
 )
@@ -66,6 +67,10 @@ class SessionOptions(Struct, kw_only=True):
     auto_compact: bool = True
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     tool_concurrency: int = 8
+    tool_timeout_s: float | None = None
+    """Limit of one call of a tool of an extension; None: no limit."""
+    tool_grace_s: float = 4.0
+    """How long such a call may take to end after its cancellation; then it is abandoned. Shorter than the wait of a cancel."""
     max_turns: int | None = None
     """Answers of a run before it is asked for its last one; None: no limit."""
     skip_on_steer: bool = True
@@ -190,6 +195,8 @@ class SessionServices(Value, frozen=True, kw_only=True):
     session: SessionId
     clock: Clock
     publisher: EventPublisher
+    parent: RunParent | None = None
+    """The conversation that gave this task; None: the session is no task."""
 
     def new_id(self) -> str:
         """Return a new id that sorts by time."""

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, Protocol, TypeAlias
 
@@ -403,6 +404,8 @@ class ToolContext(Value, frozen=True, kw_only=True):
     """When this is set, what the call runs is to go on in the background."""
     versions: ProgramVersions = msgspec.field(default_factory=ProgramVersions)
     """Versions of the programs that tools start by themselves."""
+    pause: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Stops the clock of the call's time limit while a person is asked."""
     name_warning: str | None = None
     """Warning about the name of the file that the call changes; part of its result."""
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import cast
 
+import anyio
 from msgspec.structs import replace
 
-from agent_core.events import ToolStatus
+from agent_core.events import Answers, QuestionLine, ToolStatus
 from agent_core.hooks import (
     ArgumentsReplaced,
     GoOn,
@@ -19,6 +20,7 @@ from agent_core.hooks import (
     ToolCallOutcome,
     ToolReturned,
 )
+from agent_core.hooks.calls import HookAbandoned, HookCall, apart, within_limit
 from agent_core.kernel import Clock, JsonObject, JsonValue, RunId
 from agent_core.kernel.errors import ArgumentsInvalid, TillerError
 from agent_core.kernel.json import LoneSurrogate, has_lone_surrogate, scrub
@@ -123,6 +125,20 @@ CallLimiter = AbstractAsyncContextManager[ToolOutcome | None]
 """Limits how many calls run at the same time; entering it returns the outcome of a call that must not run any more, or None."""
 
 
+class CallLimit(Value, frozen=True, kw_only=True):
+    """Time limit of a call, without the time in which a person is asked."""
+
+    limit_s: float
+    grace_s: float
+    """How long the tool may take to end after its cancellation; then it is abandoned."""
+
+
+def no_limit(name: str) -> CallLimit | None:
+    """Return no limit."""
+    del name
+    return None
+
+
 class ToolRunner:
     """Runs the calls of one run. The tools may change between calls."""
 
@@ -135,13 +151,26 @@ class ToolRunner:
         clock: Clock,
         context: Callable[[ToolCall, Callable[[str], None]], ToolContext],
         run: RunId | None = None,
+        limit: Callable[[str], CallLimit | None] = no_limit,
     ) -> None:
+        """Create a runner.
+
+        Args:
+            tools: Returns the tools by name.
+            hooks: Asked about each call.
+            policy: Judges each call.
+            clock: Measures how long a call takes.
+            context: Returns the context of a call.
+            run: The run of the calls.
+            limit: Returns the time limit of a tool, by its name; None: it has none, or its own.
+        """
         self._tools = tools
         self._hooks = hooks
         self._policy = policy
         self._clock = clock
         self._context = context
         self._run_id = run
+        self._limit = limit
 
     def parallel_safe(self, name: str) -> bool:
         """Return whether calls of a tool may run beside others."""
@@ -256,7 +285,11 @@ class ToolRunner:
         live = _LiveOutput(output)
         begun_s = self._clock.monotonic_s()
         try:
-            result = await checked.run(self._context(call, live.show))
+            context, limit = self._context(call, live.show), self._limit(call.name)
+            if limit is None:
+                result = await checked.run(context)
+            else:
+                result = await _run_limited(call, checked, context, limit)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the fence around tools: a failure is a result
             text, happened = _failure(call, error)
             result = error_result(text, happened=happened)
@@ -291,6 +324,60 @@ class ToolRunner:
                 return shaped(replaced)
             case GoOn():
                 return result
+
+
+async def _run_limited(
+    call: ToolCall, checked: CheckedCall, context: ToolContext, limit: CallLimit
+) -> ToolResult:
+    """Run a tool in a task of its own, within its time; one that ignores its cancellation is abandoned.
+
+    Raises:
+        BaseException: Any exception of the tool.
+    """
+    timer = HookCall(call.name, "tool", limit.limit_s, grace_s=limit.grace_s)
+    ended: list[ToolResult | BaseException] = []
+
+    async def ask(
+        questions: Sequence[QuestionLine],
+        /,
+        *,
+        blocking: bool = True,
+        timeout_s: float | None = None,
+    ) -> Answers:
+        with timer.paused():
+            return await context.ask(questions, blocking=blocking, timeout_s=timeout_s)
+
+    async def steps() -> ToolResult:
+        return await checked.run(replace(context, ask=ask, pause=timer.paused))
+
+    async def work() -> None:
+        try:
+            ended.append(await within_limit(steps(), timer))
+        except BaseException as error:  # noqa: BLE001 - the fence around tools: raised to the caller
+            ended.append(error)
+
+    await apart(work(), stop=timer.give_up)
+    (outcome,) = ended
+    if timer.is_out_of_time:
+        return _out_of_time(call, limit.limit_s, is_abandoned=isinstance(outcome, HookAbandoned))
+    if isinstance(outcome, anyio.get_cancelled_exc_class()):
+        message = "it cancelled the task that it ran in"
+        raise RuntimeError(message) from outcome  # noqa: TRY004 - a cancellation, no wrong type
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def _out_of_time(call: ToolCall, limit_s: float, *, is_abandoned: bool) -> ToolResult:
+    """Return the result of a call whose time was over."""
+    log.warning("tool %s was stopped after %g s (toolTimeoutS)", call.name, limit_s)
+    still = " It ignores its cancellation and may still be working." if is_abandoned else ""
+    happened = f"{call.name} was stopped because it did not finish within {limit_s:g} s (toolTimeoutS).{still}"
+    text = (
+        f"{happened} How much of it was done is not known: look at what is there before you repeat it, "
+        "ask for less in one call, or go on without it. The user can raise toolTimeoutS in the settings."
+    )
+    return error_result(text, happened=happened)
 
 
 def _checked(tool: Tool, arguments: JsonObject) -> CheckedCall:

@@ -81,6 +81,27 @@ def test_a_worktree_without_changes_is_removed_again(
     assert "tiller/" not in repository.git("branch", "--all")
 
 
+def test_ignored_files_are_copied_into_the_worktree_and_named(
+    ground: Ground, repository: Repository
+) -> None:
+    ground.provider.script([WORK, says("Written.")])
+    refused = tiller(ground, "run", "--worktree-include", "Write a note")
+    assert (refused.code, "there is no .worktreeinclude in" in refused.err) == (1, True)
+    repository.commit("Include", {".gitignore": "*.env\n", ".worktreeinclude": "*.env\n"})
+    for name in "abcdefg":
+        repository.write(f"{name}.env", "KEY=1\n")
+    (repository.root / "link.env").symlink_to("a.env")
+    ran = tiller(ground, "run", "--worktree-include", "Write a note")
+    assert ran.code == 0, ran.err
+    assert (
+        "tiller run: 7 ignored files were copied into the worktree: a.env, b.env, c.env, d.env, e.env and 2 more\n"
+        "tiller run: not copied: link.env (Too many levels of symbolic links)\n"
+    ) in ran.err
+    place = PLACE.search(ran.err)
+    assert place is not None
+    assert (Path(place[1]) / "g.env").read_text("utf-8") == "KEY=1\n"
+
+
 def test_where_there_can_be_no_worktree_nothing_is_run(ground: Ground) -> None:
     ran = tiller(ground, "run", "--worktree", "Look")
     assert (ran.code, "is in no Git repository" in ran.err) == (1, True)

@@ -59,6 +59,7 @@ from agent_core.events import (
     RetryStarted,
     RuleInfo,
     RunEnded,
+    RunParent,
     RunStarted,
     SessionClients,
     SessionConfig,
@@ -124,6 +125,7 @@ USAGE = UsageReport(
     context_size=1000,
 )
 FAILURE = Failure(kind="RateLimited", message="slow down", retryable=True, retry_after_ms=1000)
+PARENT = RunParent(session=SessionId("s"))
 COUNTS = ChangeCounts(files=1, additions=2, deletions=3, unreviewed=1)
 DOCUMENTS = (DocumentChange(path=Path("/w/a.py"), status="applied", saved=True, sha256="ab"),)
 
@@ -198,8 +200,8 @@ SAMPLES: tuple[Event, ...] = (
         )
     ),
     SessionUsage(usage=USAGE),
-    RunStarted(run=RUN, message_id=MessageId("m"), model="p/m"),
-    RunEnded(run=RUN, status="failed", usage=USAGE, changes=COUNTS, error=FAILURE),
+    RunStarted(run=RUN, message_id=MessageId("m"), model="p/m", parent=PARENT),
+    RunEnded(run=RUN, status="failed", usage=USAGE, changes=COUNTS, error=FAILURE, parent=PARENT),
     TurnStarted(run=RUN, turn=TURN, index=0),
     TurnEnded(run=RUN, turn=TURN, index=0, stop_reason="tool_use", usage=USAGE),
     MessageStarted(run=RUN, turn=TURN, item=ITEM, role="assistant", model="p/m"),

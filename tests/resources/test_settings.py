@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "followUpMode": "one-at-a-time",
     "toolExecution": "parallel",
     "toolConcurrency": 8,
+    "toolTimeoutS": 600.0,
     "maxTurns": 150,
     "skipOnSteer": True,
     "defaultTools": "default",

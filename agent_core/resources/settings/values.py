@@ -229,6 +229,10 @@ class SettingsValues(SettingsGroup):
     tool_concurrency: Annotated[int, Field(ge=1, le=64)] = Field(
         default=8, description="How many safe tool calls of one answer run at the same time."
     )
+    tool_timeout_s: SecondsSetting | None = Field(
+        default=600,
+        description="How long one call of a tool of an extension may take, in seconds, without questions to you; 0 and null: no limit. MCP servers have mcp.callTimeoutS.",
+    )
     max_turns: CountSetting | None = Field(
         default=150,
         description="Answers of the model in one run; then it is asked for a last one without tools. null: no limit.",

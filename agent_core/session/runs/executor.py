@@ -180,6 +180,7 @@ class RunEndWriter:
                 duration_ms=used.duration_ms,
                 turns=used.answers,
                 tool_calls=used.calls,
+                parent=self._services.parent,
             )
         )
 
@@ -438,7 +439,10 @@ class RunExecutor:
     def _begin(self, message_id: MessageId | None) -> None:
         self._usage.begin_run()
         model = self._models.ref or ""
-        self._run.publish(RunStarted(run=self._run.id, message_id=message_id, model=model))
+        parent = self._run.services.parent
+        self._run.publish(
+            RunStarted(run=self._run.id, message_id=message_id, model=model, parent=parent)
+        )
         self._run.services.publisher.set_state("running")
 
     async def _work(self, openings: Sequence[RunInput]) -> ProviderError | None:

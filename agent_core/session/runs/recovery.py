@@ -141,6 +141,7 @@ class SessionRecovery:
                 changes=counts,
                 cause=DAEMON_RESTART,
                 resumable=True,
+                parent=self._services.parent,
             ),
             Notice(level="warning", text=GO_ON),
         ]

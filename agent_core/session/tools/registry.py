@@ -133,6 +133,10 @@ class ToolRegistry:
         """The active tools that other servers run."""
         return tuple(one for one in self.active().values() if one.spec.mcp is not None)
 
+    def is_of_extension(self, name: str) -> bool:
+        """Return whether a tool comes from an extension."""
+        return name in self._behind
+
     def server_of(self, name: str) -> str | None:
         """Return `server/tool` of a tool that another server runs; None for all others."""
         tool = self._registry.get(name)

@@ -15,6 +15,7 @@ from agent_core.events import (
     EventSubscription,
     InputSource,
     PermissionRequest,
+    RunParent,
     RunResult,
     ThinkingLevel,
 )
@@ -84,7 +85,7 @@ class TaskOpening(Value, frozen=True, kw_only=True):
 class OuterSession(Value, frozen=True, kw_only=True):
     """Parts of the session that gave a task, which the task's session uses in the place of its own."""
 
-    session: SessionId
+    parent: RunParent
     permissions: PermissionState
     prompts: PermissionPrompts
     questions: QuestionPrompts

@@ -86,9 +86,10 @@ FIELDS: dict[str, dict] = {
     "session.title": {"title": None},
     "session.clients": {"clients": [{"role": "ci", "name": "bot"}]},
     "session.trust": {"items": [{"folder": "file:///w", "trusted": True}]},
-    "run.started": {**RUN, "messageId": "m1", "model": "lab/m"},
+    "run.started": {**RUN, "messageId": "m1", "model": "lab/m", "parent": {"session": "s-1"}},
     "run.ended": {
         **RUN,
+        "parent": {"session": "s-1"},
         "status": "failed",
         "usage": {"tokens": TOKENS},
         "cost": None,

@@ -13,6 +13,8 @@ from agent_core.events import (
     Budgets,
     PermissionRequested,
     RunEnded,
+    RunParent,
+    RunStarted,
     TaskCreated,
     TaskEnded,
     TaskInfo,
@@ -91,6 +93,22 @@ async def test_a_call_returns_the_report_of_its_task() -> None:
         assert it.session.info.snapshot().usage.tokens.total == 3 * USED.total
         stored = await sessions.read(task.session)
         assert stored.header.id == task.session
+
+
+async def test_the_events_of_a_task_name_the_session_that_gave_it() -> None:
+    async with ground(give("look"), say("Done."), tasks=answers("All is well.")) as (it, tasks):
+        tasks.readers = []
+        _ = await ask(it)
+        (created,) = [event.task for event in it.seen() if isinstance(event, TaskCreated)]
+        assert created.item is not None
+        (reader,) = tasks.readers
+        runs = [
+            one.event for one in reader.take_now() if isinstance(one.event, RunStarted | RunEnded)
+        ]
+        assert [type(one) for one in runs] == [RunStarted, RunEnded]
+        assert [one.parent for one in runs] == [RunParent(session=it.session.id, item=created.item)] * 2
+        own = [one for one in it.seen() if isinstance(one, RunStarted | RunEnded)]
+        assert [one.parent for one in own] == [None, None]
 
 
 async def test_tasks_of_one_answer_run_side_by_side() -> None:

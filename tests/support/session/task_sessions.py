@@ -9,6 +9,7 @@ from typing_extensions import override
 from agent_core.assembly.builder import build_session
 from agent_core.assembly.factory import limit_rights
 from agent_core.assembly.session_parts import SessionDeps
+from agent_core.events import EventSubscription
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ToolError
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
@@ -42,6 +43,8 @@ class ScriptedTasks:
         self.deps: SessionDeps | None = None
         """Parts of the session that gives the tasks; set before the first one."""
         self.open_sessions = 0
+        self.readers: list[EventSubscription] | None = None
+        """Events of each session that is opened; None: nobody listens."""
         self._store = store
         self._model_of = model_of
         self._agents = agents
@@ -79,6 +82,8 @@ class ScriptedTasks:
         self.open_sessions += 1
         try:
             async with build_session(deps) as session:
+                if self.readers is not None:
+                    self.readers.append(session.subscribe())
                 yield session
         finally:
             self.open_sessions -= 1

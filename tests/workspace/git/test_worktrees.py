@@ -1,5 +1,6 @@
 """Worktrees are made apart from the checkout, and only removed when nothing is lost."""
 
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -422,3 +423,93 @@ async def test_no_program_of_a_repository_is_run(here: Ground, tmp_path: Path, n
         with suppress(TillerError):
             await call()
     assert not mark.exists()
+
+
+def include(here: Ground, *patterns: str) -> None:
+    here.repository.write(".gitignore", "*.log\n.env\nlocal/\nlink\n")
+    here.repository.write(".worktreeinclude", "".join(f"{line}\n" for line in patterns))
+    here.repository.git("add", ".gitignore", ".worktreeinclude")
+    here.repository.git("commit", "--quiet", "--message", "Include")
+
+
+async def test_ignored_files_are_copied_when_the_user_asks_for_it(here: Ground) -> None:
+    include(here, "# local files", ".env", "local/*", "!local/private", "a.txt", "own.txt")
+    here.repository.write(".env", "KEY=1\n")
+    here.repository.write("dir/.env", "KEY=2\n")
+    here.repository.write("local/conf/x y.json", "{}")
+    here.repository.write("local/private", "not named")
+    here.repository.write("own.txt", "untracked and not ignored")
+    here.repository.write("x.log", "ignored and not named")
+    (here.repository.root / ".env").chmod(0o640)
+    (here.repository.root / "dir/.env").chmod(0o500)
+    plain = await here.worktrees.create(here.repository.root, id_="w0", owner="s1")
+    assert (plain.included, plain.left_out) == ((), ())
+    assert not (plain.path / ".env").exists()
+    made = await here.worktrees.create(
+        here.repository.root / "dir", id_="w1", owner="s1", include=True
+    )
+    assert sorted(made.included) == [".env", "dir/.env", "local/conf/x y.json"]
+    assert made.left_out == ()
+    assert here.inside().read("local/conf/x y.json") == "{}"
+    assert (made.path / ".env").stat().st_mode & 0o777 == 0o640
+    assert (made.path / "dir/.env").stat().st_mode & 0o777 == 0o500
+    absent = ("own.txt", "x.log", "local/private")
+    assert not [name for name in absent if (made.path / name).exists()]
+    assert here.inside().git("status", "--porcelain") == ""
+    removed = await here.worktrees.remove("w1")
+    assert removed.ignored == 3
+
+
+async def test_links_large_files_and_what_is_there_already_are_left_out(here: Ground) -> None:
+    include(here, ".env", "*.log", "local/", "link")
+    outside = here.repository.root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret.log").write_text("secret", "utf-8")
+    link_to(outside / "secret.log", here.repository.root / "link")
+    link_to(outside, here.repository.root / "local")
+    with (here.repository.root / "large.log").open("wb") as file:
+        _ = file.truncate(16 * 1024 * 1024 + 1)
+    os.mkfifo(here.repository.root / "pipe.log")
+    here.repository.write("dir/.env", "KEY=1\n")
+    here.repository.git("rm", "--quiet", "-r", "--cached", "dir")
+    link_to("../elsewhere", here.repository.root / "real")
+    here.repository.git("add", "real")
+    here.repository.git("commit", "--quiet", "--message", "A link")
+    (here.repository.root / "real").unlink()
+    here.repository.write("real/.env", "KEY=2\n")
+    made = await here.worktrees.create(here.repository.root, id_="w1", owner="s1", include=True)
+    assert made.included == ("dir/.env",)
+    left_out = dict(line.split(" (", 1) for line in made.left_out)
+    assert left_out.pop("large.log") == "more than 16.0MB, the limit of a file)"
+    assert left_out.pop("real/.env", None) is not None
+    assert set(left_out) <= {"link", "local", "pipe.log"}
+    assert not (here.repository.root.parent / "elsewhere").exists()
+    kinds = {path.name for path in made.path.iterdir() if path.is_symlink()}
+    assert kinds == {"real"}
+    assert "secret" not in {path.read_text("utf-8") for path in made.path.glob("*.log")}
+
+
+@pytest.mark.parametrize(
+    ("prepare", "said"),
+    [
+        (lambda here: None, "there is no .worktreeinclude in "),
+        (
+            lambda here: link_to("a.txt", here.repository.root / ".worktreeinclude"),
+            "cannot be read",
+        ),
+        (
+            lambda here: here.repository.write(".worktreeinclude", "x" * 70_000),
+            "cannot be read",
+        ),
+    ],
+    ids=["missing", "link", "large"],
+)
+async def test_without_a_readable_file_of_patterns_nothing_is_made(
+    here: Ground, prepare: Callable[[Ground], None], said: str
+) -> None:
+    prepare(here)
+    refs = here.refs()
+    with pytest.raises(WorktreeRefused, match=said):
+        _ = await here.worktrees.create(here.repository.root, id_="w1", owner="s1", include=True)
+    assert here.refs() == refs
+    assert list(here.data.iterdir()) == []

@@ -21,6 +21,7 @@ from agent_core.workspace.git.repository import (
 )
 from agent_core.workspace.git.worktrees.access import OpenedWorktree, WorktreeAccess
 from agent_core.workspace.git.worktrees.creation import check_base, fill, is_dirty
+from agent_core.workspace.git.worktrees.included_files import copy_included, find_included
 from agent_core.workspace.git.worktrees.kept_commit import find_tips, keep
 from agent_core.workspace.git.worktrees.merge_into_checkout import merge_into
 from agent_core.workspace.git.worktrees.records import WorktreeRecord, WorktreeRecords
@@ -74,7 +75,7 @@ class Worktrees:
         self._owners = owners
         self._clock = clock
 
-    async def create(self, root: Path, *, id_: str, owner: str) -> Worktree:
+    async def create(self, root: Path, *, id_: str, owner: str, include: bool = False) -> Worktree:
         """Make a worktree of the commit that is checked out, on a new branch `tiller/<id>`.
 
         Changes that are not committed are not in it.
@@ -83,6 +84,7 @@ class Worktrees:
             root: A folder in a checkout.
             id_: Lower-case letters, digits and hyphens, at most 64.
             owner: The session that works in it.
+            include: Copy the ignored files that `.worktreeinclude` names.
 
         Raises:
             WorktreeRefused: It cannot be made there; the text says why.
@@ -94,7 +96,9 @@ class Worktrees:
                 git = await open_git(
                     root, env=self._env, scratch=scratch, roots=(self._records.folder,)
                 )
-                return await self._create(git, root, scratch, id_=id_, owner=owner)
+                files = await find_included(git, scratch) if include else ()
+                made = await self._create(git, root, scratch, id_=id_, owner=owner)
+                return await copy_included(made, files)
         except (RepositoryUnusable, GitFailed) as error:
             message = f"no worktree can be made: {error}"
             raise WorktreeRefused(message) from error

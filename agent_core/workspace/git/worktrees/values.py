@@ -49,6 +49,10 @@ class Worktree(Value, frozen=True, kw_only=True):
     created_ms: int
     base_is_dirty: bool
     """The checkout had changes that were not committed: the worktree does not have them."""
+    included: tuple[str, ...] = ()
+    """Ignored files that were copied into it when it was made; empty later on."""
+    left_out: tuple[str, ...] = ()
+    """Ignored files that were to be copied and were not, each with the reason; empty later on."""
 
     @property
     def branch(self) -> str:

@@ -3,7 +3,7 @@
 import argparse
 import secrets
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from agent_core.assembly import SessionRequest
 from agent_core.assembly.workspace import open_worktrees
 from agent_core.kernel import SessionId, SystemClock
 from agent_core.kernel.errors import SessionNotFound, TillerError, UsageError, WorkspaceMissing
+from agent_core.kernel.text import one_line
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from agent_core.storage.adapters.scan import find, read_header
@@ -23,6 +24,8 @@ from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
 
 ID_BYTES = 4
+MOST_NAMES = 5
+"""Files that a line names."""
 
 
 class IsolatedRun:
@@ -71,9 +74,13 @@ async def isolated(
     variables = environment.variables
     worktrees = open_worktrees(app_paths(variables), env=variables, clock=SystemClock())
     root = await to_thread.run_sync(lambda: Path(options.workspace).expanduser().resolve())
-    worktree = await worktrees.create(root, id_=secrets.token_hex(ID_BYTES), owner="")
+    include = bool(options.worktree_include)
+    id_ = secrets.token_hex(ID_BYTES)
+    worktree = await worktrees.create(root, id_=id_, owner="", include=include)
     if worktree.base_is_dirty:
         complain("run", "changes that are not committed are not in the worktree")
+    if include:
+        _report_included(worktree)
     options.workspace = str(worktree.folder)
     run = IsolatedRun(worktrees, worktree)
     try:
@@ -81,6 +88,21 @@ async def isolated(
     finally:
         with CancelScope(shield=True):
             await run.end()
+
+
+def _report_included(worktree: Worktree) -> None:
+    """Print which ignored files were copied into a worktree, and which were not."""
+    count = len(worktree.included)
+    names = f": {_shortened(worktree.included)}" if count else ""
+    files = "1 ignored file was" if count == 1 else f"{count} ignored files were"
+    complain("run", f"{files} copied into the worktree{names}")
+    if worktree.left_out:
+        complain("run", f"not copied: {_shortened(worktree.left_out)}")
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return one_line(", ".join(names[:MOST_NAMES])) + more
 
 
 async def in_its_worktree(request: SessionRequest) -> SessionRequest:

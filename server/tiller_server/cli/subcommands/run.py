@@ -106,6 +106,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="work in a new git worktree, apart from the files of the workspace",
     )
+    add(
+        "--worktree-include",
+        action="store_true",
+        help="the same, with copies of the ignored files that .worktreeinclude names (.env)",
+    )
     # Read by `run/daemon_client.py`, before there is a parser.
     add("--no-daemon", action="store_true", help="run in this process, also when the daemon serves")
     add_session_options(parser)
@@ -229,7 +234,7 @@ async def _open(
     options: argparse.Namespace, environment: Environment
 ) -> AsyncGenerator[AgentSession]:
     """Open the session, in a new worktree if one is asked for."""
-    if not options.worktree:
+    if not (options.worktree or options.worktree_include):
         async with open_wanted(options, environment) as session:
             yield session
         return

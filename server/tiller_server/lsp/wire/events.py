@@ -93,6 +93,7 @@ DEFINITIONS: Final[Mapping[object, type[WireModel] | TypeAliasType]] = {
     core.Question: permissions.Question,
     core.QueueItem: session.QueueItem,
     core.RuleInfo: permissions.Rule,
+    core.RunParent: session.RunParent,
     core.RunStatus: errors.RunStatus,
     core.SessionConfig: session.SessionConfig,
     core.ThinkingLevel: session.Thinking,

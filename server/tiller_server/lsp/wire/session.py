@@ -417,6 +417,15 @@ class TaskInfo(WireModel):
     """Git worktree in which it works or left changes; left out: it works in the workspace."""
 
 
+class RunParent(WireModel):
+    """Conversation that a run of a task belongs to."""
+
+    session: str
+    """Session that gave the task."""
+    item: str | None = None
+    """Its tool call that started the task; left out: not known any more."""
+
+
 class CheckpointCount(WireModel):
     """Number of checkpoints, and the latest id."""
 
