@@ -17,7 +17,7 @@ from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.tools.task_port import TaskOpening
 from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.memory import MemoryLog, MemoryStore
-from agent_core.storage.port import StoredSession
+from agent_core.storage.port import SessionStore, StoredSession
 from agent_core.transcript.entries import AnyEntry, Header
 from tests.support.session.scripted_model import ScriptedModel
 from tests.support.session.sessions import OneModel
@@ -31,7 +31,7 @@ class ScriptedTasks:
 
     def __init__(
         self,
-        store: MemoryStore,
+        store: SessionStore,
         model_of: Callable[[TaskOpening], ScriptedModel],
         *,
         agents: Sequence[AgentDefinition] = BUILT_IN,
