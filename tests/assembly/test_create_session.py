@@ -10,13 +10,10 @@ from agent_core.kernel.errors import (
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.tools.presets import PRESETS
 from tests.support.session.folders import Folder, ask, handled, notices
+from tests.support.workspace.default_tools import DEFAULT_TOOLS, without
 from tests.support.workspace.tools import echo
 
 # Model and thinking: the request, else the session, else the settings, else whatever has a key.
-
-UNOFFERED = {"web_search", "plan", "task_result", "task_list", "task_stop"}
-OFFERED = tuple(name for name in PRESETS["default"] if name not in UNOFFERED)
-"""The default preset without what is offered once it is configured, in mode `plan`, or after a background task."""
 
 
 async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -> None:
@@ -24,7 +21,7 @@ async def test_without_any_option_the_settings_and_keys_decide(folder: Folder) -
         assert session.models.current is None
         config = session.info.config
         assert (config.model, config.thinking, config.mode) == (None, "medium", "ask")
-        assert config.tools == OFFERED
+        assert config.tools == DEFAULT_TOOLS
         assert (config.steering, config.follow_up) == ("one-at-a-time", "one-at-a-time")
         with pytest.raises(ModelUnknown, match="set ANTHROPIC_API_KEY or OPENAI_API_KEY"):
             await session.prompt("hi")
@@ -225,25 +222,13 @@ async def test_what_can_be_asked_is_what_has_a_key_or_needs_none(folder: Folder)
 @pytest.mark.parametrize(
     ("chosen", "active"),
     [
-        (None, OFFERED),
+        (None, DEFAULT_TOOLS),
         ("minimal", ("read", "write", "edit", "bash")),
         ("readonly", ("read", "grep", "find", "ls")),
         (["bash", "read"], ("read", "bash")),
         (
             "-bash",
-            (
-                "read",
-                "write",
-                "edit",
-                "grep",
-                "find",
-                "ls",
-                "todo",
-                "ask",
-                "background",
-                "fetch",
-                "task",
-            ),
+            without(DEFAULT_TOOLS, ["bash"]),
         ),
     ],
 )
@@ -258,19 +243,7 @@ async def test_tools_are_a_preset_names_or_changes(
 async def test_tools_of_the_settings_hold_unless_the_call_names_some(folder: Folder) -> None:
     folder.settings(defaultTools=["-bash"])
     async with folder.open() as session:
-        assert session.tools.active == (
-            "read",
-            "write",
-            "edit",
-            "grep",
-            "find",
-            "ls",
-            "todo",
-            "ask",
-            "background",
-            "fetch",
-            "task",
-        )
+        assert session.tools.active == without(DEFAULT_TOOLS, ["bash"])
     async with folder.open(tools="readonly") as session:
         assert session.tools.active == ("read", "grep", "find", "ls")
 

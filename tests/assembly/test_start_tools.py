@@ -8,6 +8,7 @@ from agent_core import create_session
 from agent_core.assembly.builder import choose_tools
 from agent_core.tools.builtin import builtin_tools
 from tests.support.session.folders import Folder
+from tests.support.workspace.default_tools import DEFAULT_TOOLS
 
 ECHO = "mcp__s__echo"
 
@@ -37,20 +38,6 @@ def test_a_choice_of_tools_says_what_becomes_of_those_of_servers(
     assert chosen.wants(ECHO) is wants
 
 
-async def test_a_session_begins_with_seven_tools(folder: Folder) -> None:
+async def test_a_session_begins_with_the_default_tools(folder: Folder) -> None:
     async with create_session(workspace=folder.root, env=folder.env, store="memory") as session:
-        active = set(session.tools.active)
-    assert active == {
-        "read",
-        "write",
-        "edit",
-        "bash",
-        "grep",
-        "find",
-        "ls",
-        "todo",
-        "ask",
-        "background",
-        "fetch",
-        "task",
-    }
+        assert session.tools.active == DEFAULT_TOOLS

@@ -4,30 +4,14 @@ import pytest
 
 from agent_core.kernel.errors import ToolSetInvalid
 from agent_core.tools.presets import effective_set, preset
+from tests.support.workspace.default_tools import ALL_TOOLS, without
 
-TASKS = ("task", "task_result", "task_list", "task_stop")
-ALL = (
-    "read",
-    "write",
-    "edit",
-    "bash",
-    "grep",
-    "find",
-    "ls",
-    "todo",
-    "ask",
-    "background",
-    "fetch",
-    "web_search",
-    "plan",
-    *TASKS,
-)
 NOW = ("read", "write", "edit", "bash")
 
 
 def test_by_default_all_tools_are_active() -> None:
-    assert preset("default") == ALL
-    assert effective_set("default", ALL) == ALL
+    assert preset("default") == ALL_TOOLS
+    assert effective_set("default", ALL_TOOLS) == ALL_TOOLS
 
 
 def test_minimal_has_four() -> None:
@@ -50,59 +34,21 @@ def test_readonly_has_four_that_change_nothing() -> None:
         (["bash", "read", "bash"], NOW, ("read", "bash")),
         (
             "-bash",
-            ALL,
-            (
-                "read",
-                "write",
-                "edit",
-                "grep",
-                "find",
-                "ls",
-                "todo",
-                "ask",
-                "background",
-                "fetch",
-                "web_search",
-                "plan",
-                *TASKS,
-            ),
+            ALL_TOOLS,
+            without(ALL_TOOLS, ["bash"]),
         ),
         ("+mine", (*NOW, "mine"), (*NOW, "mine")),
-        ("readonly +bash -ls", ALL, ("read", "bash", "grep", "find")),
+        ("readonly +bash -ls", ALL_TOOLS, ("read", "bash", "grep", "find")),
         (
             ["default", "-write", "-edit"],
-            ALL,
-            (
-                "read",
-                "bash",
-                "grep",
-                "find",
-                "ls",
-                "todo",
-                "ask",
-                "background",
-                "fetch",
-                "web_search",
-                "plan",
-                *TASKS,
-            ),
+            ALL_TOOLS,
+            without(ALL_TOOLS, ["write", "edit"]),
         ),
         ("minimal -ls", NOW, NOW),
         (
             "default -readonly",
-            ALL,
-            (
-                "write",
-                "edit",
-                "bash",
-                "todo",
-                "ask",
-                "background",
-                "fetch",
-                "web_search",
-                "plan",
-                *TASKS,
-            ),
+            ALL_TOOLS,
+            without(ALL_TOOLS, ["read", "grep", "find", "ls"]),
         ),
     ],
 )
@@ -113,13 +59,13 @@ def test_words_are_read_from_left_to_right(chosen, known, expected) -> None:
 @pytest.mark.parametrize("chosen", ["nonexistent", ["nonexistent"], "read +nothing", "Read", "+"])
 def test_an_unknown_name_is_refused(chosen) -> None:
     with pytest.raises(ToolSetInvalid, match="there is no tool or preset"):
-        effective_set(chosen, ALL)
+        effective_set(chosen, ALL_TOOLS)
 
 
 @pytest.mark.parametrize("chosen", [[], "", "  ", ["", " "], "read -read", ["minimal", "-minimal"]])
 def test_an_empty_set_is_refused(chosen) -> None:
     with pytest.raises(ToolSetInvalid):
-        effective_set(chosen, ALL)
+        effective_set(chosen, ALL_TOOLS)
 
 
 def test_an_unknown_preset_is_refused() -> None:

@@ -15,6 +15,7 @@ from agent_core.kernel.errors import (
 from agent_core.messages import ToolResultMessage, UserMessage, text_of
 from tests.support.provider import LoopbackProvider, write_config
 from tests.support.session.folders import PATH, Folder, ask, handled, notices
+from tests.support.workspace.default_tools import DEFAULT_TOOLS
 from tests.support.workspace.tools import echo
 
 # What is wrong with the ground.
@@ -172,21 +173,7 @@ async def test_a_tool_of_ones_own_is_offered_and_called(
     async with folder.open(model=None, custom_tools=[mine], store="memory") as session:
         await ask(session)
         offered = [tool["function"]["name"] for tool in model_of(lab)["tools"]]
-        assert offered == [
-            "read",
-            "write",
-            "edit",
-            "bash",
-            "grep",
-            "find",
-            "ls",
-            "todo",
-            "ask",
-            "background",
-            "fetch",
-            "task",
-            "mine",
-        ]
+        assert offered == [*DEFAULT_TOOLS, "mine"]
         assert mine.calls == [{"text": "x"}]
 
 

@@ -179,3 +179,26 @@ def check_one(chance: random.Random) -> None:
 
 def words_of(text: str) -> list[str]:
     return re.findall(r"\S+", text)
+
+
+STARTED = "> task t1: find it · started"
+ENDED = ChatPiece(kind="line", text=f"{STARTED} · completed\n>   It is there.", extends=STARTED)
+HAS_TASK = f"{HEAD}## You\n\nfind\n\n## Tiller\n\n{STARTED}\n\nI go\n\n## You\n\n{STARTED}"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_the_end_of_a_task_is_added_to_its_line_while_an_answer_grows(end: str) -> None:
+    text = HAS_TASK.replace("\n", end)
+    pieces = [piece("more", " on"), ENDED, piece("more", " now.")]
+    expected = HAS_TASK.replace(STARTED, ENDED.text, 1).replace("I go", "I go on now.")
+    assert grown(text, pieces, tail="I go") == expected.replace("\n", end)
+
+
+def test_a_task_that_begins_and_ends_before_it_was_written_is_one_line() -> None:
+    text = grown(ANSWERED, [piece("line", STARTED), ENDED], tail="I look.")
+    assert text == ANSWERED.replace("I look.", f"I look.\n\n{ENDED.text}")
+
+
+def test_the_end_of_a_task_whose_line_was_changed_is_a_line_of_its_own() -> None:
+    text = HAS_TASK.replace(f"{STARTED}\n", f"{STARTED}!\n")
+    assert grown(text, [ENDED], tail="") == text.replace("I go", f"I go\n\n{ENDED.text}")

@@ -19,7 +19,7 @@ from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.tools.task_port import TaskOpening
 from agent_core.storage import OpenedSession, Recovery
 from agent_core.storage.adapters.memory import MemoryLog, MemoryStore
-from agent_core.storage.port import StoredSession
+from agent_core.storage.port import SessionStore, StoredSession
 from agent_core.transcript.entries import AnyEntry, Header
 from agent_core.workspace.git.worktrees.service import Worktrees
 from tests.support.session.scripted_model import ScriptedModel
@@ -34,7 +34,7 @@ class ScriptedTasks:
 
     def __init__(
         self,
-        store: MemoryStore,
+        store: SessionStore,
         model_of: Callable[[TaskOpening], ScriptedModel],
         *,
         agents: Sequence[AgentDefinition] = BUILT_IN,

@@ -36,6 +36,7 @@ from tiller_server.lsp.encode.history import END, cursor_before
 from tiller_server.lsp.events.flow_control import SendWindow
 from tiller_server.lsp.events.run_progress import CompletionNotice, show_run
 from tiller_server.lsp.events.subscription import Subscription
+from tiller_server.lsp.events.task_progress import TaskProgress
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.sessions.open_session import OpenSession
@@ -268,12 +269,16 @@ class ConnectedClient:
         self.subscriptions[token] = subscription
         return subscription
 
-    async def show_runs(self, open_session: OpenSession) -> None:
-        """Show every run as a line of progress, in clients that show such and do not listen themselves."""
+    async def show_progress(self, open_session: OpenSession) -> None:
+        """Show every run and task as a line of progress, in clients that show such and do not listen themselves."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._show_runs, open_session)
+            group.start_soon(self._show_tasks, open_session)
+
+    async def _show_runs(self, open_session: OpenSession) -> None:
         is_simple = is_plain(self.connection.client_params, self.options)
         fallback = CompletionNotice(self.connection) if is_simple else None
-        reader = open_session.session.subscribe()
-        self.state.readers.append(reader)
+        reader = self._reader(open_session)
         async for stamped in reader:
             if not isinstance(stamped.event, RunStarted) or self.subscriptions:
                 continue
@@ -282,6 +287,16 @@ class ConnectedClient:
                 await show_run(
                     self.connection, open_session.session, run, reader=reader, otherwise=fallback
                 )
+
+    async def _show_tasks(self, open_session: OpenSession) -> None:
+        shown = TaskProgress(self.connection, open_session.session)
+        await shown.follow(self._reader(open_session), is_shown=lambda: not self.subscriptions)
+
+    def _reader(self, open_session: OpenSession) -> EventSubscription:
+        """Open a reader of a session's events, which is closed when the client leaves."""
+        reader = open_session.session.subscribe()
+        self.state.readers.append(reader)
+        return reader
 
     @contextmanager
     def waits_for(self, run: RunId) -> Generator[None, None, None]:

@@ -241,7 +241,9 @@ class SessionHost:
         if client in loaded_session.attached_clients:
             # Now that this client's documents are known.
             self._pool.start(loaded_session.session.changes.take_up, what="what was left to reject")
-            self._pool.start(lambda: client.show_runs(loaded_session), what="the progress of runs")
+            self._pool.start(
+                lambda: client.show_progress(loaded_session), what="the progress of runs and tasks"
+            )
             self._pool.start(lambda: forward(client, loaded_session), what="what extensions tell")
             self._pool.start(
                 lambda: client.dialogs.follow(

@@ -24,6 +24,8 @@ from agent_core.events import (
     QuestionResolved,
     RetryStarted,
     RunEnded,
+    TaskCreated,
+    TaskEnded,
     ToolEnded,
     ToolRunning,
     UiEvent,
@@ -41,6 +43,8 @@ from tiller_server.lsp.plain.chat.pieces import (
     permission_pieces,
     question_pieces,
     short,
+    task_end,
+    task_line,
     text_of,
 )
 
@@ -63,6 +67,8 @@ class ChatEventRenderer:
         self._inputs: dict[ItemId, JsonObject] = {}
         self._asked: dict[str, PermissionRequest | Question] = {}
         self._own: set[MessageId] = set()
+        self._task_calls: set[ItemId] = set()
+        """Calls whose line is that of the task which they started."""
         self._command = ""
         self._views = ExtensionOutputRenderer()
 
@@ -81,6 +87,8 @@ class ChatEventRenderer:
                 yield from self._said(event)
             case ToolRunning() | ToolEnded():
                 yield from self._called(event)
+            case TaskCreated() | TaskEnded():
+                yield self._task(event)
             case PermissionRequested() | QuestionRequested():
                 yield from self._is_asked(event)
             case PermissionResolved() | QuestionResolved():
@@ -90,6 +98,7 @@ class ChatEventRenderer:
             case RunEnded():
                 self._streams.clear()
                 self._inputs.clear()
+                self._task_calls.clear()
                 yield line(outcome(event))
             case _:
                 yield from self._seldom(event)
@@ -134,8 +143,17 @@ class ChatEventRenderer:
     def _called(self, event: ToolRunning | ToolEnded) -> Iterator[ChatPiece]:
         if isinstance(event, ToolRunning):
             self._inputs[event.item] = event.input
-        else:
+        elif event.item not in self._task_calls:
             yield from call_pieces(event.name, self._inputs.pop(event.item, None), event.status)
+
+    def _task(self, event: TaskCreated | TaskEnded) -> ChatPiece:
+        task = event.task
+        if isinstance(event, TaskEnded):
+            report = task.error or event.text
+            return task_end(task.id, task.description, task.state, report=report)
+        if task.item is not None:
+            self._task_calls.add(task.item)
+        return task_line(task.id, task.description)
 
     def _run_by_user(self, event: BashStarted | BashEnded) -> Iterator[ChatPiece]:
         if isinstance(event, BashStarted):

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from agent_core.kernel.values import Value
 
 TITLE: Final = "# Tiller"
@@ -38,6 +40,8 @@ class ChatPiece(Value, frozen=True, kw_only=True):
     """Line ends are `\\n`, none at its ends; of `more` it may begin with white space."""
     from_file: bool = False
     """Of `you`: the user wrote it in the file, where it stands already."""
+    extends: str = ""
+    """Of `line`: how it begins. Where a line with only that stands in the file, the rest is added to that line."""
 
 
 class ChatSection(Value, frozen=True, kw_only=True):
@@ -108,7 +112,8 @@ def draft_of(text: str) -> ChatDraft | None:
 def grown(text: str, pieces: Sequence[ChatPiece], *, tail: str) -> str:
     """Return the file with the pieces inserted, each before the draft; no written text is removed.
 
-    A turn that the user wrote in the file stays where it is; later pieces go below it.
+    A turn that the user wrote in the file stays where it is; later pieces go below it. A piece that extends a line is
+    added to that line.
 
     Args:
         text: The file.
@@ -117,6 +122,9 @@ def grown(text: str, pieces: Sequence[ChatPiece], *, tail: str) -> str:
     """
     waiting: list[ChatPiece] = []
     for piece in pieces:
+        if piece.extends:
+            text = _extended(text, waiting, piece)
+            continue
         if not piece.from_file:
             waiting.append(piece)
             continue
@@ -196,6 +204,21 @@ def _closed(text: str, sent_text: str) -> str | None:
     more = rest.strip()
     between = f"{end}{end}{AGENT}{end}{end}{YOU}{end}{end}"
     return f"{text[:behind]}{between}" + (rest.lstrip() if more else "")
+
+
+def _extended(text: str, waiting: list[ChatPiece], piece: ChatPiece) -> str:
+    """Add to the line that a piece extends, in the file or in a waiting piece; without that line the piece waits too."""
+    for at, earlier in reversed([*enumerate(waiting)]):
+        if earlier.text == piece.extends:
+            waiting[at] = replace(earlier, text=piece.text)
+            return text
+    row = re.compile(rf"^{re.escape(piece.extends)}(?=\r?$)", re.MULTILINE)
+    there = [*row.finditer(text, 0, _place(text))]
+    if not there:
+        waiting.append(piece)
+        return text
+    rest = piece.text.removeprefix(piece.extends).replace("\n", line_end_of(text))
+    return f"{text[: there[-1].end()]}{rest}{text[there[-1].end() :]}"
 
 
 def _behind(text: str, first: int, expected: str) -> int | None:

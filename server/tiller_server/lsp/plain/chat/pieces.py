@@ -1,7 +1,7 @@
 """Parts of a session that the chat file shows, and their words. Pure."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set as AbstractSet
 from typing import Final
 
 from agent_core.events import (
@@ -13,8 +13,8 @@ from agent_core.events import (
     TrustSubject,
 )
 from agent_core.kernel.text import one_line
-from agent_core.messages import Text, UserContent
-from agent_core.transcript import AnyEntry, CustomEntry
+from agent_core.messages import AssistantMessage, Text, UserContent
+from agent_core.transcript import AnyEntry, CustomEntry, MessageEntry
 from tiller_server.lsp.encode.history import items
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
 from tiller_server.lsp.plain.chat.format import ChatPiece, escaped, plain
@@ -127,6 +127,25 @@ def call_pieces(
     yield line("Answer with tiller.plan, or write what is to be different.")
 
 
+def task_line(id_: str, description: str) -> ChatPiece:
+    """Return the line of a task that has begun."""
+    return ChatPiece(kind="line", text=f"> task {id_}: {short(description)} · started")
+
+
+def task_end(id_: str, description: str, state: str, *, report: str = "") -> ChatPiece:
+    """Return the line of a task that has ended, which extends the one of its beginning.
+
+    Args:
+        id_: Id of the task.
+        description: Description of the task.
+        state: How it ended.
+        report: How its report begins, or why it failed; shown below the line.
+    """
+    begun = task_line(id_, description).text
+    quoted = f"\n>   {short(report)}" if report else ""
+    return ChatPiece(kind="line", text=f"{begun} · {state}{quoted}", extends=begun)
+
+
 def permission_pieces(request: PermissionRequest) -> Iterator[ChatPiece]:
     """Return what is asked, and what can be answered."""
     subject = request.subject
@@ -163,15 +182,20 @@ def _labels(one: QuestionLine) -> Sequence[str]:
 def from_log(entries: Sequence[AnyEntry]) -> Iterator[ChatPiece]:
     """Return what was said in a session before anybody showed it here."""
     ends = {entry.id: _end_of(entry) for entry in entries if isinstance(entry, CustomEntry)}
+    tasks, task_calls = _tasks(entries)
     items_by_entry: dict[str, list[Mapping[str, object]]] = {}
     for placed in items(entries):
-        items_by_entry.setdefault(placed.entry, []).append(placed.item)
+        if (placed.entry, placed.item.get("call")) not in task_calls:
+            items_by_entry.setdefault(placed.entry, []).append(placed.item)
     for entry in entries:
         for item in items_by_entry.get(entry.id, ()):
             yield from _pieces(item)
         ended = ends.get(entry.id)
         if ended is not None:
             yield line(ended)
+        task = tasks.get(entry.id)
+        if task is not None:
+            yield task
 
 
 def _end_of(entry: CustomEntry) -> str | None:
@@ -180,6 +204,34 @@ def _end_of(entry: CustomEntry) -> str | None:
     if entry.custom_type != RUN or status not in OVER:
         return None
     return "done" if status == "completed" else str(status)
+
+
+def _tasks(
+    entries: Sequence[AnyEntry],
+) -> tuple[Mapping[str, ChatPiece], AbstractSet[tuple[str, object]]]:
+    """Return the lines of tasks by entry, and the calls that started tasks: the entry of the answer, and the id of the call."""
+    lines: dict[str, ChatPiece] = {}
+    calls: set[tuple[str, object]] = set()
+    descriptions: dict[str, str] = {}
+    answer = ""
+    for entry in entries:
+        match entry:
+            case MessageEntry(message=AssistantMessage()):
+                answer = entry.id
+            case CustomEntry(
+                custom_type="tiller.task",
+                data={"op": "started", "id": str(id_), "description": str(what), "call": call},
+            ):
+                descriptions[id_] = what
+                calls.add((answer, call))
+                lines[entry.id] = task_line(id_, what)
+            case CustomEntry(
+                custom_type="tiller.task", data={"op": "ended", "id": str(id_), "state": str(state)}
+            ):
+                lines[entry.id] = task_end(id_, descriptions.get(id_, ""), state)
+            case _:
+                pass
+    return lines, calls
 
 
 def _pieces(item: Mapping[str, object]) -> Iterator[ChatPiece]:
