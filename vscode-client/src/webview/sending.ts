@@ -2,6 +2,7 @@
 
 import type { Gathered } from "../shared/messages.js";
 import type { Block } from "../shared/wire.js";
+import { newId } from "./ids.js";
 import type { Panel } from "./panel-context.js";
 import { type Draft, isBusy, type Rewriting } from "./state.js";
 import { attempt, changeQueue, compact, go, goBefore, openSession, rename } from "./verbs.js";
@@ -78,12 +79,6 @@ async function deliver(panel: Panel, { text, attachments, rewriting, said }: Out
     panel.dispatch({ type: "compose", ...(panel.state.composer.text ? {} : { text }), blocks });
     throw error;
   }
-}
-
-/** Names a prompt, so that one that is sent twice is still one. */
-function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 async function submit(

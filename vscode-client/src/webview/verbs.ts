@@ -29,7 +29,7 @@ export function attempt(panel: Panel, name: string, act: () => Promise<void>): v
     .finally(() => panel.dispatch({ type: "busy", name, on: false }));
 }
 
-function sentenceOf(error: unknown): string {
+export function sentenceOf(error: unknown): string {
   if (error instanceof Refused) return error.hint ? `${error.message} ${error.hint}` : error.message;
   return error instanceof Error ? error.message : String(error);
 }
@@ -91,18 +91,6 @@ export function moveToBackground(panel: Panel, item: string): void {
 export function stopBackground(panel: Panel, id: string): void {
   attempt(panel, `background:${id}`, async () => {
     await panel.host.request("agent/background/stop", { id });
-  });
-}
-
-export function stopTask(panel: Panel, id: string): void {
-  attempt(panel, `task:${id}`, async () => {
-    await panel.host.request("agent/task/stop", { id });
-  });
-}
-
-export function resumeTask(panel: Panel, id: string): void {
-  attempt(panel, `task:${id}`, async () => {
-    await panel.host.request("agent/task/resume", { id });
   });
 }
 
@@ -186,7 +174,8 @@ export function loadOlder(panel: Panel): void {
   if (session?.older === undefined) return;
   const { older } = session;
   attempt(panel, "older", async () => {
-    const page = await panel.host.request("agent/session/read", { before: older, limit: 200 });
+    const asked = { session: session.session, before: older, limit: 200 };
+    const page = await panel.host.request("agent/session/read", asked);
     panel.dispatch({ type: "older", session: session.session, items: page.items, older: page.prev });
   });
 }

@@ -52,13 +52,18 @@ export function userSaid(panel: Panel, row: SaidRow): View {
   const how = row.delivery ? DELIVERED[row.delivery] : undefined;
   return html`<div class="user">
     <div class="user-head">
-      <span class="who">${row.role === "user" ? "You" : oneLine(row.customType ?? row.role)}</span>
+      <span class="who">${row.role === "user" ? speaker(panel, row) : oneLine(row.customType ?? row.role)}</span>
       ${how ? html`<span class="badge">${how}</span>` : nothing}
       <span class="user-acts">${acts(panel, row)}</span>
     </div>
     ${row.blocks.length > 0 ? html`<div class="chips">${row.blocks.map((block) => chip(panel, block))}</div>` : nothing}
     ${row.view ? body(row.view) : words(panel, row)}
   </div>`;
+}
+
+/** In the session of a task only what steers it is the user's. */
+function speaker(panel: Panel, { delivery }: SaidRow): string {
+  return panel.readOnly && delivery === undefined ? "Task" : "You";
 }
 
 function words(panel: Panel, row: SaidRow): View {
@@ -76,7 +81,7 @@ function words(panel: Panel, row: SaidRow): View {
 function acts(panel: Panel, row: SaidRow): View {
   const { entry } = row;
   const copy = { icon: "copy", title: "Copy", act: () => panel.host.post({ type: "copy", text: row.text }) };
-  if (!entry || row.role !== "user" || panel.state.session?.run) return iconButton(copy);
+  if (!entry || row.role !== "user" || panel.readOnly || panel.state.session?.run) return iconButton(copy);
   const checkpoint = checkpointOf(panel, row);
   return html`${iconButton(copy)}
   ${iconButton({
