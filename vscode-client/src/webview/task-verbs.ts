@@ -45,7 +45,7 @@ export function reviewTask(panel: Panel, id: string): void {
   panel.dispatch({ type: "taskReview", review: { task: id, changeSet: undefined, left: new Set() } });
   panel.dispatch({ type: "went", place: "taskChanges" });
   attempt(panel, "taskChanges", async () => {
-    const changeSet = await panel.host.request("agent/task/changes", { task: id });
+    const changeSet = await panel.host.request("agent/task/changes", { id });
     const { taskReview: before } = panel.state;
     if (before?.task !== id) return;
     panel.dispatch({ type: "taskReview", review: { ...before, changeSet } });
@@ -59,7 +59,7 @@ export function mergeTask(panel: Panel, id: string, { what }: { what: "all" | "c
   const chosen = what === "chosen" && taskReview?.task === id ? chosenOf(taskReview) : undefined;
   const part = chosen === undefined || chosen.isAll ? {} : { hunks: chosen.hunks, files: chosen.files };
   attempt(panel, `worktree:${id}`, async () => {
-    const done = await panel.host.request("agent/task/merge", { task: id, ...part });
+    const done = await panel.host.request("agent/task/merge", { id, ...part });
     const { written, unchanged, checkpoint } = done;
     panel.dispatch({
       type: "worktree",
@@ -89,7 +89,7 @@ export function discardTask(panel: Panel, id: string, { force }: { force: boolea
     const before = panel.state.worktrees[id];
     try {
       const { keptRef } = await panel.host.request("agent/task/discard", {
-        task: id,
+        id,
         ...(force && { force }),
       });
       panel.dispatch({ type: "worktree", task: id, outcome: { what: "discarded", keptRef } });

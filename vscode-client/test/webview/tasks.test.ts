@@ -151,7 +151,7 @@ panelTest("what a task changed is reviewed, and a chosen part of it is merged an
   assert.equal((await stage.text(merge)).trim(), "Merge 2 of 4 changes");
   await merge.click();
   assert.deepEqual(await stage.requests("agent/task/merge"), [
-    { task: "t2", hunks: ["h1"], files: [FILES[1]] },
+    { id: "t2", hunks: ["h1"], files: [FILES[1]] },
   ]);
   assert.match(await stage.text(stage.page.locator(".worktree-outcome")), /Merged into src\/parse\.py\./);
   await stage.page.getByRole("button", { name: "Undo the merge" }).click();
@@ -169,7 +169,7 @@ panelTest(
     await stage.answer({ "agent/task/merge": { refused: { message } } });
     await card.getByRole("button", { name: "Merge" }).click();
     await stage.page.getByText(message).waitFor();
-    assert.deepEqual(await stage.requests("agent/task/merge"), [{ task: "t2" }]);
+    assert.deepEqual(await stage.requests("agent/task/merge"), [{ id: "t2" }]);
     assert.equal(await stage.count(card.getByRole("button", { name: "Merge" })), 1);
   },
 );
@@ -183,7 +183,7 @@ panelTest("changes that were not merged are discarded after a second word", asyn
   await stage.answer({ "agent/task/discard": { keptRef: "refs/tiller/kept/t2-5e11" } });
   await card.getByRole("button", { name: "Discard anyway" }).click();
   await card.getByText("refs/tiller/kept/t2-5e11").waitFor();
-  assert.deepEqual(await stage.requests("agent/task/discard"), [{ task: "t2" }, { task: "t2", force: true }]);
+  assert.deepEqual(await stage.requests("agent/task/discard"), [{ id: "t2" }, { id: "t2", force: true }]);
   assert.equal(await stage.count(card.getByRole("button", { name: "Review changes" })), 0);
 });
 

@@ -73,7 +73,7 @@ export class TaskDiffs implements vscode.TextDocumentContentProvider {
   }
 
   #list(session: string, task: string): Promise<ChangeSet> {
-    const listed = this.#port.request("agent/task/changes", { session, task });
+    const listed = this.#port.request("agent/task/changes", { session, id: task });
     this.#listed.set(`${session} ${task}`, listed);
     listed.catch(() => this.#listed.delete(`${session} ${task}`));
     return listed;

@@ -82,7 +82,7 @@ function fileView(panel: Panel, review: TaskReview, file: FileChange): View {
 function hunkView(panel: Panel, review: TaskReview, file: FileChange, hunk: Hunk): View {
   const line0 = hunk.after.start.line;
   const isLeft = review.left.has(hunk.id);
-  return html`<div class="hunk ${isLeft ? "rejected" : ""}" role="group" aria-label="Change at line ${line0 + 1}">
+  return html`<div class="hunk ${isLeft ? "left-out" : ""}" role="group" aria-label="Change at line ${line0 + 1}">
     <div class="hunk-head">
       <input
         type="checkbox"
