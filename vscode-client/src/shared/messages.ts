@@ -203,7 +203,7 @@ export type ToHost =
   /** Follows the session of a task for this page, instead of the one before; without `session`: none any more. */
   | { type: "followTask"; session?: string; isRunning?: boolean }
   /** Opens what a task changed in its worktree in a diff editor: one file, or all of them. */
-  | { type: "diffTask"; task: string; uri?: string; line0?: number }
+  | { type: "diffTask"; task: string; name: string; uri?: string; line0?: number }
   | { type: "copy"; text: string }
   /** Puts text where the cursor of the editor is. */
   | { type: "insert"; text: string }

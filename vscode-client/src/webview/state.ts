@@ -188,18 +188,23 @@ export interface TaskReview {
   left: ReadonlySet<string>;
 }
 
+/** What was merged of a task: ids of hunks, and URIs of files without hunks; `all` also where nothing was listed. */
+export type MergedParts = ReadonlySet<string> | "all";
+
 /** What the user did with the worktree of a task. */
 export type WorktreeOutcome =
+  /** `before`: what was merged before the newest merge. */
   | {
       what: "merged";
       written: readonly string[];
-      unchanged: readonly string[];
       checkpoint: string | undefined;
+      parts: MergedParts;
+      before: MergedParts;
     }
-  | { what: "undone" }
-  | { what: "discarded"; keptRef: string }
-  /** The server refused to discard it, so the user is asked again; `why` is its sentence, `before` the outcome until then. */
-  | { what: "kept"; why: string; before: WorktreeOutcome | undefined };
+  | { what: "undone"; parts: MergedParts }
+  /** Whether to discard it is asked. */
+  | { what: "asked"; before: WorktreeOutcome | undefined }
+  | { what: "discarded"; keptRef: string };
 
 export interface Toast {
   id: number;

@@ -1,10 +1,10 @@
 // What the user does with tasks: open, stop, continue, steer, and review, merge or discard what one changed in its worktree.
 
-import { Refused } from "./host.js";
 import { newId } from "./ids.js";
 import type { Panel } from "./panel-context.js";
-import { chosenOf, type KnownTask } from "./tasks.js";
-import { attempt, refreshChanges, sentenceOf } from "./verbs.js";
+import type { MergedParts } from "./state.js";
+import { chosenOf, type KnownTask, mergedParts } from "./tasks.js";
+import { attempt, refreshChanges } from "./verbs.js";
 import { baseName } from "./words.js";
 
 export function stopTask(panel: Panel, id: string): void {
@@ -41,7 +41,7 @@ export function steerTask(panel: Panel, session: string, text: string, refused: 
 }
 
 /** Shows what a task changed, to choose from, and its diffs beside it in the editor. */
-export function reviewTask(panel: Panel, id: string): void {
+export function reviewTask(panel: Panel, { id, description }: KnownTask): void {
   panel.dispatch({ type: "taskReview", review: { task: id, changeSet: undefined, left: new Set() } });
   panel.dispatch({ type: "went", place: "taskChanges" });
   attempt(panel, "taskChanges", async () => {
@@ -49,59 +49,53 @@ export function reviewTask(panel: Panel, id: string): void {
     const { taskReview: before } = panel.state;
     if (before?.task !== id) return;
     panel.dispatch({ type: "taskReview", review: { ...before, changeSet } });
-    if (changeSet.files.some((one) => !one.binary)) panel.host.post({ type: "diffTask", task: id });
+    if (changeSet.files.some((one) => !one.binary))
+      panel.host.post({ type: "diffTask", task: id, name: description });
   });
 }
 
-/** Merges what is chosen, or everything where nothing was reviewed; all of it or nothing. */
+/** Merges what is chosen, or everything; all of that or nothing. */
 export function mergeTask(panel: Panel, id: string, { what }: { what: "all" | "chosen" }): void {
-  const { taskReview } = panel.state;
-  const chosen = what === "chosen" && taskReview?.task === id ? chosenOf(taskReview) : undefined;
-  const part = chosen === undefined || chosen.isAll ? {} : { hunks: chosen.hunks, files: chosen.files };
+  const { taskReview, worktrees } = panel.state;
+  const before = mergedParts(worktrees[id]);
+  const chosen = what === "chosen" && taskReview?.task === id ? chosenOf(taskReview, before) : undefined;
+  const part = !chosen || chosen.isAll ? {} : { hunks: chosen.hunks, files: chosen.files };
+  const parts = !chosen || chosen.isAll || before === "all" ? "all" : new Set([...before, ...chosen.parts]);
   attempt(panel, `worktree:${id}`, async () => {
-    const done = await panel.host.request("agent/task/merge", { id, ...part });
-    const { written, unchanged, checkpoint } = done;
-    panel.dispatch({
-      type: "worktree",
-      task: id,
-      outcome: { what: "merged", written, unchanged, checkpoint },
-    });
+    const { written, checkpoint } = await panel.host.request("agent/task/merge", { id, ...part });
+    const outcome = { what: "merged", written, checkpoint, parts, before } as const;
+    panel.dispatch({ type: "worktree", task: id, outcome });
     refreshChanges(panel);
   });
 }
 
-/** Takes a merge back; what the user has changed since stays. */
-export function undoMerge(panel: Panel, id: string, checkpoint: string): void {
+/** Takes the newest merge back; what the user has changed since stays. */
+export function undoMerge(
+  panel: Panel,
+  id: string,
+  { checkpoint, before }: { checkpoint: string; before: MergedParts },
+): void {
   attempt(panel, `worktree:${id}`, async () => {
     const asked = { checkpoint, scope: "files", onConflict: "merge" };
     const { skipped } = await panel.host.request("agent/checkpoint/restore", asked);
-    const [first] = skipped;
-    if (first)
-      throw new Error(`Not undone in ${skipped.map((one) => baseName(one.uri)).join(", ")}: ${first.why}`);
-    panel.dispatch({ type: "worktree", task: id, outcome: { what: "undone" } });
+    const names = skipped.map((one) => baseName(one.uri)).join(", ");
+    if (skipped[0]) throw new Error(`Not undone in ${names}: ${skipped[0].why}`);
+    panel.dispatch({ type: "worktree", task: id, outcome: { what: "undone", parts: before } });
     refreshChanges(panel);
   });
 }
 
-/** Removes the worktree of a task; one with changes that were not merged is asked about first. */
-export function discardTask(panel: Panel, id: string, { force }: { force: boolean }): void {
+/** Asks whether to discard what a task changed. */
+export function askToDiscard(panel: Panel, id: string): void {
+  const before = panel.state.worktrees[id];
+  panel.dispatch({ type: "worktree", task: id, outcome: { what: "asked", before } });
+}
+
+/** Removes the worktree of a task, also if it has changes that were not merged. */
+export function discardTask(panel: Panel, id: string): void {
   attempt(panel, `worktree:${id}`, async () => {
-    const before = panel.state.worktrees[id];
-    try {
-      const { keptRef } = await panel.host.request("agent/task/discard", {
-        id,
-        ...(force && { force }),
-      });
-      panel.dispatch({ type: "worktree", task: id, outcome: { what: "discarded", keptRef } });
-    } catch (error) {
-      if (force || !(error instanceof Refused)) throw error;
-      panel.dispatch({
-        type: "worktree",
-        task: id,
-        outcome: { what: "kept", why: sentenceOf(error), before },
-      });
-      return;
-    }
+    const { keptRef } = await panel.host.request("agent/task/discard", { id, force: true });
+    panel.dispatch({ type: "worktree", task: id, outcome: { what: "discarded", keptRef } });
     if (panel.state.place === "taskChanges") panel.dispatch({ type: "went", place: "transcript" });
   });
 }

@@ -4,7 +4,7 @@ import type { TaskMessage } from "../shared/messages.js";
 import type { FileChange, JsonValue, TaskInfo } from "../shared/wire.js";
 import { sessionOf } from "./reduce-session.js";
 import { rowsOfItems, type ToolRow, textOf } from "./rows.js";
-import type { PanelState, SessionView, TaskReview } from "./state.js";
+import type { MergedParts, PanelState, SessionView, TaskReview, WorktreeOutcome } from "./state.js";
 import { costText, countText, durationText, elapsedText, plural } from "./words.js";
 
 /** A task as far as it is known: the call of one that ended long ago keeps less. */
@@ -134,9 +134,11 @@ export function taskView(
 export interface Chosen {
   files: string[];
   hunks: string[];
-  /** Whether nothing is left out. */
+  /** The names of both. */
+  parts: string[];
+  /** Whether it is everything that the task changed. */
   isAll: boolean;
-  count: number;
+  /** How many could be chosen. */
   total: number;
 }
 
@@ -145,14 +147,33 @@ export function partsOfFile({ uri, hunks }: FileChange): string[] {
   return hunks.length > 0 ? hunks.map(({ id }) => id) : [uri];
 }
 
-export function chosenOf({ changeSet, left }: TaskReview): Chosen {
-  const chosen: Chosen = { files: [], hunks: [], isAll: true, count: 0, total: 0 };
+/** Gives what was merged of a task already. */
+export function mergedParts(outcome: WorktreeOutcome | undefined): MergedParts {
+  switch (outcome?.what) {
+    case "merged":
+    case "undone":
+      return outcome.parts;
+    case "asked":
+      return mergedParts(outcome.before);
+    default:
+      return new Set();
+  }
+}
+
+export function isMerged(merged: MergedParts, part: string): boolean {
+  return merged === "all" || merged.has(part);
+}
+
+/** Gives what is chosen of what is not merged yet. */
+export function chosenOf({ changeSet, left }: TaskReview, merged: MergedParts): Chosen {
+  const chosen: Chosen = { files: [], hunks: [], parts: [], isAll: true, total: 0 };
   for (const file of changeSet?.files ?? []) {
-    const parts = partsOfFile(file);
-    const kept = parts.filter((one) => !left.has(one));
-    chosen.count += kept.length;
-    chosen.total += parts.length;
-    if (kept.length < parts.length) {
+    const all = partsOfFile(file);
+    const rest = all.filter((one) => !isMerged(merged, one));
+    const kept = rest.filter((one) => !left.has(one));
+    chosen.parts.push(...kept);
+    chosen.total += rest.length;
+    if (kept.length < all.length) {
       chosen.isAll = false;
       chosen.hunks.push(...kept);
     } else chosen.files.push(file.uri);

@@ -29,7 +29,7 @@ export function attempt(panel: Panel, name: string, act: () => Promise<void>): v
     .finally(() => panel.dispatch({ type: "busy", name, on: false }));
 }
 
-export function sentenceOf(error: unknown): string {
+function sentenceOf(error: unknown): string {
   if (error instanceof Refused) return error.hint ? `${error.message} ${error.hint}` : error.message;
   return error instanceof Error ? error.message : String(error);
 }

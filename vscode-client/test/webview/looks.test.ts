@@ -226,10 +226,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     await stage.page.getByRole("button", { name: `Merge: ${WRITE.description}` }).click();
     await stage.settled();
   },
-  taskKept: async (stage) => {
-    const message =
-      "The worktree t2-5e11 has changes that were not merged: src/parse.py and tests/test_parse.py.";
-    await stage.answer({ "agent/task/discard": { refused: { message } } });
+  taskDiscarding: async (stage) => {
     const done = { ...WRITE, state: "completed" } as const;
     await stage.play(HELLO, emptySnapshot(), told([...RUNS, ...given(WRITE), ...ended(done)]));
     await stage.page.getByRole("button", { name: `Discard: ${WRITE.description}` }).click();

@@ -102,17 +102,19 @@ test("the open task is followed while it runs, and read when it has ended", () =
   assert.equal(played([{ type: "went", place: "transcript" } as never], read).task, undefined);
 });
 
-test("what is chosen is whole files, and hunks of files of which a part is left out", () => {
+test("what is chosen is whole files, and hunks of files of which a part is left out or merged", () => {
   const review = { task: "t2", changeSet: CHANGES, left: new Set<string>() };
-  const [parse, tests, picture] = CHANGES.files.map(({ uri }) => uri);
-  assert.deepEqual(chosenOf(review), {
-    files: [parse, tests, picture],
-    hunks: [],
-    isAll: true,
-    count: 4,
-    total: 4,
+  const [parse, tests, picture = ""] = CHANGES.files.map(({ uri }) => uri);
+  const parts = ["h1", "h2", "h3", picture];
+  const none = new Set<string>();
+  assert.deepEqual(chosenOf(review, none), {
+    ...{ files: [parse, tests, picture], hunks: [], parts, isAll: true, total: 4 },
   });
-  assert.deepEqual(chosenOf({ ...review, left: new Set(["h2", picture ?? ""]) }), {
-    ...{ files: [tests], hunks: ["h1"], isAll: false, count: 2, total: 4 },
+  assert.deepEqual(chosenOf({ ...review, left: new Set(["h2", picture]) }, none), {
+    ...{ files: [tests], hunks: ["h1"], parts: ["h1", "h3"], isAll: false, total: 4 },
   });
+  assert.deepEqual(chosenOf({ ...review, left: new Set([picture]) }, new Set(["h1", "h3"])), {
+    ...{ files: [], hunks: ["h2"], parts: ["h2"], isAll: false, total: 2 },
+  });
+  assert.deepEqual(chosenOf(review, "all").total, 0);
 });

@@ -138,7 +138,7 @@ panelTest("what a task changed is reviewed, and a chosen part of it is merged an
   await card.getByRole("button", { name: "Review changes" }).click();
   assert.deepEqual(
     (await stage.sent()).filter((one) => one.type === "diffTask"),
-    [{ type: "diffTask", task: "t2" }],
+    [{ type: "diffTask", task: "t2", name: WRITE.description }],
   );
   const merge = stage.page.getByRole("button", { name: /^Merge (all|\d)/ });
   assert.equal((await stage.text(merge)).trim(), "Merge all 4 changes");
@@ -147,18 +147,34 @@ panelTest("what a task changed is reviewed, and a chosen part of it is merged an
   assert.equal(await whole.evaluate((box) => (box as HTMLInputElement).indeterminate), true);
   await stage.page.getByRole("checkbox", { name: "Merge docs/parser.png" }).uncheck();
   await stage.page.getByRole("button", { name: "Line 4" }).click();
-  assert.deepEqual((await stage.sent()).at(-1), { type: "diffTask", task: "t2", uri: FILES[0], line0: 3 });
+  assert.deepEqual((await stage.sent()).at(-1), {
+    type: "diffTask",
+    task: "t2",
+    uri: FILES[0],
+    line0: 3,
+    name: WRITE.description,
+  });
   assert.equal((await stage.text(merge)).trim(), "Merge 2 of 4 changes");
   await merge.click();
   assert.deepEqual(await stage.requests("agent/task/merge"), [
     { id: "t2", hunks: ["h1"], files: [FILES[1]] },
   ]);
   assert.match(await stage.text(stage.page.locator(".worktree-outcome")), /Merged into src\/parse\.py\./);
+  // What was merged is chosen no more.
+  assert.equal(
+    await stage.count(stage.page.getByRole("checkbox", { name: "Merge the change at line 4" })),
+    0,
+  );
+  assert.equal((await stage.text(merge)).trim(), "Merge 0 of 2 changes");
+  await stage.page.getByRole("checkbox", { name: "Merge src/parse.py" }).check();
+  await merge.click();
+  assert.deepEqual((await stage.requests("agent/task/merge"))[1], { id: "t2", hunks: ["h2"], files: [] });
   await stage.page.getByRole("button", { name: "Undo the merge" }).click();
   assert.deepEqual(await stage.requests("agent/checkpoint/restore"), [
     { checkpoint: "k1", scope: "files", onConflict: "merge" },
   ]);
   await stage.page.getByText("The merge was undone.").waitFor();
+  assert.equal((await stage.text(merge)).trim(), "Merge 1 of 2 changes");
 });
 
 panelTest(
@@ -174,16 +190,15 @@ panelTest(
   },
 );
 
-panelTest("changes that were not merged are discarded after a second word", async (stage) => {
+panelTest("changes are discarded after a second word", async (stage) => {
   const card = await inWorktree(stage);
-  const message = "The worktree t2-5e11 has changes that were not merged.";
-  await stage.answer({ "agent/task/discard": { refused: { message } } });
-  await card.getByRole("button", { name: "Discard" }).click();
-  await card.getByText(message).waitFor();
   await stage.answer({ "agent/task/discard": { keptRef: "refs/tiller/kept/t2-5e11" } });
-  await card.getByRole("button", { name: "Discard anyway" }).click();
+  await card.getByRole("button", { name: "Discard" }).click();
+  await card.getByRole("button", { name: "Cancel" }).click();
+  await card.getByRole("button", { name: "Discard" }).click();
+  await card.getByRole("button", { name: "Discard changes" }).click();
   await card.getByText("refs/tiller/kept/t2-5e11").waitFor();
-  assert.deepEqual(await stage.requests("agent/task/discard"), [{ id: "t2" }, { id: "t2", force: true }]);
+  assert.deepEqual(await stage.requests("agent/task/discard"), [{ id: "t2", force: true }]);
   assert.equal(await stage.count(card.getByRole("button", { name: "Review changes" })), 0);
 });
 

@@ -17,6 +17,13 @@ interface Side {
   side: "base" | "worktree";
 }
 
+export interface Shown {
+  /** The task as people know it. */
+  name: string;
+  file?: string | undefined;
+  line0?: number | undefined;
+}
+
 export class TaskDiffs implements vscode.TextDocumentContentProvider {
   readonly #port: AgentPort;
   readonly #session: () => string | undefined;
@@ -40,10 +47,7 @@ export class TaskDiffs implements vscode.TextDocumentContentProvider {
   }
 
   /** Opens the diff of one file, at a line of the worktree counted from 0; without a file those of all. */
-  async show(
-    task: string,
-    { file, line0 = 0 }: { file?: string | undefined; line0?: number | undefined },
-  ): Promise<void> {
+  async show(task: string, { name, file, line0 = 0 }: Shown): Promise<void> {
     const session = this.#session();
     if (session === undefined) return;
     const set = await this.#list(session, task);
@@ -61,13 +65,13 @@ export class TaskDiffs implements vscode.TextDocumentContentProvider {
       for (const one of [base, worktree]) if (one) this.#renewed.fire(one);
     const [first] = rows;
     if (file === undefined || first === undefined) {
-      await vscode.commands.executeCommand("vscode.changes", `Task ${task}: base ↔ worktree`, rows);
+      await vscode.commands.executeCommand("vscode.changes", `${name}: base ↔ worktree`, rows);
       return;
     }
     const [target, base, worktree] = first;
-    const name = target?.path.split("/").at(-1) ?? "";
+    const fileName = target?.path.split("/").at(-1) ?? "";
     const selection = new vscode.Range(line0, 0, line0, 0);
-    await vscode.commands.executeCommand("vscode.diff", base, worktree, `${name}: base ↔ task ${task}`, {
+    await vscode.commands.executeCommand("vscode.diff", base, worktree, `${fileName}: base ↔ ${name}`, {
       selection,
     });
   }

@@ -72,7 +72,11 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
     case "followTask":
       return followTask(message, parts);
     case "diffTask":
-      return parts.taskDiffs.show(String(message.task), { file: message.uri, line0: message.line0 });
+      return parts.taskDiffs.show(String(message.task), {
+        name: noticeLine(String(message.name)),
+        file: message.uri,
+        line0: message.line0,
+      });
     case "titled":
       return parts.titled(typeof message.title === "string" ? noticeLine(message.title) : "");
     case "trust":

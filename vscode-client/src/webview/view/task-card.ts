@@ -7,8 +7,16 @@ import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import type { ToolRow } from "../rows.js";
 import { errorLine, oneLine } from "../safe-text.js";
-import { discardTask, mergeTask, openTask, resumeTask, reviewTask, stopTask } from "../task-verbs.js";
-import { canContinue, isUnended, type KnownTask, reportOf, spentText, taskOf } from "../tasks.js";
+import { askToDiscard, mergeTask, openTask, resumeTask, reviewTask, stopTask } from "../task-verbs.js";
+import {
+  canContinue,
+  isUnended,
+  type KnownTask,
+  mergedParts,
+  reportOf,
+  spentText,
+  taskOf,
+} from "../tasks.js";
 import { plural } from "../words.js";
 import { moreButton } from "./folding.js";
 import { field } from "./output.js";
@@ -128,13 +136,13 @@ export function acts(panel: Panel, task: KnownTask, { isOpened = false } = {}): 
 
 function worktreeActs(panel: Panel, task: KnownTask): View {
   const what = panel.state.worktrees[task.id]?.what;
-  if (!task.worktree || what === "discarded" || what === "kept") return nothing;
+  if (!task.worktree || what === "discarded" || what === "asked") return nothing;
   const { id } = task;
   const disabled = panel.state.busy[`worktree:${id}`] === true;
-  const isMerged = what === "merged";
-  return html`${act(task, "Review changes", () => reviewTask(panel, id), { isFirst: !isMerged, disabled })}
-    ${isMerged ? nothing : act(task, "Merge", () => mergeTask(panel, id, { what: "all" }), { disabled })}
-    ${act(task, "Discard", () => discardTask(panel, id, { force: false }), { disabled })}`;
+  const isAllMerged = mergedParts(panel.state.worktrees[id]) === "all";
+  return html`${act(task, "Review changes", () => reviewTask(panel, task), { isFirst: !isAllMerged, disabled })}
+    ${isAllMerged ? nothing : act(task, "Merge", () => mergeTask(panel, id, { what: "all" }), { disabled })}
+    ${act(task, "Discard", () => askToDiscard(panel, id), { disabled })}`;
 }
 
 function act(

@@ -1,29 +1,39 @@
 // What a task changed in its worktree, file by file and hunk by hunk, to choose what is merged.
 
 import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
 import type { FileChange, Hunk } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
-import type { TaskReview } from "../state.js";
-import { discardTask, mergeTask } from "../task-verbs.js";
-import { chosenOf, partsOfFile, taskNamed } from "../tasks.js";
+import type { MergedParts, TaskReview } from "../state.js";
+import { askToDiscard, mergeTask } from "../task-verbs.js";
+import { chosenOf, isMerged, mergedParts, partsOfFile, taskNamed } from "../tasks.js";
 import { plural, shortPath } from "../words.js";
 import { countedLines, hunkLines, OPS } from "./diff.js";
 import { placeHead } from "./header.js";
 import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 import { worktreeOutcome } from "./task-worktree.js";
 
+interface Shown {
+  review: TaskReview;
+  merged: MergedParts;
+  /** The task as people know it. */
+  name: string;
+}
+
 export function taskChanges(panel: Panel): View {
   const { session, taskReview: review, busy } = panel.state;
   const task = review && taskNamed(session, review.task);
   if (!review || !task) return placeHead(panel, "Changes of a task");
   const files = review.changeSet?.files ?? [];
+  const merged = mergedParts(panel.state.worktrees[review.task]);
+  const shown = { review, merged, name: task.description };
   const { added, gone } = countedLines(files.flatMap(({ hunks }) => hunks));
   const openAll = iconButton({
     icon: "diff-multiple",
     title: "Open all changes in one diff editor",
-    act: () => panel.host.post({ type: "diffTask", task: review.task }),
+    act: () => panel.host.post({ type: "diffTask", task: review.task, name: task.description }),
   });
   return html`${placeHead(panel, `Changes of ${oneLine(task.description)}`, files.length > 0 ? html`${counts(added, gone)} ${openAll}` : nothing)}
     <div class="place-list">
@@ -32,75 +42,93 @@ export function taskChanges(panel: Panel): View {
       ${repeat(
         files,
         (one) => one.uri,
-        (one) => fileView(panel, review, one),
+        (one) => fileView(panel, shown, one),
       )}
     </div>
-    ${files.length > 0 ? html`<div class="place-foot">${worktreeOutcome(panel, task)} ${answers(panel, review)}</div>` : nothing}`;
+    ${files.length > 0 ? html`<div class="place-foot">${worktreeOutcome(panel, task)} ${answers(panel, shown)}</div>` : nothing}`;
 }
 
-function answers(panel: Panel, review: TaskReview): View {
+function answers(panel: Panel, { review, merged }: Shown): View {
   const { task } = review;
-  const { count, total, isAll } = chosenOf(review);
+  if (panel.state.worktrees[task]?.what === "asked") return nothing;
+  const { parts, total, isAll } = chosenOf(review, merged);
   const disabled = panel.state.busy[`worktree:${task}`] === true;
-  const words = isAll
-    ? `Merge ${total === 1 ? "the change" : `all ${total} changes`}`
-    : `Merge ${count} of ${plural(total, "change")}`;
+  const words = isAll ? `all ${plural(total, "change")}` : `${parts.length} of ${plural(total, "change")}`;
+  const merge = () => mergeTask(panel, task, { what: "chosen" });
   return html`<div class="answers">
-    <button type="button" class="primary" ?disabled=${disabled || count === 0} @click=${() => mergeTask(panel, task, { what: "chosen" })}>${words}</button>
-    <button type="button" class="secondary" ?disabled=${disabled} @click=${() => discardTask(panel, task, { force: false })}>Discard</button>
+    ${total > 0 ? html`<button type="button" class="primary" ?disabled=${disabled || parts.length === 0} @click=${merge}>Merge ${words}</button>` : nothing}
+    <button type="button" class="secondary" ?disabled=${disabled} @click=${() => askToDiscard(panel, task)}>Discard</button>
   </div>`;
 }
 
-function fileView(panel: Panel, review: TaskReview, file: FileChange): View {
+function fileView(panel: Panel, shown: Shown, file: FileChange): View {
   const path = oneLine(shortPath(file.uri, panel.state.session?.roots));
-  const parts = partsOfFile(file);
-  const kept = parts.filter((one) => !review.left.has(one)).length;
+  const rest = partsOfFile(file).filter((one) => !isMerged(shown.merged, one));
+  const kept = rest.filter((one) => !shown.review.left.has(one));
   const { added, gone } = countedLines(file.hunks);
+  const isWhole = file.hunks.length === 0;
   return html`<div class="file-diff" role="group" aria-label=${path}>
     <div class="file-head">
-      <input
-        type="checkbox"
-        aria-label="Merge ${path}"
-        .checked=${kept === parts.length}
-        .indeterminate=${kept > 0 && kept < parts.length}
-        @change=${(event: Event) => choose(panel, review, parts, isChecked(event))}
-      />
-      <button type="button" class="path" title="Open ${path} as a diff" @click=${() => panel.host.post({ type: "diffTask", task: review.task, uri: file.uri })}>
+      ${choice(panel, shown, rest, {
+        name: `Merge ${path}`,
+        isChosen: kept.length > 0,
+        isPart: kept.length > 0 && kept.length < rest.length,
+      })}
+      <button type="button" class="path" title="Open ${path} as a diff" ?disabled=${isWhole} @click=${() => diff(panel, shown, { uri: file.uri })}>
         ${icon(OPS[file.op] ?? "diff-modified", `op-${file.op}`)}<span class="path-text">${path}</span>
       </button>
-      ${file.hunks.length > 0 ? counts(added, gone) : nothing}
+      ${isWhole ? nothing : counts(added, gone)} ${rest.length === 0 ? html`<span class="badge">merged</span>` : nothing}
     </div>
     ${file.binary ? html`<div class="dim pad">A binary file.</div>` : nothing}
     ${repeat(
       file.hunks,
       (hunk) => hunk.id,
-      (hunk) => hunkView(panel, review, file, hunk),
+      (hunk) => hunkView(panel, shown, file, hunk),
     )}
   </div>`;
 }
 
-function hunkView(panel: Panel, review: TaskReview, file: FileChange, hunk: Hunk): View {
+function hunkView(panel: Panel, shown: Shown, { uri }: FileChange, hunk: Hunk): View {
   const line0 = hunk.after.start.line;
-  const isLeft = review.left.has(hunk.id);
-  return html`<div class="hunk ${isLeft ? "left-out" : ""}" role="group" aria-label="Change at line ${line0 + 1}">
+  const rest = isMerged(shown.merged, hunk.id) ? [] : [hunk.id];
+  const isChosen = rest.some((one) => !shown.review.left.has(one));
+  return html`<div class="hunk ${isChosen ? "" : "left-out"}" role="group" aria-label="Change at line ${line0 + 1}">
     <div class="hunk-head">
-      <input
-        type="checkbox"
-        aria-label="Merge the change at line ${line0 + 1}"
-        .checked=${!isLeft}
-        @change=${(event: Event) => choose(panel, review, [hunk.id], isChecked(event))}
-      />
-      <button
-        type="button"
-        class="hunk-line"
-        title="Show in the diff editor"
-        @click=${() => panel.host.post({ type: "diffTask", task: review.task, uri: file.uri, line0 })}
-      >
+      ${choice(panel, shown, rest, { name: `Merge the change at line ${line0 + 1}`, isChosen, isPart: false })}
+      <button type="button" class="hunk-line" title="Show in the diff editor" @click=${() => diff(panel, shown, { uri, line0 })}>
         Line ${line0 + 1}
       </button>
+      ${rest.length === 0 ? html`<span class="badge">merged</span>` : nothing}
     </div>
     ${hunkLines(panel, hunk)}
   </div>`;
+}
+
+interface Choice {
+  name: string;
+  isChosen: boolean;
+  isPart: boolean;
+}
+
+/** A box that chooses parts; there is none for what was merged. */
+function choice(
+  panel: Panel,
+  { review }: Shown,
+  parts: readonly string[],
+  { name, isChosen, isPart }: Choice,
+): View {
+  if (parts.length === 0) return nothing;
+  return html`<input
+    type="checkbox"
+    aria-label=${name}
+    .checked=${live(isChosen && !isPart)}
+    .indeterminate=${isPart}
+    @change=${(event: Event) => choose(panel, review, parts, isChecked(event))}
+  />`;
+}
+
+function diff(panel: Panel, { review, name }: Shown, at: { uri: string; line0?: number }): void {
+  panel.host.post({ type: "diffTask", task: review.task, name, ...at });
 }
 
 function isChecked(event: Event): boolean {

@@ -72,7 +72,7 @@ function head(panel: Panel, session: SessionView, task: KnownTask | undefined): 
     </button>
     <div class="task-name">
       ${icon("robot")}
-      <h2 class="grow clip">${oneLine(task?.description ?? "Task")}</h2>
+      <h2 class="grow">${oneLine(task?.description ?? "Task")}</h2>
       ${task ? html`<span class="badge">${oneLine(task.preset)}</span> ${taskState(task)}` : nothing}
     </div>
     ${task ? details(panel, task) : nothing}

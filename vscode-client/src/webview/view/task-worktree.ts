@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit";
 import type { Panel } from "../panel-context.js";
-import { errorLine, oneLine } from "../safe-text.js";
+import { oneLine } from "../safe-text.js";
 import { discardTask, undoMerge } from "../task-verbs.js";
 import type { KnownTask } from "../tasks.js";
 import { plural, shortPath } from "../words.js";
@@ -16,8 +16,8 @@ export function worktreeOutcome(panel: Panel, task: KnownTask): View {
   const disabled = panel.state.busy[`worktree:${id}`] === true;
   switch (outcome?.what) {
     case "merged": {
-      const { written, checkpoint } = outcome;
-      const undo = checkpoint === undefined ? undefined : () => undoMerge(panel, id, checkpoint);
+      const { written, checkpoint, before } = outcome;
+      const undo = checkpoint === undefined ? undefined : () => undoMerge(panel, id, { checkpoint, before });
       return html`<div class="worktree-outcome" role="status">
         ${icon("git-merge")} <span class="grow">${mergedText(panel, written)}</span>
         ${undo ? html`<button type="button" class="secondary" ?disabled=${disabled} aria-label="Undo the merge" @click=${undo}>Undo</button>` : nothing}
@@ -29,12 +29,16 @@ export function worktreeOutcome(panel: Panel, task: KnownTask): View {
       return html`<div class="worktree-outcome dim" role="status">
         ${icon("trash")} <span class="grow">Discarded. Git keeps the changes as <code>${oneLine(outcome.keptRef)}</code>.</span>
       </div>`;
-    case "kept": {
+    case "asked": {
       const leave = () => panel.dispatch({ type: "worktree", task: id, outcome: outcome.before });
-      return html`<div class="worktree-outcome" role="alert">
-        ${icon("warning")} <span class="grow">${errorLine(outcome.why)}</span>
-        <button type="button" class="secondary danger" ?disabled=${disabled} @click=${() => discardTask(panel, id, { force: true })}>Discard anyway</button>
-        <button type="button" class="secondary" @click=${leave}>Cancel</button>
+      return html`<div role="group" aria-label="Discard the changes">
+        <div class="worktree-outcome">
+          ${icon("warning")} <span class="grow">Remove the worktree of this task? Git keeps what is in it under a ref.</span>
+        </div>
+        <div class="mark-acts">
+          <button type="button" class="secondary danger" ?disabled=${disabled} @click=${() => discardTask(panel, id)}>Discard changes</button>
+          <button type="button" class="secondary" @click=${leave}>Cancel</button>
+        </div>
       </div>`;
     }
     default:
