@@ -96,8 +96,9 @@ test("approved, it is given to two tasks, which work side by side", async () => 
     },
     { when: "LOOK who", tool_calls: [{ name: "grep", arguments: { pattern: "greet|morning|evening" } }] },
     { when: "WRITE the", tool_calls: [{ name: "edit", arguments: { path: "greet.py", edits } }] },
-    { when: "app.py", text: FOUND, delay_s: 6, delta_delay_s: 0.05 },
-    { when: "Success", text: "`morning` and `evening` shout now; `noon` is as it was.", delay_s: 6 },
+    { when: "app.py", text: "I have found two places.", delay_s: 4 },
+    { when: "at noon", text: FOUND, delta_delay_s: 0.05 },
+    { when: "Success", text: "`morning` and `evening` shout now; `noon` is as it was.", delay_s: 8 },
     { when: "Its report", text: "Both are done. The changes wait in the worktree of the second task." },
   );
   await answers().getByRole("button", { name: "Carry it out" }).click();
@@ -107,17 +108,20 @@ test("approved, it is given to two tasks, which work side by side", async () => 
   await window.picture("tasks-1-side-by-side");
   await card(look.description).getByRole("button", { name: "Open" }).click();
   await window.panel.text("LOOK who calls greet.py").waitFor();
-  await window.panel.frame
-    .getByRole("textbox", { name: `Message to the task ${look.description}` })
-    .waitFor();
   await window.picture("tasks-2-opened");
+  const field = window.panel.frame.getByRole("textbox", { name: `Message to the task ${look.description}` });
+  await field.fill("Say also who greets at noon.");
+  await field.press("Enter");
+  await window.panel.text("Say also who greets at noon.").waitFor();
+  await window.panel.text("Nobody calls").waitFor();
+  await window.picture("tasks-3-steered");
   await window.panel.frame.getByRole("heading", { name: look.description }).waitFor();
   await window.panel.button(/^Back to/).click();
   await window.panel.text("Both are done.").waitFor();
   await card(look.description).getByText("Nobody calls").waitFor();
   await card(write.description).getByRole("button", { name: "Review changes" }).waitFor();
   assert.equal(await onDisk(), GREETINGS, "the workspace was changed before the merge");
-  await atAllWidths("tasks-3-reported");
+  await atAllWidths("tasks-4-reported");
   assert.deepEqual(await window.panel.faults(await readFile(AXE, "utf8")), []);
 });
 
@@ -126,7 +130,7 @@ test("a task that has ended is read as it was, without a line to steer it", asyn
   await card("Shout in the morning").getByRole("button", { name: "Open" }).click();
   await window.panel.text("WRITE the greetings in upper case").waitFor();
   assert.equal(await window.panel.frame.getByRole("textbox").count(), 0);
-  await atAllWidths("tasks-4-read");
+  await atAllWidths("tasks-5-read");
   assert.deepEqual(await window.panel.faults(await readFile(AXE, "utf8")), []);
   await window.panel.button(/^Back to/).click();
 });
@@ -142,10 +146,10 @@ test("its changes are reviewed beside their diff, and a part of them can be left
   const merge = window.panel.button(/^Merge (all|\d|the)/);
   await merge.getByText("Merge all 2 changes").waitFor();
   await window.page.locator(".view-line", { hasText: "GOOD MORNING" }).first().waitFor();
-  await window.picture("tasks-5-review");
+  await window.picture("tasks-6-review");
   await window.panel.frame.getByRole("checkbox", { name: "Merge the change at line 13" }).uncheck();
   await merge.getByText("Merge 1 of 2 changes").waitFor();
-  await atAllWidths("tasks-6-chosen");
+  await atAllWidths("tasks-7-chosen");
   assert.deepEqual(await window.panel.faults(await readFile(AXE, "utf8")), []);
   await window.panel.frame.getByRole("checkbox", { name: "Merge the change at line 13" }).check();
 });
@@ -159,14 +163,14 @@ test("merged, the editor has them beside what the user has not saved; undone, it
     MERGED.every((words) => now.includes(words)),
   );
   assert.ok(text.includes(UNSAVED) && !text.includes(SHOUTED[1]), text);
-  await window.picture("tasks-7-merged");
+  await window.picture("tasks-8-merged");
   await window.panel.button("Undo the merge").click();
   await window.panel.text("The merge was undone.").waitFor();
   const undone = await window.untilEditorText("the undo", (now) =>
     MERGED.every((words) => !now.includes(words)),
   );
   assert.ok(undone.includes(UNSAVED), undone);
-  await window.picture("tasks-8-undone");
+  await window.picture("tasks-9-undone");
 });
 
 test("what is not merged is discarded after a second word, and nothing is lost", async () => {
@@ -175,10 +179,10 @@ test("what is not merged is discarded after a second word, and nothing is lost",
   const write = card("Shout in the morning");
   await write.getByRole("button", { name: "Discard" }).click();
   await write.getByRole("button", { name: "Discard changes" }).waitFor();
-  await window.picture("tasks-9-asked");
+  await window.picture("tasks-10-asked");
   await write.getByRole("button", { name: "Discard changes" }).click();
   await write.getByText(/Git keeps the changes as refs\/tiller\/kept/).waitFor();
-  await window.picture("tasks-10-discarded");
+  await window.picture("tasks-11-discarded");
   await until("the text of the user", async () => (await onDisk()) === GREETINGS);
   assert.equal(await ground.provider.isDone(), true);
 });

@@ -101,6 +101,7 @@ export const ITEMS: Item[] = [
     item: "i1",
     role: "user",
     content: [{ type: "text", text: "Look for all callers." }],
+    delivery: "prompt",
     at: AT,
   },
   {

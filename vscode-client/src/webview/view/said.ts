@@ -63,7 +63,7 @@ export function userSaid(panel: Panel, row: SaidRow): View {
 
 /** In the session of a task only what steers it is the user's. */
 function speaker(panel: Panel, { delivery }: SaidRow): string {
-  return panel.readOnly && delivery === undefined ? "Task" : "You";
+  return panel.readOnly && !(delivery === "steer" || delivery === "followUp") ? "Task" : "You";
 }
 
 function words(panel: Panel, row: SaidRow): View {
