@@ -69,7 +69,7 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
   const terminals = new Terminals(vscode.window as ShellEvents);
   const plans = plansOf(context);
   const requests = new PanelRequests(daemon, feed);
-  const tasks = new TaskLinks(daemon, (why) => log.warn(`The task cannot be followed: ${why}`));
+  const tasks = new TaskLinks(daemon, (why) => log.info(`A task is not followed any more: ${why}`));
   const panel: PanelView = new PanelView({
     extension: context.extensionUri,
     hello: () => hello(daemon),

@@ -31,7 +31,14 @@ export function steerTask(panel: Panel, session: string, text: string, refused: 
   attempt(panel, `steer:${messageId}`, async () => {
     try {
       // A task that has just ended does not begin another run.
-      const said = { session, messageId, content, delivery: "steer", ifIdle: "reject", context: {} };
+      const said = {
+        session,
+        messageId,
+        content,
+        delivery: "steer",
+        ifIdle: "reject",
+        context: { open: [] },
+      };
       await panel.host.request("agent/prompt", said);
     } catch (error) {
       refused();

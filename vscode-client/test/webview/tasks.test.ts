@@ -89,7 +89,13 @@ panelTest(
     const [steered] = await stage.requests("agent/prompt");
     const { messageId: _, ...rest } = steered ?? {};
     const content = [{ type: "text", text: "Look in docs, too." }];
-    assert.deepEqual(rest, { session: "s2", content, delivery: "steer", ifIdle: "reject", context: {} });
+    assert.deepEqual(rest, {
+      session: "s2",
+      content,
+      delivery: "steer",
+      ifIdle: "reject",
+      context: { open: [] },
+    });
     assert.equal(await stage.value(field), "");
     await stage.play(told(ended({ ...LOOK, state: "completed" }), 20), {
       type: "task",
