@@ -10,6 +10,7 @@ import { followLinks } from "./links.js";
 import type { Panel } from "./panel-context.js";
 import { type Action, reduce } from "./reduce.js";
 import { type PanelState, START } from "./state.js";
+import { loadReports } from "./task-verbs.js";
 import { followedTask, isUnended } from "./tasks.js";
 import {
   loadCheckpoints,
@@ -91,6 +92,7 @@ class LivePanel implements Panel {
     if (message.type === "events" || message.type === "snapshot") this.#renderCustom();
     if (message.type !== "snapshot") return;
     refreshChanges(this);
+    loadReports(this);
     if (before !== message.session || !this.state.lists.models) loadModels(this);
     if (message.snapshot.checkpoints.count > 0) loadCheckpoints(this);
   }

@@ -31,6 +31,7 @@ export type LocalAction =
   | { type: "listed"; lists: Partial<Lists> }
   | { type: "changeSet"; session: string; changeSet: ChangeSet }
   | { type: "taskOpened"; task: Pick<OpenTask, "id" | "session"> }
+  | { type: "taskReport"; session: string; task: string; text: string }
   | { type: "taskReview"; review: TaskReview }
   | { type: "worktree"; task: string; outcome: WorktreeOutcome | undefined }
   | { type: "rendered"; key: string; view: { [key: string]: JsonValue } }
@@ -123,6 +124,11 @@ function local(state: PanelState, action: Simple): PanelState {
       const task = { ...action.task, view: undefined, problem: undefined };
       return { ...state, place: "task", task, menu: undefined, find: undefined };
     }
+    case "taskReport":
+      return onSession(state, action.session, (session) => ({
+        ...session,
+        reports: { ...session.reports, [action.task]: action.text },
+      }));
     case "taskReview":
       return { ...state, taskReview: action.review };
     case "worktree":

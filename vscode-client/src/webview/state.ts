@@ -72,7 +72,7 @@ export interface SessionView {
   plan: readonly PlanStep[];
   background: readonly BackgroundInfo[];
   tasks: readonly TaskInfo[];
-  /** How the reports of tasks begin that ended since the session is shown, by the id of the task. */
+  /** How the reports of tasks begin that no call waited for, by the id of the task. */
   reports: Readonly<Record<string, string>>;
   activity: Activity;
   /** What extensions keep on show, by name. */

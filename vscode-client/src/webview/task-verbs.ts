@@ -2,10 +2,14 @@
 
 import { newId } from "./ids.js";
 import type { Panel } from "./panel-context.js";
+import { textOf } from "./rows.js";
 import type { MergedParts } from "./state.js";
-import { chosenOf, type KnownTask, mergedParts } from "./tasks.js";
+import { chosenOf, isUnended, type KnownTask, mergedParts } from "./tasks.js";
 import { attempt, refreshChanges } from "./verbs.js";
 import { baseName } from "./words.js";
+
+/** Of the items of a task, those in which its report is looked for. */
+const LAST = 5;
 
 export function stopTask(panel: Panel, id: string): void {
   attempt(panel, `task:${id}`, async () => {
@@ -17,6 +21,25 @@ export function resumeTask(panel: Panel, id: string): void {
   attempt(panel, `task:${id}`, async () => {
     await panel.host.request("agent/task/resume", { id });
   });
+}
+
+/** Reads the reports that came by themselves before the session was shown. */
+export function loadReports(panel: Panel): void {
+  const { session } = panel.state;
+  if (!session) return;
+  for (const task of session.tasks) {
+    if (isUnended(task) || !task.background || session.reports[task.id] !== undefined) continue;
+    const asked = { session: task.session, limit: LAST };
+    panel.host.request("agent/session/read", asked).then(
+      ({ items }) => {
+        const last = items.findLast((one) => one.kind === "message" && one.role === "assistant");
+        const text = last?.kind === "message" ? textOf(last.content) : "";
+        panel.dispatch({ type: "taskReport", session: session.session, task: task.id, text });
+      },
+      // The card shows no report then, and opening the task says why.
+      () => undefined,
+    );
+  }
 }
 
 /** Opens the session of a task in the panel; the session that gave it stays the one in front. */

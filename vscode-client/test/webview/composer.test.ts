@@ -29,18 +29,6 @@ panelTest("words that were not taken come back, and it is said why", async (stag
   assert.match(await stage.text(stage.page.locator(".toast")), /The queue is full/);
 });
 
-panelTest("the editor's context is left out by a context that names nothing", async (stage) => {
-  await stage.play(HELLO, emptySnapshot(), {
-    type: "context",
-    focus: { uri: "file:///home/ada/project/a.py" },
-  });
-  await stage.page.getByRole("button", { name: "a.py" }).click();
-  await stage.page.locator("#composer-text").fill("Mend it");
-  await stage.page.locator("#composer-text").press("Enter");
-  const [asked] = await stage.requests("agent/prompt");
-  assert.deepEqual(asked?.["context"], { open: [] });
-});
-
 panelTest("while it works Enter steers, Alt+Enter queues, Escape stops", async (stage) => {
   await stage.playLog("steering", { until: "tool.output.delta" });
   const field = stage.page.locator("#composer-text");

@@ -304,7 +304,7 @@ panelTest("the editor's context is a chip that can be switched off, and stays of
   const sent = await stage.requests("agent/prompt");
   assert.deepEqual(
     sent.map((one) => one["context"]),
-    [undefined, {}],
+    [undefined, { open: [] }],
   );
   await stage.page.reload();
   await stage.play({ type: "context", focus: { uri: "file:///w/shop/cart.py" } });

@@ -88,7 +88,7 @@ panelTest(
     await field.press("Enter");
     const [steered] = await stage.requests("agent/prompt");
     const { messageId: _, ...rest } = steered ?? {};
-    const content = [{ type: "text", text: "Look in docs, too." }];
+    const content = [{ type: "text" as const, text: "Look in docs, too." }];
     assert.deepEqual(rest, {
       session: "s2",
       content,
@@ -97,12 +97,14 @@ panelTest(
       context: { open: [] },
     });
     assert.equal(await stage.value(field), "");
+    const stored = { kind: "message", item: "i4", role: "user", content, at: AT } as const;
     await stage.play(told(ended({ ...LOOK, state: "completed" }), 20), {
       type: "task",
       session: "s2",
-      items: ITEMS,
+      items: [...ITEMS, stored],
     });
     assert.equal(await stage.count(field), 0);
+    assert.match(await stage.text(log), /Task\s+Look for all callers\.[\s\S]*You\s+Look in docs, too\./);
     const followed = (await stage.sent()).filter((one) => one.type === "followTask");
     await stage.page.keyboard.press("Escape");
     await stage.page.getByRole("combobox", { name: "Prompt" }).waitFor();
@@ -207,6 +209,20 @@ panelTest("changes are discarded after a second word", async (stage) => {
   assert.deepEqual(await stage.requests("agent/task/discard"), [{ id: "t2", force: true }]);
   assert.equal(await stage.count(card.getByRole("button", { name: "Review changes" })), 0);
 });
+
+panelTest(
+  "the report of a task in the background is read again when the panel is built anew",
+  async (stage) => {
+    await stage.answer({ "agent/session/read": { items: ITEMS } });
+    const task = { ...LOOK, state: "completed", background: true } as const;
+    const result = "Task t1 (x) is running in the background. You are told when it has ended.";
+    const events = [...given(LOOK), ...ended(task, result)].filter((one) => !one.type.startsWith("task."));
+    await stage.play(HELLO, emptySnapshot({ tasks: [task] }), told([...RUNS, ...events]));
+    const card = stage.page.getByRole("group", { name: `Task: ${LOOK.description}` });
+    assert.match(await stage.text(card), /The parser is called from two places/);
+    assert.deepEqual(await stage.requests("agent/session/read"), [{ session: "s2", limit: 5 }]);
+  },
+);
 
 panelTest("another session takes no open task and no outcome along", async (stage) => {
   await play(stage, ...given(LOOK));

@@ -61,9 +61,12 @@ export function userSaid(panel: Panel, row: SaidRow): View {
   </div>`;
 }
 
-/** In the session of a task only what steers it is the user's. */
-function speaker(panel: Panel, { delivery }: SaidRow): string {
-  return panel.readOnly && !(delivery === "steer" || delivery === "followUp") ? "Task" : "You";
+/** The session of a task begins with what the agent gave it; whatever follows is the user's. */
+function speaker(panel: Panel, { key }: SaidRow): string {
+  const { session } = panel.state;
+  const isFirst =
+    session?.older === undefined && session?.rows.find((one) => one.kind === "said")?.key === key;
+  return panel.readOnly && isFirst ? "Task" : "You";
 }
 
 function words(panel: Panel, row: SaidRow): View {
