@@ -16,6 +16,7 @@ import { PanelView } from "./panel/panel-view.js";
 import { PlanDocuments } from "./panel/plan-documents.js";
 import { onClosed, planEditor } from "./panel/plan-editor.js";
 import { PanelRequests } from "./panel/requests.js";
+import { TaskLinks } from "./panel/task-links.js";
 import { type ShellEvents, Terminals } from "./panel/terminals.js";
 import { TranscriptLink } from "./panel/transcript-link.js";
 import { Daemon } from "./server/daemon.js";
@@ -66,16 +67,18 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
   });
   const link: { current?: TranscriptLink } = {};
   const terminals = new Terminals(vscode.window as ShellEvents);
-  const plans = new PlanDocuments(planEditor, {
-    get: () => context.workspaceState.get<Record<string, string>>(PLANS, {}),
-    set: (uris) => void context.workspaceState.update(PLANS, uris),
-  });
+  const plans = plansOf(context);
   const requests = new PanelRequests(daemon, feed);
+  const tasks = new TaskLinks(daemon, (why) => log.info(`A task is not followed any more: ${why}`));
   const panel: PanelView = new PanelView({
     extension: context.extensionUri,
     hello: () => hello(daemon),
-    hear: (message, answer) =>
+    left: (page) => tasks.leave(page),
+    hear: (message, answer, page) =>
       void hear(message, {
+        page,
+        tasks,
+        taskDiffs: editor.taskDiffs,
         requests,
         post: answer,
         titled: (title) => panel.titled(title),
@@ -104,10 +107,17 @@ export function makeWindow(context: vscode.ExtensionContext): Window {
   const editor = makeEditorSide(daemon, { feed, others, log });
   editor.attention.changed.listen((seen) => panel.post(contextMessage(seen)));
   const closing = onClosed((uri) => plans.closed(uri));
-  context.subscriptions.push(log, terminals, closing, link.current, feed, others, ...editor.parts, {
+  context.subscriptions.push(log, terminals, closing, tasks, link.current, feed, others, ...editor.parts, {
     dispose: () => void daemon.dispose(),
   });
   return { context, log, daemon, feed, watch, others, panel, editor, findings };
+}
+
+function plansOf(context: vscode.ExtensionContext): PlanDocuments {
+  return new PlanDocuments(planEditor, {
+    get: () => context.workspaceState.get<Record<string, string>>(PLANS, {}),
+    set: (uris) => void context.workspaceState.update(PLANS, uris),
+  });
 }
 
 function contextMessage({ focus }: EditorContext): ContextMessage {

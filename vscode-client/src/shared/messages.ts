@@ -66,6 +66,20 @@ export interface SnapshotMessage {
   prev?: string;
 }
 
+/** The session of a task that a page has open: while the task runs with a snapshot and events after it, else as it was stored. */
+export interface TaskMessage {
+  type: "task";
+  session: string;
+  /** Undefined: the task does not run. */
+  live?: { epoch: string; seq: number; snapshot: Snapshot };
+  /** The newest page of its conversation, oldest first. */
+  items: Item[];
+  /** Cursor of the page before `items`, for `before` of `agent/session/read`. */
+  prev?: string;
+  /** Why it cannot be read. */
+  problem?: string;
+}
+
 /** Events in order, without a hole since the snapshot or the message before. */
 export interface EventsMessage {
   type: "events";
@@ -101,7 +115,10 @@ export type Place =
   | "auth"
   | "changes"
   | "review"
-  | "rules";
+  | "rules"
+  /** The session of a task, and what it changed in its worktree. */
+  | "task"
+  | "taskChanges";
 
 /** Opens a part of the panel. */
 export interface Show {
@@ -156,6 +173,7 @@ export type ToPanel =
   | Hello
   | OthersMessage
   | SnapshotMessage
+  | TaskMessage
   | EventsMessage
   | Answer
   | Compose
@@ -182,6 +200,10 @@ export type ToHost =
   | { type: "open"; uri: string; range?: Range }
   | { type: "openLink"; url: string }
   | { type: "diff"; uri: string; hunk?: string }
+  /** Follows the session of a task for this page, instead of the one before; without `session`: none any more. */
+  | { type: "followTask"; session?: string; isRunning?: boolean }
+  /** Opens what a task changed in its worktree in a diff editor: one file, or all of them. */
+  | { type: "diffTask"; task: string; name: string; uri?: string; line0?: number }
   | { type: "copy"; text: string }
   /** Puts text where the cursor of the editor is. */
   | { type: "insert"; text: string }

@@ -50,6 +50,7 @@ export function guessedHeight(cell: Cell): number {
   }
   switch (cell.row.kind) {
     case "tool":
+      if (cell.row.name === "task") return 150;
       return cell.row.phase === "ended" ? 38 : 120;
     case "said":
       return 70;

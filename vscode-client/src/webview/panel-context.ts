@@ -7,5 +7,7 @@ import type { PanelState } from "./state.js";
 export interface Panel {
   readonly state: PanelState;
   readonly host: Host;
+  /** Whether the session is only looked at: that of a task. */
+  readonly readOnly: boolean;
   dispatch(action: Action): void;
 }

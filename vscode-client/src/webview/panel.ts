@@ -10,6 +10,8 @@ import { followLinks } from "./links.js";
 import type { Panel } from "./panel-context.js";
 import { type Action, reduce } from "./reduce.js";
 import { type PanelState, START } from "./state.js";
+import { loadReports } from "./task-verbs.js";
+import { followedTask, isUnended } from "./tasks.js";
 import {
   loadCheckpoints,
   loadModels,
@@ -31,10 +33,14 @@ const DRAFT_KEPT = 20_000;
 
 class LivePanel implements Panel {
   state: PanelState = START;
+  readonly readOnly = false;
   readonly host = new Host();
   readonly #root: HTMLElement;
   readonly #frames = new Frames(() => this.#show());
   readonly #timeline = new Timeline(() => this.#frames.ask());
+  readonly #taskTimeline = new Timeline(() => this.#frames.ask());
+  /** What the extension was asked to follow last. */
+  #followed: string | undefined;
   #draft = "";
   #focusAsked = 0;
   #title = "";
@@ -66,7 +72,17 @@ class LivePanel implements Panel {
     if (this.state === before) return;
     if (action.type === "went" || action.type === "show") this.#arrive();
     if (action.type === "show" && action.find) requestAnimationFrame(() => requestAnimationFrame(focusFind));
+    this.#follow();
     this.#frames.ask();
+  }
+
+  /** Asks for the session of the open task, and anew when the task begins or ends. */
+  #follow(): void {
+    const wanted = followedTask(this.state);
+    const name = wanted && `${wanted.session} ${wanted.isRunning}`;
+    if (name === this.#followed) return;
+    this.#followed = name;
+    this.host.post({ type: "followTask", ...wanted });
   }
 
   #take(message: Exclude<ToPanel, { type: "answer" }>): void {
@@ -76,6 +92,7 @@ class LivePanel implements Panel {
     if (message.type === "events" || message.type === "snapshot") this.#renderCustom();
     if (message.type !== "snapshot") return;
     refreshChanges(this);
+    loadReports(this);
     if (before !== message.session || !this.state.lists.models) loadModels(this);
     if (message.snapshot.checkpoints.count > 0) loadCheckpoints(this);
   }
@@ -119,6 +136,7 @@ class LivePanel implements Panel {
       session?.run !== undefined ||
       session?.rows.at(-1)?.kind === "retry" ||
       (session?.pending.length ?? 0) > 0 ||
+      session?.tasks.some(isUnended) ||
       place !== "transcript";
     if (counting) this.dispatch({ type: "ticked", nowMs: Date.now() });
   }
@@ -144,8 +162,8 @@ class LivePanel implements Panel {
   }
 
   #show(): void {
-    render(app(this, this.#timeline), this.#root);
-    this.#timeline.shown();
+    render(app(this, { timeline: this.#timeline, taskTimeline: this.#taskTimeline }), this.#root);
+    (this.state.place === "task" ? this.#taskTimeline : this.#timeline).shown();
     const title = this.state.session ? titleOf(this.state.session) : "";
     if (title !== this.#title) {
       this.#title = title;

@@ -38,6 +38,7 @@ export function sessionOf(message: SnapshotMessage, before: SessionView | undefi
     plan: same?.plan ?? [],
     background: snapshot.background ?? [],
     tasks: snapshot.tasks ?? [],
+    reports: same?.reports ?? {},
     activity: snapshot.activity ?? {},
     views: viewsOf(snapshot, same),
     said: "",
@@ -223,11 +224,16 @@ const STEPS: Steps = {
   "ui.title": uiChanged,
   "task.created": (draft, event) => putTask(draft, event.task),
   "task.updated": (draft, event) => putTask(draft, event.task),
-  "task.ended": (draft, event) => putTask(draft, event.task),
+  "task.ended": (draft, event) => {
+    putTask(draft, event.task);
+    draft.reports = { ...draft.reports, [event.task.id]: event.text };
+    draft.said = `The task ${event.task.description} has ended: ${event.task.state}.`;
+  },
 };
 
 function putTask(draft: Draft, task: TaskInfo): void {
-  draft.tasks = [...draft.tasks.filter((one) => one.id !== task.id), task];
+  const isNew = !draft.tasks.some((one) => one.id === task.id);
+  draft.tasks = isNew ? [...draft.tasks, task] : draft.tasks.map((one) => (one.id === task.id ? task : one));
 }
 
 function levelOf(word: string): "info" | "warning" | "error" {

@@ -1,11 +1,20 @@
 // The one reducer of the panel: what it knows after something happened. Pure, no DOM.
 
-import type { Place, ToPanel } from "../shared/messages.js";
+import type { Place, TaskMessage, ToPanel } from "../shared/messages.js";
 import type { ChangeSet, Item, JsonValue, QueueItem } from "../shared/wire.js";
 import { type ComposerAction, compose, filled, left } from "./composing.js";
 import { follow, sessionOf } from "./reduce-session.js";
 import { rowsOfItems, type SaidRow } from "./rows.js";
-import type { Lists, PanelState, SessionView, Toast } from "./state.js";
+import type {
+  Lists,
+  OpenTask,
+  PanelState,
+  SessionView,
+  TaskReview,
+  Toast,
+  WorktreeOutcome,
+} from "./state.js";
+import { taskView } from "./tasks.js";
 
 /** What the panel itself does. */
 export type LocalAction =
@@ -21,6 +30,10 @@ export type LocalAction =
   | { type: "untoast"; id: number }
   | { type: "listed"; lists: Partial<Lists> }
   | { type: "changeSet"; session: string; changeSet: ChangeSet }
+  | { type: "taskOpened"; task: Pick<OpenTask, "id" | "session"> }
+  | { type: "taskReport"; session: string; task: string; text: string }
+  | { type: "taskReview"; review: TaskReview }
+  | { type: "worktree"; task: string; outcome: WorktreeOutcome | undefined }
   | { type: "rendered"; key: string; view: { [key: string]: JsonValue } }
   | { type: "queue"; queue: readonly QueueItem[] }
   | { type: "older"; session: string; items: readonly Item[]; older: string | undefined }
@@ -52,16 +65,16 @@ export function reduce(state: PanelState, action: Action): PanelState {
     case "snapshot":
       return replaced(state, sessionOf(action, state.session));
     case "events":
-      if (state.session?.session !== action.session) return state;
-      return { ...state, session: follow(state.session, action.events) };
+      return onSession(state, action.session, (session) => follow(session, action.events));
+    case "task":
+      return taskRead(state, action);
     case "compose":
       return { ...state, place: "transcript", composer: filled(state.composer, action) };
     case "review":
       return { ...state, review: action };
     case "show":
       return {
-        ...state,
-        place: action.what,
+        ...arrived(state, action.what),
         focus: action.focus,
         menu: undefined,
         ...(action.find && { find: state.find ?? { query: "", at: 0 } }),
@@ -85,11 +98,11 @@ function local(state: PanelState, action: Simple): PanelState {
         toasts: action.action.type === "cleared" ? lasting(state.toasts) : state.toasts,
       };
     case "went":
-      return { ...state, place: action.place, focus: action.focus, menu: undefined };
+      return { ...arrived(state, action.place), focus: action.focus, menu: undefined };
     case "folded":
       return { ...state, folds: { ...state.folds, [action.key]: action.open } };
     case "find":
-      return { ...state, find: action.find, ...(action.find && { place: "transcript" as const }) };
+      return { ...state, find: action.find, ...(action.find && { place: searched(state.place) }) };
     case "menu":
       return { ...state, menu: action.name };
     case "busy":
@@ -107,6 +120,19 @@ function local(state: PanelState, action: Simple): PanelState {
     case "changeSet":
       if (state.session?.session !== action.session) return state;
       return { ...state, session: { ...state.session, changeSet: action.changeSet } };
+    case "taskOpened": {
+      const task = { ...action.task, view: undefined, problem: undefined };
+      return { ...state, place: "task", task, menu: undefined, find: undefined };
+    }
+    case "taskReport":
+      return onSession(state, action.session, (session) => ({
+        ...session,
+        reports: { ...session.reports, [action.task]: action.text },
+      }));
+    case "taskReview":
+      return { ...state, taskReview: action.review };
+    case "worktree":
+      return { ...state, worktrees: settled(state.worktrees, action) };
     case "rendered":
       return state.session ? { ...state, session: rendered(state.session, action) } : state;
     case "queue":
@@ -114,6 +140,40 @@ function local(state: PanelState, action: Simple): PanelState {
     case "ticked":
       return { ...state, nowMs: action.nowMs };
   }
+}
+
+/** An open task is closed when the user goes elsewhere, but for its changes. */
+function arrived(state: PanelState, place: Place): PanelState {
+  const task = place === "task" || place === "taskChanges" ? state.task : undefined;
+  return { ...state, place, task };
+}
+
+/** Changes the session of that id: the one that is shown, or that of the open task. */
+function onSession(state: PanelState, id: string, change: (session: SessionView) => SessionView): PanelState {
+  const { session, task } = state;
+  if (session?.session === id) return { ...state, session: change(session) };
+  if (task?.view?.session === id) return { ...state, task: { ...task, view: change(task.view) } };
+  return state;
+}
+
+function taskRead(state: PanelState, message: TaskMessage): PanelState {
+  const { session, task } = state;
+  if (!session || task?.session !== message.session) return state;
+  const view = taskView(session, message, task.view);
+  return { ...state, task: { ...task, view, problem: message.problem } };
+}
+
+/** The search is in the conversation, or in that of the open task. */
+function searched(place: Place): Place {
+  return place === "task" ? "task" : "transcript";
+}
+
+function settled(
+  worktrees: PanelState["worktrees"],
+  { task, outcome }: { task: string; outcome: WorktreeOutcome | undefined },
+): PanelState["worktrees"] {
+  const { [task]: _, ...rest } = worktrees;
+  return outcome ? { ...rest, [task]: outcome } : rest;
 }
 
 /** Another session takes nothing along of the one before but the words in the composer. */
@@ -134,6 +194,9 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
   return {
     ...state,
     session,
+    task: undefined,
+    taskReview: undefined,
+    worktrees: {},
     folds: {},
     lists,
     composer,
@@ -145,13 +208,13 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
 }
 
 function paged(state: PanelState, action: Extract<LocalAction, { type: "older" | "reread" }>): PanelState {
-  const { session } = state;
-  if (session?.session !== action.session) return state;
   const read = rowsOfItems(action.items, {});
-  if (action.type === "reread") return { ...state, session: { ...session, rows: read, older: action.older } };
-  const known = new Set(session.rows.map((row) => row.key));
-  const rows = [...read.filter((row) => !known.has(row.key)), ...session.rows];
-  return { ...state, session: { ...session, rows, older: action.older } };
+  return onSession(state, action.session, (session) => {
+    if (action.type === "reread") return { ...session, rows: read, older: action.older };
+    const known = new Set(session.rows.map((row) => row.key));
+    const rows = [...read.filter((row) => !known.has(row.key)), ...session.rows];
+    return { ...session, rows, older: action.older };
+  });
 }
 
 function rendered(session: SessionView, { key, view }: { key: string; view: SaidRow["view"] }): SessionView {

@@ -1,7 +1,8 @@
 // Sends what stands in the composer, and takes in what is pasted, dropped and completed.
 
 import type { Gathered } from "../shared/messages.js";
-import type { Block } from "../shared/wire.js";
+import type { Block, EditorContext } from "../shared/wire.js";
+import { newId } from "./ids.js";
 import type { Panel } from "./panel-context.js";
 import { type Draft, isBusy, type Rewriting } from "./state.js";
 import { attempt, changeQueue, compact, go, goBefore, openSession, rename } from "./verbs.js";
@@ -72,7 +73,7 @@ async function deliver(panel: Panel, { text, attachments, rewriting, said }: Out
   }
   try {
     // An empty context stands for none: the one that the editor told last is not added.
-    const context = panel.state.withoutContext ? { context: {} } : {};
+    const context = panel.state.withoutContext ? { context: { open: [] } } : {};
     await submit(panel, { ...said, ...context });
   } catch (error) {
     panel.dispatch({ type: "compose", ...(panel.state.composer.text ? {} : { text }), blocks });
@@ -80,15 +81,9 @@ async function deliver(panel: Panel, { text, attachments, rewriting, said }: Out
   }
 }
 
-/** Names a prompt, so that one that is sent twice is still one. */
-function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 async function submit(
   panel: Panel,
-  said: { content: Block[]; messageId: string; delivery: Delivery; context?: object },
+  said: { content: Block[]; messageId: string; delivery: Delivery; context?: EditorContext },
 ): Promise<void> {
   const command = bashOf(said.content);
   if (command) {

@@ -72,6 +72,8 @@ export interface SessionView {
   plan: readonly PlanStep[];
   background: readonly BackgroundInfo[];
   tasks: readonly TaskInfo[];
+  /** How the reports of tasks begin that no call waited for, by the id of the task. */
+  reports: Readonly<Record<string, string>>;
   activity: Activity;
   /** What extensions keep on show, by name. */
   views: Readonly<Record<string, ExtensionView>>;
@@ -167,6 +169,43 @@ export interface Lists {
   commands: readonly Command[] | undefined;
 }
 
+/** The task whose session is open in the panel. */
+export interface OpenTask {
+  id: string;
+  session: string;
+  /** Undefined until its session was read. */
+  view: SessionView | undefined;
+  /** Why it cannot be read. */
+  problem: string | undefined;
+}
+
+/** What a task changed in its worktree, for the user to choose from. */
+export interface TaskReview {
+  task: string;
+  /** Undefined until it was listed. */
+  changeSet: ChangeSet | undefined;
+  /** Ids of hunks, and URIs of files without hunks, that are not merged. */
+  left: ReadonlySet<string>;
+}
+
+/** What was merged of a task: ids of hunks, and URIs of files without hunks; `all` also where nothing was listed. */
+export type MergedParts = ReadonlySet<string> | "all";
+
+/** What the user did with the worktree of a task. */
+export type WorktreeOutcome =
+  /** `before`: what was merged before the newest merge. */
+  | {
+      what: "merged";
+      written: readonly string[];
+      checkpoint: string | undefined;
+      parts: MergedParts;
+      before: MergedParts;
+    }
+  | { what: "undone"; parts: MergedParts }
+  /** Whether to discard it is asked. */
+  | { what: "asked"; before: WorktreeOutcome | undefined }
+  | { what: "discarded"; keptRef: string };
+
 export interface Toast {
   id: number;
   level: "info" | "warning" | "error";
@@ -194,6 +233,12 @@ export interface PanelState {
   lists: Lists;
   /** The review that goes on, or the last one; undefined: there was none. */
   review: ReviewMessage | undefined;
+  /** The task that is open in the place `task`. */
+  task: OpenTask | undefined;
+  /** What is chosen in the place `taskChanges`. */
+  taskReview: TaskReview | undefined;
+  /** What became of the worktrees of tasks since the session is shown, by the id of the task. */
+  worktrees: Readonly<Record<string, WorktreeOutcome>>;
   /** What the user folded or unfolded, against what is usual. */
   folds: Readonly<Record<string, boolean>>;
   /** The search in the transcript, and which match is shown, from 0; undefined: it is closed. */
@@ -251,6 +296,9 @@ export const START: PanelState = {
     commands: undefined,
   },
   review: undefined,
+  task: undefined,
+  taskReview: undefined,
+  worktrees: {},
   folds: {},
   find: undefined,
   menu: undefined,

@@ -94,18 +94,6 @@ export function stopBackground(panel: Panel, id: string): void {
   });
 }
 
-export function stopTask(panel: Panel, id: string): void {
-  attempt(panel, `task:${id}`, async () => {
-    await panel.host.request("agent/task/stop", { id });
-  });
-}
-
-export function resumeTask(panel: Panel, id: string): void {
-  attempt(panel, `task:${id}`, async () => {
-    await panel.host.request("agent/task/resume", { id });
-  });
-}
-
 export function retry(panel: Panel, run: string): void {
   attempt(panel, "retry", async () => {
     await panel.host.request("agent/run/retry", { run });
@@ -186,7 +174,8 @@ export function loadOlder(panel: Panel): void {
   if (session?.older === undefined) return;
   const { older } = session;
   attempt(panel, "older", async () => {
-    const page = await panel.host.request("agent/session/read", { before: older, limit: 200 });
+    const asked = { session: session.session, before: older, limit: 200 };
+    const page = await panel.host.request("agent/session/read", asked);
     panel.dispatch({ type: "older", session: session.session, items: page.items, older: page.prev });
   });
 }

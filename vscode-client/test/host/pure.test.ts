@@ -6,6 +6,7 @@ import {
   hunkAt,
   neighbour,
   rejectionQuestion,
+  textAfter,
   textBefore,
   waitingFiles,
 } from "../../src/host/editor/hunks.js";
@@ -35,6 +36,18 @@ test("the text before is the text without the hunks, also with other line ends",
   const hunks = [hunk("1", 1, 3, "old\r\n"), hunk("2", 4, 4, "gone\r\n")];
   assert.equal(textBefore("a\r\nnew\r\nnewer\r\nb\r\nc\r\n", hunks), "a\r\nold\r\nb\r\ngone\r\nc\r\n");
   assert.equal(textBefore("added\n", [hunk("1", 0, 1, "")]), "");
+});
+
+test("the text after is the text before with the hunks, in the places before them", () => {
+  const before = "a\r\nb\r\nc\r\nd\r\n";
+  const place = (line: number) => ({ line, character: 0 });
+  const made = (from: number, to: number, newText: string) => ({
+    ...hunk(newText, 0, 0, ""),
+    before: { start: place(from), end: place(to) },
+    newText,
+  });
+  assert.equal(textAfter(before, [made(1, 2, "B\r\nBB\r\n"), made(3, 4, "")]), "a\r\nB\r\nBB\r\nc\r\n");
+  assert.equal(textAfter("", [made(0, 0, "new\n")]), "new\n");
 });
 
 test("only what waits is a change to go to, file by file and round again", () => {

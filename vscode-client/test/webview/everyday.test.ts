@@ -304,7 +304,7 @@ panelTest("the editor's context is a chip that can be switched off, and stays of
   const sent = await stage.requests("agent/prompt");
   assert.deepEqual(
     sent.map((one) => one["context"]),
-    [undefined, {}],
+    [undefined, { open: [] }],
   );
   await stage.page.reload();
   await stage.play({ type: "context", focus: { uri: "file:///w/shop/cart.py" } });
@@ -525,7 +525,7 @@ panelTest("a match in a folded lookup is unfolded", async (stage) => {
 });
 
 panelTest(
-  "tasks are listed while they run, with what they do and a stop; a lost one is continued",
+  "tasks in the background are listed while they run, with what they do and a stop; a lost one is continued",
   async (stage) => {
     const task = {
       id: "t1",
@@ -533,7 +533,7 @@ panelTest(
       description: "find the parser",
       preset: "explore",
       state: "running",
-      background: false,
+      background: true,
       activity: "grep parse",
       turns: 1,
       toolCalls: 1,

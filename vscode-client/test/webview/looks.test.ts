@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import type { ToPanel } from "../../src/shared/messages.js";
 import { REVIEW } from "./a-review.js";
+import { CHANGES, ended, given, ITEMS, LOOK, RUNS, told, WRITE } from "./a-task.js";
 import { overEdge } from "./over-edge.js";
 import { emptySnapshot, HELLO, launch, noBrowser, readLog, Stage } from "./stage.js";
 import { THEMES, type ThemeName } from "./themes.js";
@@ -187,6 +188,56 @@ const SCENES: Readonly<Record<string, Scene>> = {
       { seq: 4, ...call, type: "tool.ended", status: "ok", content: [], details: { plan }, durationMs: 5 },
     ] as never;
     await stage.play(HELLO, emptySnapshot({ config }), { type: "events", session: empty.session, events });
+    await stage.settled();
+  },
+  tasks: async (stage) => {
+    const done = { ...LOOK, state: "completed" } as const;
+    const failed = {
+      ...LOOK,
+      id: "t3",
+      item: "c3",
+      state: "failed",
+      error: "the model is overloaded",
+    } as const;
+    await stage.play(
+      ...[HELLO, emptySnapshot()],
+      told([
+        ...RUNS,
+        ...given(LOOK),
+        ...given(WRITE),
+        ...ended(done),
+        ...given(failed),
+        ...ended(failed, ""),
+      ]),
+      told([{ type: "task.created", task: { ...LOOK, id: "t4", item: "c4", background: true } }], 40),
+    );
+  },
+  task: async (stage) => {
+    await stage.play(HELLO, emptySnapshot(), told([...RUNS, ...given(LOOK)]));
+    await stage.page.getByRole("button", { name: `Open: ${LOOK.description}` }).click();
+    await stage.play({ type: "task", session: LOOK.session, items: ITEMS });
+  },
+  taskMerged: async (stage) => {
+    await stage.answer({
+      "agent/task/merge": { written: CHANGES.files.map(({ uri }) => uri), unchanged: [], checkpoint: "k" },
+    });
+    const done = { ...WRITE, state: "completed" } as const;
+    await stage.play(HELLO, emptySnapshot(), told([...RUNS, ...given(WRITE), ...ended(done)]));
+    await stage.page.getByRole("button", { name: `Merge: ${WRITE.description}` }).click();
+    await stage.settled();
+  },
+  taskDiscarding: async (stage) => {
+    const done = { ...WRITE, state: "completed" } as const;
+    await stage.play(HELLO, emptySnapshot(), told([...RUNS, ...given(WRITE), ...ended(done)]));
+    await stage.page.getByRole("button", { name: `Discard: ${WRITE.description}` }).click();
+    await stage.settled();
+  },
+  taskChanges: async (stage) => {
+    await stage.answer({ "agent/task/changes": CHANGES });
+    const done = { ...WRITE, state: "completed" } as const;
+    await stage.play(HELLO, emptySnapshot(), told([...RUNS, ...given(WRITE), ...ended(done)]));
+    await stage.page.getByRole("button", { name: `Review changes: ${WRITE.description}` }).click();
+    await stage.page.getByRole("checkbox", { name: "Merge the change at line 21" }).uncheck();
     await stage.settled();
   },
   stopped: (stage) => stage.playLog("steering"),

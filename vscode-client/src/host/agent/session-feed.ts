@@ -37,6 +37,10 @@ export class SessionFeed {
   readonly #pause: (ms: number) => Promise<void>;
   #session: string | undefined;
   #following: AbortController | undefined;
+  /** Whether the session is followed without being opened. */
+  #isBeside = false;
+  /** The newest snapshot of a session that is followed without being opened. */
+  #besideSnapshot: Snapshot | undefined;
   readonly #name: string;
   #tokens = 0;
 
@@ -69,6 +73,7 @@ export class SessionFeed {
     this.#following?.abort();
     this.#following = new AbortController();
     this.#session = snapshot.session;
+    this.#isBeside = false;
     this.news.fire({ kind: "opened", snapshot });
     const { session, epoch, seq } = snapshot;
     void this.#follow(session, { epoch, seq }, this.#following.signal);
@@ -80,6 +85,8 @@ export class SessionFeed {
     this.#following?.abort();
     this.#following = new AbortController();
     this.#session = session;
+    this.#isBeside = true;
+    this.#besideSnapshot = undefined;
     void this.#follow(session, undefined, this.#following.signal);
   }
 
@@ -87,7 +94,10 @@ export class SessionFeed {
   async picture(): Promise<Picture | undefined> {
     const session = this.#session;
     if (session === undefined) return undefined;
-    const snapshot = await this.#port.request("agent/session/open", { session });
+    const snapshot = this.#isBeside
+      ? this.#besideSnapshot
+      : await this.#port.request("agent/session/open", { session });
+    if (snapshot === undefined) return undefined;
     const before = snapshot.history.cursor;
     if (before === null) return { snapshot, items: [] };
     try {
@@ -155,7 +165,10 @@ export class SessionFeed {
     const frames = this.#port.onFrame(token, (frame) => {
       if (one.signal.aborted) return;
       const step = follow(place.cursor, frame);
-      if (step.do === "resubscribe") one.abort();
+      // A session that is not opened gets a new snapshot only with a new subscription.
+      const isNew = step.do === "reread" && this.#isBeside;
+      if (isNew) place.cursor = NOTHING_YET;
+      if (isNew || step.do === "resubscribe") one.abort();
       else this.#take(session, place, step);
     });
     try {
@@ -177,7 +190,9 @@ export class SessionFeed {
     if (step.do === "ignore") return;
     place.cursor = step.cursor;
     if (step.do === "take") this.news.fire({ kind: "events", session, events: step.events });
-    else if (step.do === "replace") this.news.fire({ kind: "opened", snapshot: step.frame.snapshot });
-    else this.news.fire({ kind: "reread" });
+    else if (step.do === "replace") {
+      if (this.#isBeside) this.#besideSnapshot = step.frame.snapshot;
+      this.news.fire({ kind: "opened", snapshot: step.frame.snapshot });
+    } else this.news.fire({ kind: "reread" });
   }
 }

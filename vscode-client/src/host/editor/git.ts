@@ -8,6 +8,8 @@ export interface Repository {
   inputBox: { value: string };
   /** Gives the diff of tracked files: of what is staged, or of what is not. */
   diff(cached?: boolean): Promise<string>;
+  /** Gives the text of a file in a commit. */
+  show(ref: string, path: string): Promise<string>;
   log(options: { maxEntries: number }): Promise<{ message: string }[]>;
 }
 

@@ -91,15 +91,28 @@ function nameOf(uri: string): string {
 
 /** Gives the text as it was before these hunks. */
 export function textBefore(text: string, hunks: readonly Hunk[]): string {
+  return replaced(
+    text,
+    hunks.map(({ after, oldText }) => ({ range: after, text: oldText })),
+  );
+}
+
+/** Gives the text as it is with these hunks, from the text before them. */
+export function textAfter(text: string, hunks: readonly Hunk[]): string {
+  return replaced(
+    text,
+    hunks.map(({ before, newText }) => ({ range: before, text: newText })),
+  );
+}
+
+function replaced(text: string, parts: readonly { range: Range; text: string }[]): string {
   const starts = lineStarts(text);
   const at = (place: Range["start"]) =>
     Math.min((starts[place.line] ?? text.length) + place.character, text.length);
-  let before = text;
-  for (const { after, oldText } of hunks.toSorted((one, other) =>
-    compare(other.after.start, one.after.start),
-  ))
-    before = before.slice(0, at(after.start)) + oldText + before.slice(at(after.end));
-  return before;
+  let made = text;
+  for (const part of parts.toSorted((one, other) => compare(other.range.start, one.range.start)))
+    made = made.slice(0, at(part.range.start)) + part.text + made.slice(at(part.range.end));
+  return made;
 }
 
 /** As VS Code counts lines: after each line feed, and after a carriage return that stands alone. */

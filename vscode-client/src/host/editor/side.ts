@@ -15,6 +15,7 @@ import { Problems } from "./problems.js";
 import { QuickFixes } from "./quick-fixes.js";
 import { reviewActs } from "./review.js";
 import { Suggestions } from "./suggestions.js";
+import { TASK, TaskDiffs } from "./task-diffs.js";
 
 const DOCUMENTS: vscode.DocumentSelector = [{ scheme: "file" }, { scheme: "untitled" }];
 
@@ -22,6 +23,7 @@ export interface EditorSide {
   acts: ReturnType<typeof reviewActs>;
   suggestions: Suggestions;
   attention: Attention;
+  taskDiffs: TaskDiffs;
   parts: vscode.Disposable[];
 }
 
@@ -32,6 +34,7 @@ export function makeEditorSide(
 ): EditorSide {
   const changes = new Changes(daemon, { feed, others }, log);
   const compare = new Compare(changes);
+  const taskDiffs = new TaskDiffs(daemon, () => feed.session);
   const lenses = new Lenses(changes);
   const problems = new Problems();
   const attention = new Attention(daemon);
@@ -55,8 +58,9 @@ export function makeEditorSide(
       providedCodeActionKinds: [Suggestions.kind],
     }),
     vscode.workspace.registerTextDocumentContentProvider(BEFORE, compare),
+    vscode.workspace.registerTextDocumentContentProvider(TASK, taskDiffs),
   ];
-  return { acts: reviewActs(changes, compare, () => feed.session), suggestions, attention, parts };
+  return { acts: reviewActs(changes, compare, () => feed.session), suggestions, attention, taskDiffs, parts };
 }
 
 /** Keys and menus depend on whether something waits in the file that the user looks at. */

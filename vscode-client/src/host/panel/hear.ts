@@ -4,14 +4,20 @@ import * as vscode from "vscode";
 import { isPanelCommand } from "../../shared/commands.js";
 import type { Answer, Found, ToHost, ToPanel } from "../../shared/messages.js";
 import type { Block, Range } from "../../shared/wire.js";
+import type { TaskDiffs } from "../editor/task-diffs.js";
 import { noticeLine } from "../ui/status-text.js";
 import { editorRange, findFiles, findSymbols } from "./find-items.js";
 import { gather } from "./gather.js";
 import type { PlanDocuments } from "./plan-documents.js";
 import { failure, type PanelRequests } from "./requests.js";
+import type { TaskLinks } from "./task-links.js";
 import type { Terminals } from "./terminals.js";
 
 export interface HearParts {
+  /** The page that speaks. */
+  page: object;
+  tasks: TaskLinks;
+  taskDiffs: TaskDiffs;
   requests: PanelRequests;
   post: (message: ToPanel) => void;
   terminals: Terminals;
@@ -63,6 +69,14 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
         id: message.id,
         result: { text: await parts.plans.text(String(message.sha256)) },
       });
+    case "followTask":
+      return followTask(message, parts);
+    case "diffTask":
+      return parts.taskDiffs.show(String(message.task), {
+        name: noticeLine(String(message.name)),
+        file: message.uri,
+        line0: message.line0,
+      });
     case "titled":
       return parts.titled(typeof message.title === "string" ? noticeLine(message.title) : "");
     case "trust":
@@ -71,6 +85,14 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
     default:
       return show(message);
   }
+}
+
+function followTask(
+  { session, isRunning }: Extract<ToHost, { type: "followTask" }>,
+  { page, tasks, post }: HearParts,
+): void {
+  if (typeof session === "string") tasks.follow(page, session, { isRunning: isRunning === true }, post);
+  else tasks.leave(page);
 }
 
 type Shown = Extract<ToHost, { type: "open" | "openLink" | "diff" | "copy" | "insert" }>;

@@ -25,7 +25,9 @@ export interface PanelParts {
   /** How the extension stands now. */
   hello: () => Hello;
   /** Takes each message of a page, in order; answers go to that page alone. */
-  hear: (message: ToHost, answer: (message: ToPanel) => void) => void;
+  hear: (message: ToHost, answer: (message: ToPanel) => void, page: object) => void;
+  /** Forgets a page that is closed. */
+  left: (page: object) => void;
 }
 
 /** A page that shows the panel. */
@@ -167,6 +169,7 @@ export class PanelView implements vscode.WebviewViewProvider, vscode.WebviewPane
 
   #leave(built: Page): void {
     this.#pages.delete(built);
+    this.#parts.left(built);
     this.visibility.fire(this.isVisible);
   }
 
@@ -186,7 +189,7 @@ export class PanelView implements vscode.WebviewViewProvider, vscode.WebviewPane
 
   #hear(from: Page, message: unknown): void {
     if (!isMessage(message)) return;
-    this.#parts.hear(message, (answer) => void from.webview.postMessage(answer));
+    this.#parts.hear(message, (answer) => void from.webview.postMessage(answer), from);
     if (message.type !== "ready") return;
     from.isReady = true;
     void from.webview.postMessage(this.#parts.hello());

@@ -13,19 +13,32 @@ import { icon, iconButton, type View } from "./parts.js";
 import { review } from "./review.js";
 import { rules } from "./rules.js";
 import { sessions } from "./sessions.js";
+import { taskChanges } from "./task-changes.js";
+import { taskPage } from "./task-page.js";
 import type { Timeline } from "./timeline.js";
 import { tree } from "./tree.js";
 import { absent } from "./welcome.js";
 
-export function app(panel: Panel, timeline: Timeline): View {
+export interface Timelines {
+  /** Of the session that is shown. */
+  timeline: Timeline;
+  /** Of the session of the open task. */
+  taskTimeline: Timeline;
+}
+
+export function app(panel: Panel, { timeline, taskTimeline }: Timelines): View {
   const { state } = panel;
   const { session, host } = state;
   if (!session && !(host.ready && state.greeted))
     return html`<main class="app">${absent(panel)} ${live(panel)}</main>`;
   return html`<main class="app">
     ${restricted(panel)} ${host.problem ? trouble(panel) : nothing}
-    ${state.place === "transcript" ? timeline.view(panel) : html`<div class="place">${place(panel)}</div>`}
-    <div class="bottom">${toasts(panel)} ${session ? dock(panel, session) : nothing} ${composer(panel)}</div>
+    ${
+      state.place === "task"
+        ? taskPage(panel, taskTimeline, toasts(panel))
+        : html`${state.place === "transcript" ? timeline.view(panel) : html`<div class="place">${place(panel)}</div>`}
+          <div class="bottom">${toasts(panel)} ${session ? dock(panel, session) : nothing} ${composer(panel)}</div>`
+    }
     ${live(panel)}
   </main>`;
 }
@@ -47,6 +60,9 @@ function place(panel: Panel): View {
       return review(panel);
     case "rules":
       return rules(panel);
+    case "taskChanges":
+      return taskChanges(panel);
+    case "task":
     case "transcript":
       return nothing;
   }

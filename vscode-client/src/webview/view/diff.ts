@@ -17,8 +17,7 @@ const LINES_SHOWN = 60;
 /** Shows a file with its hunks, each of which can be kept or taken back. */
 export function fileDiff(panel: Panel, { file, hunks }: FileHunks, { counted = true } = {}): View {
   const waiting = hunks.filter((hunk) => hunk.state === "pending");
-  const added = sum(hunks, (hunk) => linesOf(hunk.newText).length);
-  const gone = sum(hunks, (hunk) => linesOf(hunk.oldText).length);
+  const { added, gone } = countedLines(hunks);
   const path = shortPath(file.uri, panel.state.session?.roots);
   const all = (action: "accept" | "reject") =>
     resolve(
@@ -50,7 +49,7 @@ export function fileDiff(panel: Panel, { file, hunks }: FileHunks, { counted = t
   </div>`;
 }
 
-const OPS: Readonly<Record<string, string>> = {
+export const OPS: Readonly<Record<string, string>> = {
   add: "diff-added",
   modify: "diff-modified",
   delete: "diff-removed",
@@ -92,8 +91,22 @@ function hunkView(panel: Panel, uri: string, hunk: Hunk): View {
           : nothing
       }
     </div>
-    ${lines(panel, { key: hunk.id, name: `Changed lines from line ${line}` }, marked(hunk.oldText, "-").concat(marked(hunk.newText, "+")))}
+    ${hunkLines(panel, hunk)}
   </div>`;
+}
+
+/** Shows the lines that a hunk takes away and adds. */
+export function hunkLines(panel: Panel, { id, after, oldText, newText }: Hunk): View {
+  const name = `Changed lines from line ${after.start.line + 1}`;
+  return lines(panel, { key: id, name }, marked(oldText, "-").concat(marked(newText, "+")));
+}
+
+/** Counts the lines that hunks add and take away. */
+export function countedLines(hunks: readonly Hunk[]): { added: number; gone: number } {
+  return {
+    added: sum(hunks, (hunk) => linesOf(hunk.newText).length),
+    gone: sum(hunks, (hunk) => linesOf(hunk.oldText).length),
+  };
 }
 
 /** Shows the newest lines of changes that the model is still writing. */

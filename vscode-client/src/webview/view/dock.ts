@@ -2,14 +2,16 @@
 
 import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import type { QueueItem } from "../../shared/wire.js";
+import type { QueueItem, TaskInfo } from "../../shared/wire.js";
 import { openPath } from "../links.js";
 import type { Panel } from "../panel-context.js";
 import { partsOf } from "../rows.js";
 import { oneLine } from "../safe-text.js";
 import { isBusy, isPermission, type SessionView } from "../state.js";
+import { openTask, resumeTask, stopTask } from "../task-verbs.js";
+import { isUnended } from "../tasks.js";
 import { openTodo } from "../todo.js";
-import { changeQueue, go, resolve, resumeTask, stopBackground, stopTask } from "../verbs.js";
+import { changeQueue, go, resolve, stopBackground } from "../verbs.js";
 import { plural } from "../words.js";
 import { answersToAll, changesElsewhere, othersWaiting } from "./changes.js";
 import { extensionViews } from "./extensions.js";
@@ -18,6 +20,7 @@ import { permission } from "./permission.js";
 import { question } from "./question.js";
 import { fold, isOpen } from "./row-context.js";
 import { stepList } from "./steps.js";
+import { activityOf } from "./task-card.js";
 import { working } from "./working.js";
 
 export function dock(panel: Panel, session: SessionView): View {
@@ -28,7 +31,7 @@ export function dock(panel: Panel, session: SessionView): View {
  * Questions have a place of their own, outside the transcript: nothing that a model says can appear here, and
  * nothing here is made of Markdown.
  */
-function pending(panel: Panel, session: SessionView): View {
+export function pending(panel: Panel, session: SessionView): View {
   if (session.pending.length === 0) return nothing;
   const [first, ...rest] = session.pending;
   if (!first) return nothing;
@@ -74,37 +77,33 @@ function background(panel: Panel, session: SessionView): View {
   </section>`;
 }
 
-/** Tasks that work for this session: what each does now, and a stop; a lost one can be continued. */
+/** Tasks that go on beside the runs, and lost ones, which can be continued: what each does now, with the way to it. */
 function tasks(panel: Panel, session: SessionView): View {
-  const shown = session.tasks.filter((one) => ["queued", "running", "lost"].includes(one.state));
+  const shown = session.tasks.filter((one) => (isUnended(one) && one.background) || one.state === "lost");
   if (shown.length === 0) return nothing;
   return html`<section class="strip queue" aria-label="Tasks">
     <ul>
       ${repeat(
         shown,
         (one) => one.id,
-        (one) => {
-          const name = oneLine(one.description);
-          const doing = one.state === "running" ? one.activity || "thinking" : one.state;
-          const resume = iconButton({
-            icon: "debug-continue",
-            title: `Continue ${name}`,
-            act: () => resumeTask(panel, one.id),
-          });
-          const stop = iconButton({
-            icon: "debug-stop",
-            title: `Stop ${name}`,
-            act: () => stopTask(panel, one.id),
-          });
-          return html`<li>
-            ${icon("robot")} <span class="grow clip" title=${name}>${name} <span class="dim">${oneLine(doing)}</span></span>
-            <span class="badge">${one.preset}</span>
-            <span class="queue-acts">${one.state === "lost" ? resume : stop}</span>
-          </li>`;
-        },
+        (one) => taskLine(panel, one),
       )}
     </ul>
   </section>`;
+}
+
+function taskLine(panel: Panel, task: TaskInfo): View {
+  const name = oneLine(task.description);
+  const resume = { icon: "debug-continue", title: `Continue ${name}`, act: () => resumeTask(panel, task.id) };
+  const stop = { icon: "debug-stop", title: `Stop ${name}`, act: () => stopTask(panel, task.id) };
+  return html`<li>
+    ${icon("robot")}
+    <button type="button" class="link plain-link grow clip" title="Open the task ${name}" @click=${() => openTask(panel, task)}>
+      ${name} <span class="dim">${activityOf(task)}</span>
+    </button>
+    <span class="badge">${oneLine(task.preset)}</span>
+    <span class="queue-acts">${iconButton(task.state === "lost" ? resume : stop)}</span>
+  </li>`;
 }
 
 function changes(panel: Panel, session: SessionView): View {

@@ -30,8 +30,8 @@ export function runEnd(panel: Panel, row: RunEndRow): View {
   const [name, words] = ENDED[row.status] ?? ["info", row.status];
   const message = row.error?.message ?? WHY[row.status] ?? "The run ended before it was done.";
   const failed = row.error !== undefined || row.resumable;
-  if (!failed || row.superseded)
-    return html`${endLine(row, row.superseded && row.error ? message : undefined)} ${planned(panel, row)}`;
+  if (!failed || row.superseded || panel.readOnly)
+    return html`${endLine(row, failed && row.error ? message : undefined)} ${planned(panel, row)}`;
   return html`<div class="mark error" role="group" aria-label="${words}">
     <div class="mark-head">${icon(name)} <strong>${words}</strong><span class="dim spent">${spentText(row)}</span></div>
     <div class="mark-words">${errorLine(message)}</div>
@@ -45,7 +45,14 @@ export function runEnd(panel: Panel, row: RunEndRow): View {
 function planned(panel: Panel, row: RunEndRow): View {
   const { session, trusted } = panel.state;
   const isNewest = session?.rows.at(-1)?.key === row.key;
-  if (!trusted || !isNewest || row.status !== "completed" || session?.config.mode !== "plan") return nothing;
+  if (
+    panel.readOnly ||
+    !trusted ||
+    !isNewest ||
+    row.status !== "completed" ||
+    session?.config.mode !== "plan"
+  )
+    return nothing;
   // A plan that was shown for approval has answers of its own.
   if (session.rows.some((one) => one.kind === "tool" && planOf(one) && waits(session.rows, one)))
     return nothing;

@@ -52,13 +52,21 @@ export function userSaid(panel: Panel, row: SaidRow): View {
   const how = row.delivery ? DELIVERED[row.delivery] : undefined;
   return html`<div class="user">
     <div class="user-head">
-      <span class="who">${row.role === "user" ? "You" : oneLine(row.customType ?? row.role)}</span>
+      <span class="who">${row.role === "user" ? speaker(panel, row) : oneLine(row.customType ?? row.role)}</span>
       ${how ? html`<span class="badge">${how}</span>` : nothing}
       <span class="user-acts">${acts(panel, row)}</span>
     </div>
     ${row.blocks.length > 0 ? html`<div class="chips">${row.blocks.map((block) => chip(panel, block))}</div>` : nothing}
     ${row.view ? body(row.view) : words(panel, row)}
   </div>`;
+}
+
+/** The session of a task begins with what the agent gave it; whatever follows is the user's. */
+function speaker(panel: Panel, { key }: SaidRow): string {
+  const { session } = panel.state;
+  const isFirst =
+    session?.older === undefined && session?.rows.find((one) => one.kind === "said")?.key === key;
+  return panel.readOnly && isFirst ? "Task" : "You";
 }
 
 function words(panel: Panel, row: SaidRow): View {
@@ -76,7 +84,7 @@ function words(panel: Panel, row: SaidRow): View {
 function acts(panel: Panel, row: SaidRow): View {
   const { entry } = row;
   const copy = { icon: "copy", title: "Copy", act: () => panel.host.post({ type: "copy", text: row.text }) };
-  if (!entry || row.role !== "user" || panel.state.session?.run) return iconButton(copy);
+  if (!entry || row.role !== "user" || panel.readOnly || panel.state.session?.run) return iconButton(copy);
   const checkpoint = checkpointOf(panel, row);
   return html`${iconButton(copy)}
   ${iconButton({

@@ -19,6 +19,7 @@ import { field, output } from "./output.js";
 import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 import { type FileHunks, fold, hunksOf, isOpen } from "./row-context.js";
 import { stepList } from "./steps.js";
+import { taskCard } from "./task-card.js";
 
 const ICONS: Readonly<Record<string, string>> = {
   bash: "terminal",
@@ -33,6 +34,9 @@ const ICONS: Readonly<Record<string, string>> = {
   diagnostics: "warning",
   todo: "checklist",
   plan: "checklist",
+  task_list: "robot",
+  task_result: "robot",
+  task_stop: "robot",
   ask: "comment-discussion",
 };
 
@@ -43,6 +47,7 @@ const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["todo", "ask"]);
 const SLOW_MS = 2000;
 
 export function tool(panel: Panel, row: ToolRow): View {
+  if (row.name === "task") return taskCard(panel, row);
   const changed = hunksOf(panel.state.session?.changeSet, row.call);
   const edits = row.name === "edit" || row.name === "write";
   const shown = edits || row.status === "error" || row.name === "plan";
@@ -64,6 +69,7 @@ export function tool(panel: Panel, row: ToolRow): View {
 
 /** What one click on the line does besides unfolding it: stop what runs, open the file that is named. */
 function lineAct(panel: Panel, row: ToolRow): View {
+  if (row.phase === "running" && panel.readOnly) return nothing;
   if (row.phase === "running") {
     const stop = iconButton({
       icon: "debug-stop",

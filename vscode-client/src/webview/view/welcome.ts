@@ -21,6 +21,7 @@ const NONE_ANSWERS =
 
 export function welcome(panel: Panel): View {
   const session = panel.state.session;
+  if (panel.readOnly) return html`<div class="empty dim grow">Nothing was said in it yet.</div>`;
   return html`<div class="welcome">
     <div class="logo" aria-hidden="true">${icon("compass")}</div>
     <h1>What do you want to build or fix?</h1>
