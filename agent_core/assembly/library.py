@@ -244,7 +244,8 @@ class SessionLibrary:
             await to_thread.run_sync(remove_outputs, outputs_of(self._outputs, session))
         if self._blobs is not None:
             remove = partial(remove_outputs, what="the older versions of files")
-            await to_thread.run_sync(remove, outputs_of(self._blobs, session))
+            for one in (session, *tasks):
+                await to_thread.run_sync(remove, outputs_of(self._blobs, one))
 
     async def export(self, session: SessionId, how: ExportFormat) -> bytes:
         """Return a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.

@@ -153,3 +153,17 @@ async def test_a_worktree_without_changes_is_gone_and_a_task_outside_of_git_fail
         ended = (await stream.wait(type="task.ended"))["task"]
         assert (ended["state"], ended.get("worktree")) == ("completed", None)
         assert not list((ground.dirs.data / "worktrees").glob("t*"))
+
+
+async def test_a_removed_session_leaves_of_its_task_only_the_worktree(ground: Ground) -> None:
+    ground.file("note.txt", TEXT)
+    ground.commit()
+    async with with_task(ground, change("one", "ONE")) as (client, task):
+        (path,) = ground.sessions()
+        session = path.stem.rpartition("_")[2]
+        assert list(ground.dirs.data.glob(f"**/*{task['session']}*"))
+        await client.request("agent/session/close", {"session": session})
+        await client.request("agent/session/delete", {"session": session})
+        left = [*ground.sessions(), *ground.dirs.data.glob(f"**/*{task['session']}*")]
+        assert left == []
+        assert (worktree_of(ground, task) / "note.txt").read_text() != TEXT
