@@ -220,7 +220,12 @@ def _tasks(
                 answer = entry.id
             case CustomEntry(
                 custom_type="tiller.task",
-                data={"op": "started", "id": str(id_), "description": str(what), "call": call},
+                data={
+                    "op": "started",
+                    "id": str(id_),
+                    "order": {"description": str(what)},
+                    "call": call,
+                },
             ):
                 descriptions[id_] = what
                 calls.add((answer, call))
