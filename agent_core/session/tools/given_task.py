@@ -95,7 +95,7 @@ def follow(one: GivenTask, event: Event) -> None:
         case ToolStarted(title=title) | ToolRunning(title=title):
             one.info = replace(info, activity=one_line(title)[:TITLE_CHARS])
         case ToolEnded():
-            one.info = replace(info, tool_calls=info.tool_calls + 1)
+            one.info = replace(info, tool_calls=info.tool_calls + 1, activity="")
         case TurnEnded():
             one.info = replace(info, turns=info.turns + 1)
         case _:

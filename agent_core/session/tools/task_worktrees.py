@@ -33,9 +33,11 @@ from agent_core.session.tools.worktree_files import (
     compare,
 )
 from agent_core.workspace.git.worktrees.values import (
+    KEPT_REFS,
     MergeConflicted,
     RemovedWorktree,
     Worktree,
+    WorktreeHolds,
     WorktreeRefused,
     WorktreeUnknown,
 )
@@ -197,7 +199,12 @@ class TaskWorktrees:
             UsageError: It has no worktree.
             WorktreeRefused: It has changes that were not merged, and `force` is not set; or the task works in it.
         """
-        return await self._worktrees().remove(_id_of(task), force=force, asking=task.session)
+        id_ = _id_of(task)
+        try:
+            return await self._worktrees().remove(id_, force=force, asking=task.session)
+        except WorktreeHolds as error:
+            message = f"the worktree {id_} holds changes that were not merged; merge them, or discard it with force, which keeps them under {KEPT_REFS}{id_}"
+            raise WorktreeHolds(message) from error
 
     async def _find(self, worktrees: "Worktrees", id_: str) -> Worktree:
         worktree = await worktrees.get(id_)

@@ -91,7 +91,9 @@ async def test_chosen_hunks_are_merged_and_the_rest_stays_in_the_worktree(ground
         _, second = listed["files"][0]["hunks"]
         await client.request("agent/task/merge", {"id": "t1", "hunks": [second["id"]]})
         assert path.read_text() == TEXT.replace("six", "SIX")
-        with pytest.raises(ClientError, match="holds changes that are not committed"):
+        with pytest.raises(
+            ClientError, match="holds changes that were not merged; merge them, or discard"
+        ):
             await client.request("agent/task/discard", {"id": "t1"})
         again = await client.request("agent/task/merge", {"id": "t1"})
         assert again["written"] == [path.as_uri()]

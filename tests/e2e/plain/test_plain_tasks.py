@@ -73,7 +73,7 @@ async def test_a_line_shows_what_its_task_does_and_cancelling_it_stops_that_task
         await soon(lambda: len(lines(client)) == 2)
         one, two = (lines(client)[f"task {title}"] for title in ("t1: one", "t2: two"))
         assert one[0]["cancellable"]
-        await soon(lambda: "a.txt" in one[-1]["message"])
+        await soon(lambda: one[-1]["message"] == "thinking · 1 tool call")
         (token,) = [token for token, told in client.progress.items() if told is one]
         client.notify("window/workDoneProgress/cancel", {"token": token})
         await soon(lambda: states(client) == ["cancelled"])

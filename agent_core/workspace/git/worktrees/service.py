@@ -49,6 +49,7 @@ from agent_core.workspace.git.worktrees.values import (
     RemovedWorktree,
     Worktree,
     WorktreeChange,
+    WorktreeHolds,
     WorktreeOwners,
     WorktreeRefused,
     WorktreeStatus,
@@ -323,7 +324,7 @@ class Worktrees:
         tips = await find_tips(git, id_=id_)
         held = await why_not_removed(git, record, snapshot, tips)
         if held is not None and not force:
-            raise WorktreeRefused(held)
+            raise WorktreeHolds(held)
         branch = await git.ask("rev-parse", "--verify", "--quiet", BRANCHES + id_)
         tip = None if branch.code else branch.output.decode().strip()
         ignored = await count_ignored(git) if opened.is_there else 0

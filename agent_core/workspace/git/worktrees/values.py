@@ -18,6 +18,10 @@ class WorktreeRefused(TillerError):
     kind = "WorktreeRefused"
 
 
+class WorktreeHolds(WorktreeRefused):
+    """A worktree was not removed because it holds what nothing else has."""
+
+
 class WorktreeUnknown(UsageError):
     """No worktree has that id."""
 

@@ -107,8 +107,8 @@ async def _report(line: _TaskLine, progress: WorkDone) -> None:
 
 
 def _activity(task: TaskInfo) -> str:
-    doing = task.activity or "thinking"
-    return f"{doing} · {task.tool_calls} calls" if task.tool_calls else doing
+    doing, count = task.activity or "thinking", task.tool_calls
+    return f"{doing} · {count} tool call{'' if count == 1 else 's'}" if count else doing
 
 
 def _outcome(task: TaskInfo) -> str:
