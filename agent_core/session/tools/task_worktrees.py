@@ -1,7 +1,9 @@
 """Worktrees of tasks: made for a task, compared, merged into the workspace and removed."""
 
 import logging
+import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -178,15 +180,18 @@ class TaskWorktrees:
         worktrees, id_ = self._worktrees(), _id_of(task)
         worktree = await self._find(worktrees, id_)
         compared = await self._compare(worktrees, worktree)
-        everything = hunks is None and files is None
-        if not everything:
+        chosen = compared
+        if hunks is not None or files is not None:
             parts = (one.part(hunks or (), files or ()) for one in compared)
-            compared = [one for one in parts if one is not None]
-        if not compared:
+            chosen = [one for one in parts if one is not None]
+        if not chosen:
             message = f"no change of the worktree {id_} was chosen, so nothing was merged"
             raise UsageError(message)
-        done = await self._apply(compared, call=call)
-        if everything:
+        if links := [one.name for one in chosen if not one.is_regular]:
+            message = f"nothing was merged: links are not merged into the workspace ({listed(links)}); choose other files, or use `tiller worktree merge {id_}`"
+            raise WorktreeRefused(message)
+        done = await self._apply(chosen, call=call)
+        if chosen == compared:
             await worktrees.keep_as_merged(id_)
         if done.written:
             await self._tell_model(task, done.written)
@@ -248,7 +253,11 @@ class TaskWorktrees:
                 conflicts.append(one.name)
         if conflicts:
             raise _conflict(conflicts)
-        return await self._write(goals, found, unchanged, call=call)
+        done = await self._write(goals, found, unchanged, call=call)
+        await run_in_thread(
+            make_executable, [one.review.path for one in chosen if one.is_executable]
+        )
+        return done
 
     async def _write(
         self,
@@ -444,6 +453,15 @@ def listed(names: Sequence[str]) -> str:
     """Return names for a sentence, the first ones in full."""
     more = len(names) - SHOWN_FILES
     return ", ".join(names[:SHOWN_FILES]) + (f" and {more} more" if more > 0 else "")
+
+
+def make_executable(paths: Sequence[Path]) -> None:
+    """Let files be executed by those who may read them; files that are not there are left out. Blocking."""
+    for path in paths:
+        with suppress(OSError):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode):
+                path.chmod(stat.S_IMODE(mode) | (mode & 0o444) >> 2)
 
 
 def _conflict(names: Sequence[str]) -> MergeConflicted:

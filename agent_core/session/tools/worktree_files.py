@@ -39,6 +39,7 @@ class WorktreeFile(Value, frozen=True, kw_only=True):
     new: Goal
     """Content in the worktree."""
     is_regular: bool
+    is_executable: bool
 
     def part(self, hunks: Collection[str], files: Collection[Path]) -> "WorktreeFile | None":
         """Return it with the chosen hunks only; None: nothing of it was chosen."""
@@ -57,8 +58,6 @@ class WorktreeFile(Value, frozen=True, kw_only=True):
             Unchanged: It has the change already.
             Excluded: It was changed in a way that excludes the change.
         """
-        if not self.is_regular:
-            raise Excluded
         if isinstance(self.old, str) and isinstance(self.new, str) and isinstance(found, FileText):
             return _merged(self.old, self.new, found.text)
         as_text = isinstance(self.old, str) or isinstance(self.new, str)
@@ -99,7 +98,12 @@ def compare(
         whole=None if hunks else "pending",
     )
     return WorktreeFile(
-        name=change.path, review=review, old=old, new=new, is_regular=change.is_regular
+        name=change.path,
+        review=review,
+        old=old,
+        new=new,
+        is_regular=change.is_regular,
+        is_executable=change.is_executable,
     )
 
 

@@ -106,6 +106,39 @@ async def test_chosen_hunks_are_merged_and_the_rest_stays_in_the_worktree(ground
             await client.request("agent/task/changes", {"id": "t1"})
 
 
+async def test_links_stay_out_and_a_binary_and_an_executable_file_are_merged(
+    ground: Ground,
+) -> None:
+    picture = ground.root / "picture.bin"
+    picture.write_bytes(b"\0one")
+    ground.commit()
+    commands = "printf '\\0two' > picture.bin; printf 'echo hi\\n' > run.sh; chmod +x run.sh; ln -s run.sh link"
+    ground.provider.script(
+        [
+            {**calls(("task", TASK)), "when": "go"},
+            {**calls(("bash", {"command": commands})), "when": "CHILD"},
+            {**says("Written."), "repeat": -1},
+        ]
+    )
+    async with ground.client(PANEL) as client:
+        await client.request("agent/prompt", prompt("go", wait=True))
+        listed = await client.request("agent/task/changes", {"id": "t1"})
+        files = {one["uri"].rpartition("/")[2]: one for one in listed["files"]}
+        assert sorted(files) == ["link", "picture.bin", "run.sh"]
+        assert files["picture.bin"]["binary"] is True
+        with pytest.raises(ClientError, match=r"links are not merged into the workspace \(link\)"):
+            await client.request("agent/task/merge", {"id": "t1"})
+        chosen = [files[name]["uri"] for name in ("picture.bin", "run.sh")]
+        merged = await client.request("agent/task/merge", {"id": "t1", "files": chosen})
+        assert sorted(merged["written"]) == chosen
+        assert picture.read_bytes() == b"\0two"
+        assert (ground.root / "run.sh").stat().st_mode & 0o111
+        restore = {"checkpoint": merged["checkpoint"], "scope": "files"}
+        await client.request("agent/checkpoint/restore", restore)
+        assert picture.read_bytes() == b"\0one"
+        assert not (ground.root / "run.sh").exists()
+
+
 async def test_nothing_is_merged_when_one_file_was_changed_in_another_way(ground: Ground) -> None:
     path = ground.file("note.txt", TEXT)
     other = ground.file("other.txt", TEXT)

@@ -33,6 +33,7 @@ from agent_core.workspace.git.worktrees.removal import (
     why_not_removed,
 )
 from agent_core.workspace.git.worktrees.trees import (
+    EXECUTABLE,
     REGULAR,
     FileChange,
     Snapshot,
@@ -369,5 +370,6 @@ def _with_texts(change: FileChange, texts: Mapping[str, str]) -> WorktreeChange:
         is_text=all(one is None or one.blob in texts for one in (old, new)),
         old_blob=None if old is None else old.blob,
         new_blob=None if new is None else new.blob,
+        is_executable=new is not None and new.mode == EXECUTABLE,
         is_regular=all(one is None or one.mode in REGULAR for one in (old, new)),
     )

@@ -13,7 +13,8 @@ from agent_core.workspace.git.repository import MARKER
 from agent_core.workspace.git.worktrees.values import WorktreeRefused
 
 GITLINK: Final = "160000"
-REGULAR: Final = frozenset({"100644", "100755"})
+EXECUTABLE: Final = "100755"
+REGULAR: Final = frozenset({"100644", EXECUTABLE})
 MOST_TEXT_BYTES: Final = 4_194_304
 """A larger file counts as one that is not text."""
 EMPTY_BLOBS: Final = frozenset(

@@ -97,6 +97,8 @@ class WorktreeChange(Value, frozen=True, kw_only=True):
     new_blob: str | None
     is_regular: bool
     """Whether both sides are regular files, not links."""
+    is_executable: bool
+    """Whether it is executable now."""
 
 
 class MergedWorktree(Value, frozen=True, kw_only=True):
