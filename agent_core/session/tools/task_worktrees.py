@@ -456,7 +456,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def make_executable(paths: Sequence[Path]) -> None:
-    """Let files be executed by those who may read them; files that are not there are left out. Blocking."""
+    """Make files executable for those who may read them; missing files are left out. Blocking."""
     for path in paths:
         with suppress(OSError):
             mode = path.lstat().st_mode
