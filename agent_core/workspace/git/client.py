@@ -225,8 +225,9 @@ async def _run(command: GitCommand, folder: Path, *, stdin: bytes | None = None)
     try:
         done = await anyio.run_process(
             command.argv,
-            input=stdin,
-            stdin=None if stdin is not None else subprocess.DEVNULL,
+            input=stdin or None,
+            # An empty input opens no pipe: git would read what is meant for this process.
+            stdin=None if stdin else subprocess.DEVNULL,
             check=False,
             cwd=folder,
             env=command.env,

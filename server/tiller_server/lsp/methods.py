@@ -84,6 +84,7 @@ COMMANDS: Final[tuple[str, ...]] = (
     "tiller.apply",
     "tiller.restore",
     "tiller.review",
+    "tiller.mergeTask",
     "tiller.trust",
     "tiller.status",
     "tiller.mode",

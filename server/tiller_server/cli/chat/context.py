@@ -46,6 +46,10 @@ class ChatDialog(Protocol):
         """Show something."""
         ...
 
+    def tell_markdown(self, text: str) -> None:
+        """Show Markdown."""
+        ...
+
     async def choose(
         self, title: str, choices: Sequence[str], *, marked: int = 0
     ) -> str | int | None:

@@ -117,6 +117,7 @@ class _LocalContext:
         self.ask = dialog.ask
         self.ask_secret = dialog.ask_secret
         self.to_clipboard = dialog.to_clipboard
+        self.tell_markdown = dialog.tell_markdown
 
     @property
     def columns(self) -> int:

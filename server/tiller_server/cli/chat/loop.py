@@ -216,6 +216,10 @@ class ChatLoop:
         """Show something."""
         self._view.tell(text, style)
 
+    def tell_markdown(self, text: str) -> None:
+        """Show Markdown."""
+        self._view.tell_markdown(text)
+
     def stop(self) -> None:
         """Stop what goes on, if something does."""
         if self._group is not None and self._session.is_busy and not self._stopping:

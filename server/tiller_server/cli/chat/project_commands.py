@@ -138,7 +138,6 @@ def _copied(text: str, env_path: str, root: Path) -> bool:
     return False
 
 
-TASKS_HINT: Final = "[stop|resume|diff|merge|discard ID]"
 ACTIONS: Final = frozenset({"stop", "resume", "diff", "merge", "discard"})
 FORCE: Final = "force"
 

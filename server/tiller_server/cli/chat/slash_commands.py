@@ -15,7 +15,7 @@ from agent_core.session.history.plans import OFFERED, PlanAnswer, answer_plan, o
 from agent_core.storage.port import SessionSummary
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
-from tiller_server.cli.chat.project_commands import TASKS_HINT, copy, diff, init, review, tasks
+from tiller_server.cli.chat.project_commands import copy, diff, init, review, tasks
 from tiller_server.cli.chat.status import (
     background_lines,
     mode_line,
@@ -213,7 +213,7 @@ async def ask_plan(
     """
     if wanted:
         return "change", wanted
-    dialog.tell(markdown)
+    dialog.tell_markdown(markdown)
     title = f"Carry out revision {revision} of the plan? Other text asks for a change."
     chosen = await dialog.choose(title, list(OFFERED.values()))
     if isinstance(chosen, str):
@@ -358,7 +358,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
         hint="[stop ID]", about="show or stop background commands", run=_background
     ),
     "tasks": ChatCommand(
-        hint=TASKS_HINT, about="tasks of the agent: show, stop, continue or merge them", run=tasks
+        hint="[ACTION ID]", about="list tasks; stop, resume, diff, merge, discard one", run=tasks
     ),
     "compact": ChatCommand(hint="[WHAT]", about="summarize the older part", run=_compact),
     "diff": ChatCommand(hint="", about="show the changes of this session", run=diff),

@@ -41,10 +41,18 @@ def background_lines(running: Sequence[BackgroundInfo]) -> str:
 
 
 def task_lines(tasks: Sequence[TaskInfo]) -> str:
-    """Return the tasks of a session, a line each."""
-    from tiller_server.cli.terminal.run_renderer import task_state  # noqa: PLC0415 - at first use
+    """Return the tasks of a session, with what they used and how their changes are merged."""
+    from tiller_server.cli.terminal.run_renderer import (  # noqa: PLC0415 - at first use
+        merge_hint,
+        task_state,
+        task_usage,
+    )
 
-    rows = [f"{one.id}  {one_line(one.description)} · {task_state(one)}" for one in tasks]
+    rows: list[str] = []
+    for one in tasks:
+        below = [task_usage(one), hint] if (hint := merge_hint(one)) else [task_usage(one)]
+        rows.append(f"{one.id}  {one_line(one.description)} · {task_state(one)}")
+        rows += [f"    {text}" for text in below]
     return "\n".join(rows) or "There are no tasks."
 
 

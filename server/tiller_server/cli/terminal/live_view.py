@@ -21,6 +21,7 @@ from agent_core.events import (
     QuestionResolved,
     RunEnded,
     RunResult,
+    TaskEnded,
     ToolEnded,
     ToolInputDelta,
     ToolOutputDelta,
@@ -40,6 +41,7 @@ from tiller_server.cli.terminal.run_renderer import (
     YELLOW,
     TextOutput,
     around,
+    merge_hint,
     summary,
     tool_line,
     write_text,
@@ -60,6 +62,7 @@ MOST_ECHOED: Final = 10
 """Lines of a prompt."""
 WRAPPED: Final = frozenset({DIM, YELLOW, RED, GREEN})
 """Styles of our own lines, as opposed to lines of files and commands."""
+PLAN_HINT: Final = "The plan waits for your answer: /plan, or /plan TEXT to have it changed."
 TODO_MARKS: Final[Mapping[str, StyledLine]] = {
     "pending": ("\N{BALLOT BOX}", PLAIN),
     "active": ("\N{BLACK RIGHT-POINTING TRIANGLE}", BOLD),
@@ -105,11 +108,7 @@ class _LiveTools(Struct):
                 self.note = ""
                 running = self._running.pop(item, None)
                 title = running.title if running else event.name
-                below = [
-                    *_changed_lines(event.details),
-                    *_todo_lines(event.details),
-                    *_plan_lines(event.details),
-                ]
+                below = [*_changed_lines(event.details), *_todo_lines(event.details)]
                 below = below or [*self.outputs.keep(event, title)]
                 is_ok = event.status == "ok"
                 # The last line of what a command put out says how it failed.
@@ -179,17 +178,6 @@ def _changed_lines(details: JsonValue) -> Iterator[tuple[str, str]]:
         yield line, _style(line)
     if len(lines) > MOST_LINES:
         yield f"… {len(lines) - MOST_LINES} more lines", AROUND
-
-
-def _plan_lines(details: JsonValue) -> Iterator[StyledLine]:
-    """Yield the lines of a plan, and how it is answered."""
-    plan = as_object(as_object(details).get("plan"))
-    markdown = plan.get("markdown")
-    if isinstance(markdown, str) and markdown:
-        from agent_core.session.history.plans import SHOWN_HASH  # noqa: PLC0415 - at first use
-
-        yield from ((line, PLAIN) for line in markdown.split("\n"))
-        yield f"The plan {str(plan.get('sha256'))[:SHOWN_HASH]} waits for your answer.", BOLD
 
 
 def _todo_lines(details: JsonValue) -> Iterator[StyledLine]:
@@ -264,6 +252,8 @@ class LiveView(Struct, kw_only=True):
             case ToolInputDelta() | ToolRunning() | ToolOutputDelta() | ToolEnded():
                 for styled_line in self._tools.tool(event):
                     self.tell(*styled_line)
+                if isinstance(event, ToolEnded):
+                    self._plan(as_object(as_object(event.details).get("plan")))
             case _:
                 self._around(event)
 
@@ -336,6 +326,21 @@ class LiveView(Struct, kw_only=True):
         lines = (styled(one, style, colour=self.shape.colour) for one in rows)
         self.screen.above(gap + "".join(f"{line}\n" for line in lines))
 
+    def tell_markdown(self, text: str) -> None:
+        """Write Markdown, as the words of the model are written."""
+        self._end_markdown()
+        self._put(self.markdown.append(f"{text}\n"))
+        self._end_markdown()
+
+    def _plan(self, plan: JsonObject) -> None:
+        """Show a plan, and how it is answered."""
+        markdown = as_text(plan.get("markdown"))
+        if not markdown:
+            return
+        self.tell_markdown(markdown)
+        if self.shape.you == "shown":
+            self.tell(PLAN_HINT, BOLD)
+
     def _message(self, event: MessageEnded) -> None:
         match event:
             case MessageEnded(role="assistant", content=content, item=item):
@@ -363,6 +368,9 @@ class LiveView(Struct, kw_only=True):
             case _:
                 if (notice := around(event)) is not None:
                     self.tell(*notice)
+                is_chat = self.shape.you == "shown"
+                if is_chat and isinstance(event, TaskEnded) and (hint := merge_hint(event.task)):
+                    self.tell(hint, GREEN)
 
     def _ended(self, result: RunResult | RunEnded) -> None:
         style = GREEN if result.status == "completed" else RED

@@ -254,10 +254,23 @@ TASK_STYLES: Final[Mapping[str, str]] = {
 
 def task_state(task: TaskInfo) -> str:
     """Return how far a task is, in a few words."""
-    counts = f"{task.turns} answers, {task.tool_calls} tool calls, {task.tokens:,} tokens"
     doing = f", {task.activity}" if task.activity else ""
     why = f": {task.error}" if task.error else ""
-    return f"{task.state}{doing}{why} ({counts})"
+    return f"{task.state}{doing}{why}"
+
+
+def task_usage(task: TaskInfo) -> str:
+    """Return what a task has used so far."""
+    answers = "1 answer" if task.turns == 1 else f"{task.turns} answers"
+    calls = "1 tool call" if task.tool_calls == 1 else f"{task.tool_calls} tool calls"
+    return f"{answers}, {calls}, {task.tokens:,} tokens"
+
+
+def merge_hint(task: TaskInfo) -> str | None:
+    """Return how the changes of a task are merged in a conversation; None: it has none that wait."""
+    if task.worktree is None or task.state in {"queued", "running"}:
+        return None
+    return f"{task.id} left changes in a worktree: /tasks diff {task.id}, /tasks merge {task.id}"
 
 
 def _of_background(
@@ -268,7 +281,8 @@ def _of_background(
         case TaskCreated(task=task) if task.background:
             return f"{task.id} ({task.description}) works in the background", DIM
         case TaskEnded(task=task) if task.background:
-            return f"{task.id} ({task.description}) {task_state(task)}", TASK_STYLES[task.state]
+            ended = f"{task.id} ({task.description}) {task_state(task)} ({task_usage(task)})"
+            return ended, TASK_STYLES[task.state]
         case BackgroundListening(id=id_, ports=ports):
             places = ", ".join(f"http://localhost:{port}" for port in ports)
             return (f"{id_} listens on {places}", DIM) if ports else None

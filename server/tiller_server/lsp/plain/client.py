@@ -17,6 +17,7 @@ from tiller_server.lsp.plain.code_actions import (
     PlainCodeAction,
     in_chat,
     in_file,
+    mergeable,
     read_code_action_request,
 )
 from tiller_server.lsp.plain.code_lenses import Lens, chat_lenses, file_lenses
@@ -121,6 +122,7 @@ class PlainClient:
         return CodeActionState(
             is_running=seen.state != "idle",
             has_changes=seen.changes.unreviewed > 0,
+            has_task_changes=bool(mergeable(seen.tasks)),
             lacks_model=bound.session.models.current is None,
             requests=requests,
         )

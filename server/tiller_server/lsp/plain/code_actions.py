@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, cast
 
+from agent_core.events import TaskInfo
 from agent_core.kernel import JsonValue
 from agent_core.kernel.values import Value
 from tiller_server.lsp.jsonrpc.messages import as_array, as_object
@@ -35,6 +36,8 @@ class CodeActionState(Value, frozen=True, kw_only=True):
     is_running: bool = False
     has_changes: bool = False
     """Something waits for the user's word."""
+    has_task_changes: bool = False
+    """A task that has ended left changes in a worktree."""
     lacks_model: bool = False
     """There is no model that could be asked."""
     requests: Sequence[CommentRequest] = ()
@@ -109,6 +112,8 @@ def in_chat(
             action("Keep all changes", "accept", DO),
             action("Reject all changes", "reject", DO),
         ]
+    if now.has_task_changes:
+        found.append(action("Merge the changes of a task", "mergeTask", DO))
     if not now.lacks_model:
         found += [action("Choose a model", "model", DO), action("Sign in", "signIn", DO)]
     found += [
@@ -118,6 +123,13 @@ def in_chat(
         action("Show the status", "status", DO),
     ]
     return wanted(found, asked.only)
+
+
+def mergeable(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
+    """Return the tasks that have ended and left changes in a worktree."""
+    return [
+        one for one in tasks if one.worktree is not None and one.state not in {"queued", "running"}
+    ]
 
 
 def wanted(actions: Sequence[PlainCodeAction], only: Sequence[str] | None) -> list[PlainCodeAction]:

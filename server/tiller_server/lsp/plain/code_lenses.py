@@ -25,6 +25,8 @@ def chat_lenses(now: CodeActionState, own: Sequence[Lens]) -> list[Lens]:
         found.append(lens(0, "Stop", "stop"))
     if now.has_changes:
         found += [lens(0, "Keep all", "accept"), lens(0, "Reject all", "reject")]
+    if now.has_task_changes:
+        found.append(lens(0, "Merge task", "mergeTask"))
     return found
 
 

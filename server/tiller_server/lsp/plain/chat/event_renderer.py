@@ -150,7 +150,13 @@ class ChatEventRenderer:
         task = event.task
         if isinstance(event, TaskEnded):
             report = task.error or event.text
-            return task_end(task.id, task.description, task.state, report=report)
+            return task_end(
+                task.id,
+                task.description,
+                task.state,
+                report=report,
+                has_changes=task.worktree is not None,
+            )
         if task.item is not None:
             self._task_calls.add(task.item)
         return task_line(task.id, task.description)

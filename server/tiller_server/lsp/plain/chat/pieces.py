@@ -132,7 +132,9 @@ def task_line(id_: str, description: str) -> ChatPiece:
     return ChatPiece(kind="line", text=f"> task {id_}: {short(description)} · started")
 
 
-def task_end(id_: str, description: str, state: str, *, report: str = "") -> ChatPiece:
+def task_end(
+    id_: str, description: str, state: str, *, report: str = "", has_changes: bool = False
+) -> ChatPiece:
     """Return the line of a task that has ended, which extends the one of its beginning.
 
     Args:
@@ -140,10 +142,14 @@ def task_end(id_: str, description: str, state: str, *, report: str = "") -> Cha
         description: Description of the task.
         state: How it ended.
         report: How its report begins, or why it failed; shown below the line.
+        has_changes: Whether it left changes in a worktree.
     """
     begun = task_line(id_, description).text
     quoted = f"\n>   {short(report)}" if report else ""
-    return ChatPiece(kind="line", text=f"{begun} · {state}{quoted}", extends=begun)
+    hint = (
+        "\n>   Its changes wait in a worktree: tiller.mergeTask merges them." if has_changes else ""
+    )
+    return ChatPiece(kind="line", text=f"{begun} · {state}{quoted}{hint}", extends=begun)
 
 
 def permission_pieces(request: PermissionRequest) -> Iterator[ChatPiece]:

@@ -1,4 +1,4 @@
-"""Commands by which the user gives their word: on changes, on the folder, on rules."""
+"""Commands by which the user gives their word: on changes, also those of tasks, on the folder, on rules."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,10 +9,20 @@ from agent_core.events import RuleInfo
 from agent_core.kernel.errors import TillerError
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.encode.errors import to_rpc_error
+from tiller_server.lsp.jsonrpc.errors import RpcError
 from tiller_server.lsp.operations.review_commands import accept_or_reject
 from tiller_server.lsp.plain.client import PlainClient
-from tiller_server.lsp.plain.commands.arguments import CommandArguments, check_nothing, object_of
+from tiller_server.lsp.plain.code_actions import mergeable
+from tiller_server.lsp.plain.commands.arguments import (
+    CommandArguments,
+    check_nothing,
+    object_of,
+    text_argument,
+)
+from tiller_server.lsp.plain.commands.model import ask
+from tiller_server.lsp.plain.paged_menu import MenuChoice
 from tiller_server.lsp.sessions.client import invalid_params
+from tiller_server.lsp.sessions.open_session import OpenSession
 
 DONE: Final[Mapping[str, str]] = {"accept": "kept", "reject": "taken back"}
 MOST_RULES: Final = 20
@@ -43,6 +53,55 @@ async def restore(plain_client: PlainClient, arguments: CommandArguments) -> obj
     if offered is None:
         plain_client.show_message("the last run changed nothing that could be taken back.")
     return {"checkpoint": None if offered is None else offered.checkpoint}
+
+
+async def merge_task(plain_client: PlainClient, arguments: CommandArguments) -> object:
+    """Merge what a task changed in its worktree: the task that is named, the only one, or one that the user chooses."""
+    named = text_argument("tiller.mergeTask", arguments, key="task")
+    client = plain_client.client
+    client.dialogs.check_may_decide()
+    open_session = await client.resolve_session()
+    waiting = mergeable(open_session.session.tasks.list())
+    if not named and not waiting:
+        plain_client.show_message("no task left changes in a worktree.")
+        return {"task": None}
+    if named or len(waiting) == 1:
+        return await _merge(plain_client, open_session, named or waiting[0].id)
+
+    async def choose() -> None:
+        choices = [MenuChoice(id=one.id, title=f"{one.id}: {one.description}") for one in waiting]
+        question = "merge the changes of which task?"
+        chosen = await ask(plain_client, "tiller.mergeTask", question, choices)
+        if chosen is not None:
+            try:
+                _ = await _merge(plain_client, open_session, chosen)
+            except RpcError as error:
+                plain_client.show_message(error.message, kind=1)
+
+    client.host.start(choose, what="the choice of a task")
+    return {"task": None}
+
+
+async def _merge(plain_client: PlainClient, open_session: OpenSession, id_: str) -> object:
+    tasks = open_session.session.tasks
+    try:
+        merged = await tasks.merges.merge(id_)
+    except TillerError as error:
+        raise to_rpc_error(error, session=open_session.session.id) from error
+    await plain_client.client.flush()
+    from agent_core.session.tools.task_worktrees import listed  # noqa: PLC0415 - at first use
+
+    root = open_session.root
+    names = [
+        str(path.relative_to(root) if path.is_relative_to(root) else path)
+        for path in merged.written
+    ]
+    worktree = next((one.worktree for one in tasks.list() if one.id == id_), None)
+    done = f"merged {id_} into {listed(names)}; tiller.restore takes it back"
+    if not names:
+        done = f"the workspace had all changes of {id_} already"
+    plain_client.show_message(f"{done}. `tiller worktree remove {worktree}` removes the worktree.")
+    return {"task": id_, "written": [path.as_uri() for path in merged.written]}
 
 
 async def trust(plain_client: PlainClient, arguments: CommandArguments) -> object:

@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, CommandHandler]] = {
     "tiller.reject": decisions.reject,
     "tiller.apply": _apply,
     "tiller.restore": decisions.restore,
+    "tiller.mergeTask": decisions.merge_task,
     "tiller.trust": decisions.trust,
     "tiller.rules": decisions.rules,
     "tiller.answer": _answer,
