@@ -171,6 +171,7 @@ class ChatLoop:
         self._session = session
         self._root = root
         self._view = view
+        self.tell_markdown = view.tell_markdown
         self._set_title = set_title
         self._copy = copy
         self._answers, self._asked = anyio.create_memory_object_stream[str](inf)
@@ -215,10 +216,6 @@ class ChatLoop:
     def tell(self, text: str, style: str = DIM) -> None:
         """Show something."""
         self._view.tell(text, style)
-
-    def tell_markdown(self, text: str) -> None:
-        """Show Markdown."""
-        self._view.tell_markdown(text)
 
     def stop(self) -> None:
         """Stop what goes on, if something does."""
