@@ -6,15 +6,18 @@ import pytest
 
 from tests.support.clients.chatting import chatting
 from tests.support.clients.office import soon
-from tests.support.clients.plain_windows import command
+from tests.support.clients.plain_windows import actions, command, messages, refusal, titled
 from tests.support.clients.server import Ground, calls, says
 from tests.support.clients.windows import serving
+from tests.support.lsp.lsp_answers import Chooses
 from tests.support.lsp.lsp_client import RawClient
 from tests.support.lsp.lsp_profiles import HELIX, NEOVIM_0_11, PANEL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
 
 Json = dict[str, Any]
+NOTE = "one\ntwo\nthree\nfour\nfive\nsix\n"
+SHOW = "window/showMessageRequest"
 STUCK = {**says("never"), "when": "CHILD", "stall_forever_after_deltas": 0}
 
 
@@ -123,3 +126,67 @@ async def test_the_chat_file_has_one_line_for_a_task_also_when_it_is_made_anew(
         await chat.open()
         assert f"{begun} · completed\n" in chat.text
         assert chat.text.count("task t1") == 1
+
+
+def writes(what: str) -> tuple[str, Json]:
+    return task(what, isolation="worktree")
+
+
+async def test_the_changes_of_the_only_task_are_merged_and_of_several_the_user_chooses(
+    ground: Ground,
+) -> None:
+    path = ground.file("note.txt", NOTE)
+    ground.commit()
+    edits = [{"oldText": "one", "newText": "ONE"}]
+    ground.provider.script(
+        [
+            {**calls(writes("first")), "when": "go"},
+            {**calls(writes("second")), "when": "again"},
+            {**calls(("edit", {"path": "note.txt", "edits": edits})), "when": "CHILD: first"},
+            {**calls(("write", {"path": "b.txt", "content": "b\n"})), "when": "CHILD: second"},
+            *[{**says("Written."), "when": "Success"}] * 2,
+            *[{**says("I wait."), "when": "in the background"}] * 2,
+            *[{**says("So."), "when": "Report of Tiller"}] * 2,
+        ]
+    )
+    async with serving(ground) as windows, windows.window(HELIX) as client:
+        client.open(path.as_uri(), NOTE.replace("six", "unsaved"))
+        assert await command(client, "mergeTask") == {"task": None}
+        assert messages(client)[-1] == "Tiller: no task left changes in a worktree."
+        assert "There is no task 't7'" in await refusal(client, "mergeTask", "t7")
+        await command(client, "send", "go")
+        await soon(lambda: len(states(client)) == 1)
+        merged = await command(client, "mergeTask")
+        assert merged == {"task": "t1", "written": [path.as_uri()]}
+        document = client.editor.documents[path.as_uri()]
+        assert document.text == NOTE.replace("one", "ONE").replace("six", "unsaved")
+        shown = messages(client)[-1]
+        assert shown.startswith("Tiller: merged t1 into note.txt; tiller.restore takes it back.")
+        await command(client, "send", "again")
+        await soon(lambda: len(states(client)) == 2)
+        asked = client.handlers[SHOW] = Chooses("t2: second")
+        assert await command(client, "mergeTask") == {"task": None}
+        await soon((ground.root / "b.txt").exists)
+        assert asked.missing == []
+        await command(client, "mergeTask", "t1")
+        assert "the workspace had all changes of t1 already" in messages(client)[-1]
+
+
+async def test_a_task_that_left_changes_is_merged_from_the_chat_file(ground: Ground) -> None:
+    ground.commit()
+    ground.provider.script(
+        [
+            {**calls(writes("first")), "when": "go"},
+            {**calls(("write", {"path": "b.txt", "content": "b\n"})), "when": "CHILD"},
+            {**says("Written."), "when": "Success"},
+            {**says("I wait."), "when": "in the background"},
+            {**says("So."), "when": "Its report"},
+        ]
+    )
+    async with serving(ground) as windows, chatting(windows, NEOVIM_0_11) as chat:
+        await chat.open()
+        offered = "Merge the changes of a task"
+        chat.write("go\n")
+        await chat.has("Its changes wait in a worktree: tiller.mergeTask merges them.")
+        found = await actions(chat.client, chat.path.as_uri())
+        assert titled(found, offered)["command"]["command"] == "tiller.mergeTask"
