@@ -124,7 +124,7 @@ def merge_and_discard(window: Terminal, path: Path, id_: str) -> None:
     window.line(f"/tasks diff {id_}")
     _ = window.until('+    return f"GOOD EVENING, {name}"')
     window.line(f"/tasks discard {id_}")
-    _ = window.until("first, or remove it with `force`, which keeps them as a commit")
+    _ = window.until("discard it with force, which keeps them under refs/tiller/kept/")
     for times in (1, 2):
         window.line(f"/tasks merge {id_}")
         _ = window.until(lambda _, n=times: window.whole.count(f"Merged {id_}: greet.py.") == n)

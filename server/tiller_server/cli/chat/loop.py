@@ -171,7 +171,6 @@ class ChatLoop:
         self._session = session
         self._root = root
         self._view = view
-        self.tell_markdown = view.tell_markdown
         self._set_title = set_title
         self._copy = copy
         self._answers, self._asked = anyio.create_memory_object_stream[str](inf)
@@ -182,13 +181,7 @@ class ChatLoop:
         self._lines: LineSource | None = None
 
     async def run(self, lines: LineSource, *, text: str, prompt: str = "") -> Switch:
-        """Process lines until the user wants another session, or none.
-
-        Args:
-            lines: Where lines come from.
-            text: Beginning of the first line.
-            prompt: A line that is sent first.
-        """
+        """Process lines until the user wants another session, or none; `prompt` is sent first, `text` begins a line."""
         self._lines = lines
         with self._answers, self._asked:
             async with anyio.create_task_group() as group:
@@ -216,6 +209,10 @@ class ChatLoop:
     def tell(self, text: str, style: str = DIM) -> None:
         """Show something."""
         self._view.tell(text, style)
+
+    def tell_markdown(self, text: str) -> None:
+        """Show Markdown."""
+        self._view.tell_markdown(text)
 
     def stop(self) -> None:
         """Stop what goes on, if something does."""
