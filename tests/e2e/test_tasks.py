@@ -28,7 +28,7 @@ def test_a_run_ends_when_its_background_tasks_have_reported(ground: Ground) -> N
     assert ran.code == 0
     assert ran.out == "All done: hello.\n"
     assert "t1 (find it) works in the background\n" in ran.err
-    assert "t1 (find it) completed (2 answers, 1 tool calls, " in ran.err
+    assert "t1 (find it) completed (2 answers, 1 tool call, " in ran.err
     # No list names the session of a task, and it goes with the one that gave it.
     (session,) = ground.sessions()
     assert len([*ground.dirs.data.glob("sessions-of-tasks/*/*.jsonl")]) == 1
@@ -46,7 +46,9 @@ def test_tasks_are_shown_and_stopped_in_a_chat(ground: Ground) -> None:
         _ = window.until("I wait.")
         window.line("/tasks")
         _ = window.until(
-            lambda picture: bool(re.search(r"t1  find it · (queued|running) \(0 ", picture))
+            lambda picture: bool(
+                re.search(r"t1  find it · (queued|running)\n    0 answers", picture)
+            )
         )
         window.line("/tasks stop t1")
         _ = window.until("t1  find it · cancelled")

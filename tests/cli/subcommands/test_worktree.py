@@ -95,7 +95,7 @@ def test_a_diff_is_shown_merged_and_removed(ground: Ground, capsys: Capture) -> 
     assert ground.run("diff", "w1") == 0
     assert "-one\n+two\n" in capsys.readouterr().out
     assert ground.run("remove", "w1") == 1
-    assert "changes that are not committed; merge them first" in capsys.readouterr().err
+    assert "changes that are not committed; take them over with" in capsys.readouterr().err
     assert ground.run("merge", "w1") == 0
     assert capsys.readouterr().out.splitlines() == [
         "merged 'a.txt'",

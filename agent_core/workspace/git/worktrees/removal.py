@@ -56,7 +56,7 @@ async def why_not_removed(
         held.append(f"{count} commit{'s' if count > 1 else ''} that no other branch has")
     if not held:
         return None
-    return f"the worktree {record.id!r} holds {' and '.join(held)}; merge them first, or remove it with `force`, which keeps them as a commit"
+    return f"the worktree {record.id!r} holds {' and '.join(held)}; take them over with `tiller worktree merge {record.id}`, or remove it all the same with `--force`, which keeps them as a commit"
 
 
 async def count_ignored(git: Git) -> int:
