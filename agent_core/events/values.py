@@ -176,6 +176,11 @@ class TaskInfo(EventValue, frozen=True, kw_only=True):
     worktree: str | None = None
     """Id of the git worktree that it works in or left its changes in; null: it works in the workspace."""
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether it neither runs nor waits to run."""
+        return self.state not in {"queued", "running"}
+
 
 class RunParent(EventValue, frozen=True, kw_only=True):
     """The conversation that a run of a task belongs to."""

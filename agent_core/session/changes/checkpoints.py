@@ -40,6 +40,7 @@ from agent_core.session.history.entries import CHANGE, CHECKPOINT, checkpoint_en
 from agent_core.session.history.recorder import Recorder
 from agent_core.transcript.entries import AnyEntry, CustomEntry
 from agent_core.workspace import FileBytes, Files, FileText, FileWrite
+from agent_core.workspace.files.paths import relative_name
 
 OnConflict = Literal["skip", "merge", "overwrite"]
 """How a restore handles files that another author changed too: skip them, merge where the other changes are in other
@@ -373,8 +374,7 @@ def unrecoverable_note(changes: Sequence[Change], root: Path) -> str | None:
     for change in changes:
         if change.is_lost:
             path = change.source or change.path
-            name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
-            _ = by_why.setdefault(why_lost((change,)), {}).setdefault(name)
+            _ = by_why.setdefault(why_lost((change,)), {}).setdefault(relative_name(path, root))
     if not by_why:
         return None
     groups = [f"{_listed(list(names))} ({why})" for why, names in by_why.items()]

@@ -68,6 +68,8 @@ class RecoveredTask(Value, frozen=True, kw_only=True):
     """None: its end is not in the file."""
     has_message: bool = False
     """Whether a message with its report was written with its end."""
+    is_unchanged: bool = False
+    """Whether its worktree was removed at its end because nothing was changed in it."""
 
 
 class RecoveredState(Struct, kw_only=True):
@@ -311,7 +313,12 @@ def _task(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:
         if before is not None:
             state = _TASK_STATES.get(str(data.get("state")))
             has_message = data.get("report") == "message"
-            restored.tasks[id_] = replace(before, state=state, has_message=has_message)
+            restored.tasks[id_] = replace(
+                before,
+                state=state,
+                has_message=has_message,
+                is_unchanged=data.get("unchanged") is True,
+            )
         return
     attempt, worktree = data.get("attempt"), data.get("worktree")
     restored.tasks[id_] = RecoveredTask(

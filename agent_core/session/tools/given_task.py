@@ -79,6 +79,8 @@ class GivenTask(Struct, kw_only=True):
     """Whether it is decided how the model gets the report."""
     readers: int = 0
     """How many calls of tools wait for the report, besides the one that started the task."""
+    is_unchanged: bool = False
+    """Whether its worktree was removed because nothing was changed in it."""
     note: str = ""
     """Sentence for the model about its worktree once it has ended; empty: it has none."""
     report: str = ""
@@ -148,7 +150,13 @@ def end_entries(one: GivenTask) -> Sequence[EntryFactory]:
     """Write how a task ended and what it used."""
     report = "result" if one.is_awaited else "message"
     ended = task_entry(
-        {"op": "ended", "id": one.info.id, "state": one.info.state, "report": report}
+        {
+            "op": "ended",
+            "id": one.info.id,
+            "state": one.info.state,
+            "report": report,
+            "unchanged": one.is_unchanged,
+        }
     )
     if one.spent == Usage():
         return (ended,)
@@ -185,7 +193,8 @@ def report_of(info: TaskInfo, text: str, note: str = "") -> str:
     cut = "\n[The report is cut.]" if len(body) < len(text) else ""
     last = "Its report:" if info.state == "completed" else "Its last words:"
     said = f"\n{last}\n{body}{cut}" if text else " It reported nothing."
-    return f"Task {named(info)} {how}.{said}{note and chr(10)}{note}"
+    report = f"Task {named(info)} {how}.{said}"
+    return f"{report}\n{note}" if note else report
 
 
 def outcome_of(result: RunResult | None) -> TaskOutcome:
@@ -208,10 +217,15 @@ def restored_task(one: RecoveredTask) -> GivenTask:
         state=one.state or "lost",
         background=one.background,
         started_ms=one.started_ms,
-        worktree=one.worktree,
+        worktree=None if one.is_unchanged else one.worktree,
     )
     task = GivenTask(
-        info=info, call=one.call, order=one.order, attempt=one.attempt, is_awaited=False
+        info=info,
+        call=one.call,
+        order=one.order,
+        attempt=one.attempt,
+        is_awaited=False,
+        is_unchanged=one.is_unchanged,
     )
     task.over.set()
     return task

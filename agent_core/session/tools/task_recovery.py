@@ -89,7 +89,7 @@ class TaskRecovery:
         one.used = one.spent
         one.info = with_usage(replace(one.info, state=outcome.state), one.used)
         if one.info.worktree is not None:
-            one.info, one.note = await self._deps.worktrees.end(one.info)
+            await self._deps.worktrees.end(one)
         one.report = report_of(one.info, outcome.text, one.note)
 
 

@@ -73,7 +73,8 @@ class TaskRun:
             is_new = one.attempt == 1 or not await self._is_stored()
             folder = None
             if one.info.worktree is not None:
-                folder = await self._deps.worktrees.open(one.info, is_new=is_new)
+                may_create = is_new or one.is_unchanged
+                folder = await self._deps.worktrees.open(one.info, may_create=may_create)
             opening = self._opening(is_new=is_new, folder=folder)
             async with self._deps.sessions.open(opening) as session:
                 return await self._run_session(session, is_new=is_new)

@@ -27,13 +27,15 @@ from agent_core.session.input.deferred_messages import DeferredMessages
 from agent_core.session.tools.given_task import GivenTask
 from agent_core.session.tools.task_port import EDITS
 from agent_core.session.tools.worktree_files import (
-    Excluded,
+    ChangesExcluded,
     Found,
     Goal,
-    Unchanged,
     WorktreeFile,
     compare,
+    has_content,
 )
+from agent_core.tools.port import TaskOrder
+from agent_core.workspace.files.paths import relative_name
 from agent_core.workspace.git.worktrees.values import (
     KEPT_REFS,
     MergeConflicted,
@@ -65,9 +67,9 @@ class TaskMerge(Value, frozen=True, kw_only=True):
     """The checkpoint that takes it back; None: nothing was written."""
 
 
-def worktree_id(task: str, session: SessionId) -> str:
-    """Return the id of the worktree of a task, which is new."""
-    return f"{task}-{session[-ID_CHARS:]}"
+def worktree_of(order: TaskOrder, task: str, session: SessionId) -> str | None:
+    """Return the id of the worktree of a task; None: it works in the workspace."""
+    return f"{task}-{session[-ID_CHARS:]}" if order.isolation == "worktree" else None
 
 
 class TaskWorktrees:
@@ -90,48 +92,52 @@ class TaskWorktrees:
         self._checkpoints = checkpoints
         self._deferred = deferred
 
-    async def open(self, task: TaskInfo, *, is_new: bool) -> Path:
-        """Return the folder in which a task works; its worktree is made at the first start.
+    async def open(self, task: TaskInfo, *, may_create: bool) -> Path:
+        """Return the folder in which a task works.
+
+        Args:
+            task: The task.
+            may_create: Whether nothing was changed for the task yet, so that a new worktree is as good.
 
         Raises:
-            TillerError: It cannot be made, or its folder is missing; the text says why.
+            TillerError: The worktree cannot be made, or it is missing; the text says why.
         """
         worktrees, id_ = self._worktrees(), task.worktree or ""
         try:
             worktree = await self._find(worktrees, id_)
         except WorktreeUnknown:
-            if not is_new:
+            if not may_create:
                 message = f"the worktree {id_} in which the task worked was removed, so the task cannot be continued"
                 raise WorktreeRefused(message) from None
             root = self._workspace.workspace.root
             worktree = await worktrees.create(root, id_=id_, owner=task.session)
         return worktree.folder
 
-    async def end(self, task: TaskInfo) -> tuple[TaskInfo, str]:
-        """Remove the worktree of a task that changed nothing.
-
-        Returns:
-            The task, and what the model is told of its worktree.
-        """
-        id_ = task.worktree or ""
-        gone = replace(task, worktree=None)
+    async def end(self, one: GivenTask) -> None:
+        """Note what became of the worktree of a task that has ended; one without changes is removed."""
+        id_ = _id_of(one.info)
+        one.is_unchanged = False
         try:
             worktrees = self._worktrees()
             changes = await worktrees.changes(id_)
             if not changes:
-                _ = await worktrees.remove(id_, asking=task.session)
-                return gone, "It worked in a git worktree of its own and changed no files there."
+                _ = await worktrees.remove(id_, asking=one.info.session)
         except WorktreeUnknown:
-            return gone, ""
-        except TillerError as error:
-            log.info("the worktree %s stays: %s", id_, error)
-            return task, f"It worked in the git worktree {id_}, which stays: {error}."
-        names = listed([one.path for one in changes])
-        note = (
-            f"It worked in the git worktree {id_} (branch tiller/{id_}); the workspace is unchanged. Changed there: {names}. "
-            "The user can review and merge them."
+            one.info = replace(one.info, worktree=None)
+            return
+        except (TillerError, OSError) as error:
+            # The end of the task is written all the same.
+            log.warning("the worktree %s stays: %s", id_, error)
+            one.note = f"It worked in the git worktree {id_}, which is still there: {error}."
+            return
+        if not changes:
+            one.is_unchanged, one.info = True, replace(one.info, worktree=None)
+            one.note = "It worked in a git worktree of its own and changed no files there."
+            return
+        one.note = (
+            f"It worked in the git worktree {id_} (branch tiller/{id_}); the workspace is unchanged. Changed there: "
+            f"{listed([change.path for change in changes])}. The user can review and merge them."
         )
-        return task, note
 
     async def changes(self, task: TaskInfo) -> ChangeSet:
         """Return what a task changed in its worktree, as changes of the files of the workspace.
@@ -218,9 +224,7 @@ class TaskWorktrees:
             raise WorktreeRefused(message)
         return worktree
 
-    async def _compare(
-        self, worktrees: "Worktrees", worktree: Worktree
-    ) -> Sequence["WorktreeFile"]:
+    async def _compare(self, worktrees: "Worktrees", worktree: Worktree) -> Sequence[WorktreeFile]:
         changes = await worktrees.changes(worktree.id)
         names = [
             name for one in changes if not one.is_text for name in (one.old_blob, one.new_blob)
@@ -234,29 +238,31 @@ class TaskWorktrees:
 
     # ------------------------------------------------------------------ merging
 
-    async def _apply(
-        self, chosen: Sequence["WorktreeFile"], *, call: ToolCallId | None
-    ) -> TaskMerge:
+    async def _apply(self, chosen: Sequence[WorktreeFile], *, call: ToolCallId | None) -> TaskMerge:
         workspace = self._workspace.workspace
         found: dict[Path, Found] = {}
         goals: dict[Path, Goal] = {}
         unchanged: list[Path] = []
+        programs: list[Path] = []
         conflicts: list[str] = []
         for one in chosen:
             path = await workspace.files.resolve(str(one.review.path), "write")
             found[path] = await self._read(path)
             try:
-                goals[path] = await run_in_thread(one.goal, found[path])
-            except Unchanged:
-                unchanged.append(path)
-            except Excluded:
+                goal = await run_in_thread(one.goal, found[path])
+            except ChangesExcluded:
                 conflicts.append(one.name)
+                continue
+            if has_content(found[path], goal):
+                unchanged.append(path)
+            else:
+                goals[path] = goal
+            if one.is_executable:
+                programs.append(path)
         if conflicts:
             raise _conflict(conflicts)
         done = await self._write(goals, found, unchanged, call=call)
-        await run_in_thread(
-            make_executable, [one.review.path for one in chosen if one.is_executable]
-        )
+        await run_in_thread(make_executable, programs)
         return done
 
     async def _write(
@@ -353,16 +359,11 @@ class TaskWorktrees:
 
     async def _tell_model(self, task: TaskInfo, written: Sequence[Path]) -> None:
         root = self._workspace.workspace.root
-        names = [
-            str(one.relative_to(root)) if one.is_relative_to(root) else str(one) for one in written
-        ]
+        names = listed([relative_name(one, root) for one in written])
+        text = f"The user merged changes of task {task.id} into the workspace: {names}."
         message = CustomMessage(
             custom_type=CUSTOM_TYPE,
-            content=(
-                Text(
-                    text=f"The user merged changes of task {task.id} into the workspace: {listed(names)}."
-                ),
-            ),
+            content=(Text(text=text),),
             # Events have told people already.
             display=False,
             details={"task": task.id},

@@ -34,7 +34,7 @@ from agent_core.session.tools.given_task import (
     started_entry,
 )
 from agent_core.session.tools.task_run import TaskDeps, TaskRun, age_ms
-from agent_core.session.tools.task_worktrees import TaskMerges, worktree_id
+from agent_core.session.tools.task_worktrees import TaskMerges, worktree_of
 from agent_core.tools.port import TaskOrder, TaskReport
 
 MOST_RUNNING: Final = 4
@@ -123,11 +123,18 @@ class SessionTasks:
             raise ToolError(message)
         self._check_room()
         again = GivenTask(
-            info=replace(one.info, state="queued", background=True, error=None),
+            info=replace(
+                one.info,
+                state="queued",
+                background=True,
+                error=None,
+                worktree=worktree_of(one.order, one.info.id, one.info.session),
+            ),
             call=one.call,
             order=one.order,
             attempt=one.attempt + 1,
             is_awaited=False,
+            is_unchanged=one.is_unchanged,
             used=one.used,
         )
         self._tasks[one.info.id] = again
@@ -191,7 +198,7 @@ class SessionTasks:
             state="queued",
             background=order.background,
             started_ms=now_ms,
-            worktree=worktree_id(id_, session) if order.isolation == "worktree" else None,
+            worktree=worktree_of(order, id_, session),
         )
         one = GivenTask(info=info, call=call, order=order, is_awaited=not order.background)
         self._tasks[id_] = one
@@ -243,7 +250,7 @@ class SessionTasks:
             duration_ms=age_ms(one.info, deps.services.clock),
         )
         if one.info.worktree is not None:
-            one.info, one.note = await deps.worktrees.end(one.info)
+            await deps.worktrees.end(one)
         one.report = report_of(one.info, outcome.text, one.note)
         entries = end_entries(one)
         if one.is_awaited:

@@ -19,11 +19,7 @@ Goal: TypeAlias = str | bytes | None
 """Content of a file; None: there is none."""
 
 
-class Unchanged(Exception):
-    """The file of the workspace has the change already."""
-
-
-class Excluded(Exception):
+class ChangesExcluded(Exception):
     """The file of the workspace was changed in a way that excludes the change."""
 
 
@@ -55,18 +51,25 @@ class WorktreeFile(Value, frozen=True, kw_only=True):
         """Return what the file of the workspace is to have.
 
         Raises:
-            Unchanged: It has the change already.
-            Excluded: It was changed in a way that excludes the change.
+            ChangesExcluded: It was changed in a way that excludes the change.
         """
         if isinstance(self.old, str) and isinstance(self.new, str) and isinstance(found, FileText):
             return _merged(self.old, self.new, found.text)
         as_text = isinstance(self.old, str) or isinstance(self.new, str)
         now = found.text if as_text and isinstance(found, FileText) else _bytes_of(found)
-        if now == self.new:
-            raise Unchanged
-        if now != self.old:
-            raise Excluded
+        if now not in (self.old, self.new):
+            raise ChangesExcluded
         return self.new
+
+
+def has_content(found: Found, content: Goal) -> bool:
+    """Return whether a file of the workspace holds a content already."""
+    if found is None or content is None:
+        return found is content
+    if isinstance(content, str):
+        return isinstance(found, FileText) and found.text == content
+    is_unsaved = isinstance(found, FileText) and found.dirty
+    return not is_unsaved and _bytes_of(found) == content
 
 
 def compare(
@@ -126,9 +129,7 @@ def _merged(old: str, new: str, now: str) -> str:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
     result = merge(old, new, now)
     if result.conflicts:
-        raise Excluded
-    if result.text == now:
-        raise Unchanged
+        raise ChangesExcluded
     return result.text
 
 
@@ -138,5 +139,5 @@ def _bytes_of(found: Found) -> Goal:
     if isinstance(found, FileBytes):
         return found.data
     if found.dirty:
-        raise Excluded
+        raise ChangesExcluded
     return encode_text(found.text, encoding=found.encoding, bom=found.bom)

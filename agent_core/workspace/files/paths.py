@@ -97,6 +97,11 @@ def is_inside(path: Path, roots: Sequence[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
+def relative_name(path: Path, root: Path) -> str:
+    """Return a path as people know it: from a folder on if it is inside of it, else whole."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
 def refusal(path: str, *, leads_to: Path, roots: Sequence[Path]) -> PathRefused:
     """Make the error for a path that leads outside."""
     where = f" ({leads_to})" if str(leads_to) != path else ""

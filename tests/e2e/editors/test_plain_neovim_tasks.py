@@ -48,7 +48,7 @@ def path(ground: Ground) -> Iterator[Path]:
     end_daemon(ground.env)
 
 
-def told(text: str) -> str:
+def shows_message(text: str) -> str:
     """Return Lua that looks for a text in the messages."""
     return f"return vim.fn.execute('messages'):find([[{text}]], 1, true) ~= nil"
 
@@ -66,7 +66,7 @@ async def test_a_plan_is_revised_and_the_changes_of_a_task_are_merged_into_unsav
     async with user(ground, tmp_path / "home", path, name) as editor:
         await editor.keys(f"Go{UNSAVED.strip()}<Esc>")
         await editor.keys(":set hidden<CR>:Tiller mode plan<CR>")
-        await editor.until(told("the permission mode is plan now"))
+        await editor.until(shows_message("the permission mode is plan now"))
         await open_chat(editor, name)
         await write(editor, "Plan how to greet louder.")
         await editor.until(has("Shall I do it like this?"))
@@ -86,7 +86,7 @@ async def test_a_plan_is_revised_and_the_changes_of_a_task_are_merged_into_unsav
         await editor.keys(":buffer greet.py<CR>")
         assert await editor.text() == GREETINGS + UNSAVED
         await editor.keys(":Tiller mergeTask<CR>")
-        await editor.until(told("into greet.py; tiller.restore takes it back"))
+        await editor.until(shows_message("into greet.py; tiller.restore takes it back"))
         await editor.until(has("GOOD EVENING"))
         assert await editor.text() == SHOUTED + UNSAVED
         assert await editor.is_modified()

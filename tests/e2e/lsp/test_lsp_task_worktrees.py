@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.lsp.test_lsp_results import check
+from tests.support.clients.office import soon
 from tests.support.clients.server import Ground, calls, prompt, says
 from tests.support.lsp.lsp_connection import ClientError
 from tests.support.lsp.lsp_profiles import PANEL
@@ -202,3 +203,36 @@ async def test_a_removed_session_leaves_of_its_task_only_the_worktree(ground: Gr
         left = [*ground.sessions(), *ground.dirs.data.glob(f"**/*{task['session']}*")]
         assert left == []
         assert (worktree_of(ground, task) / "note.txt").read_text() != TEXT
+
+
+async def test_a_task_that_is_continued_stays_in_a_worktree_or_is_refused(ground: Ground) -> None:
+    path = ground.file("note.txt", TEXT)
+    ground.commit()
+    edit = ("edit", change("one", "ONE"))
+    ground.provider.script(
+        [
+            {**calls(("task", TASK)), "when": "go"},
+            {"status": 400, "when": "CHILD"},
+            {**says("It failed."), "when": "failed"},
+            {**calls(edit), "when": "CHILD"},
+            {"status": 400, "when": "Success"},
+            {**says("Again."), "repeat": -1},
+        ]
+    )
+    async with ground.client(PANEL) as client:
+        stream = client.subscribe()
+        await client.request("agent/prompt", prompt("go", wait=True))
+        failed = (await stream.wait(type="task.ended"))["task"]
+        # Nothing was changed, so its worktree is gone; it gets another one.
+        assert (failed["state"], failed.get("worktree")) == ("failed", None)
+        assert (await client.request("agent/task/resume", {"id": "t1"}))["worktree"]
+        await soon(lambda: len(stream.of("task.ended")) == 2)
+        left = stream.of("task.ended")[1]["task"]
+        assert left["state"] == "failed"
+        assert (worktree_of(ground, left) / "note.txt").read_text() == TEXT.replace("one", "ONE")
+        await client.request("agent/task/discard", {"id": "t1", "force": True})
+        await client.request("agent/task/resume", {"id": "t1"})
+        await soon(lambda: len(stream.of("task.ended")) == 3)
+        refused = stream.of("task.ended")[2]["task"]
+        assert "was removed, so the task cannot be continued" in refused["error"]
+        assert path.read_text() == TEXT

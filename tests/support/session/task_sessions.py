@@ -48,14 +48,10 @@ class ScriptedTasks:
         self._store = store
         self._model_of = model_of
         self._agents = agents
-        self.made: Worktrees | None = None
-        """The worktrees of the user; None: there are none."""
 
     def worktrees(self) -> Worktrees:
-        if self.made is None:
-            message = "there are no worktrees here"
-            raise ToolError(message)
-        return self.made
+        message = "there are no worktrees here"
+        raise ToolError(message)
 
     def agents(self) -> Sequence[AgentDefinition]:
         return self._agents

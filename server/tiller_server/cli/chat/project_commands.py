@@ -11,6 +11,7 @@ import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import UsageError
+from agent_core.workspace.files.paths import relative_name
 from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
 from tiller_server.cli.chat.context import ChatContext, ChatDialog
 from tiller_server.cli.chat.status import task_lines
@@ -185,8 +186,8 @@ def merged_message(id_: str, written: Sequence[Path], *, root: Path) -> str:
     """Return the result of a merge."""
     if not written:
         return f"The workspace had all changes of {id_} already."
-    names = (str(one.relative_to(root) if one.is_relative_to(root) else one) for one in written)
-    return f"Merged {id_}: {', '.join(names)}. /undo takes it back, /tasks discard {id_} removes the worktree."
+    names = ", ".join(relative_name(one, root) for one in written)
+    return f"Merged {id_}: {names}. /undo takes it back, /tasks discard {id_} removes the worktree."
 
 
 def discarded_message(id_: str, kept_ref: str) -> str:

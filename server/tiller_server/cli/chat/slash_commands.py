@@ -13,6 +13,7 @@ from agent_core.kernel.errors import CheckpointConflict, SessionNotFound, UsageE
 from agent_core.resources.paths import app_paths
 from agent_core.session.history.plans import OFFERED, PlanAnswer, answer_plan, open_plan
 from agent_core.storage.port import SessionSummary
+from agent_core.workspace.files.paths import relative_name
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
 from tiller_server.cli.chat.project_commands import copy, diff, init, review, tasks
@@ -62,8 +63,7 @@ async def export(chat: ChatContext, named: str) -> None:
     paths = chat.request.paths or app_paths(chat.request.env)
     async with open_library(paths, clock=chat.request.clock) as library:
         await export_to(library, session.id, how, Path(path))
-    shown = path.relative_to(root) if path.is_relative_to(root) else path
-    chat.tell(f"Exported to {shown}", GREEN)
+    chat.tell(f"Exported to {relative_name(Path(path), Path(root))}", GREEN)
 
 
 async def _unused(root: Path, session: str) -> anyio.Path:
@@ -248,9 +248,7 @@ async def _undo(chat: ChatContext, _: str) -> None:
 
 def undone(restored: Sequence[Path], whys: Sequence[str], *, root: Path) -> str:
     """Describe a restore: the files, and why others were left as they are."""
-    names = [
-        str(path.relative_to(root) if path.is_relative_to(root) else path) for path in restored
-    ]
+    names = [relative_name(path, root) for path in restored]
     more = len(names) - MOST_CHOICES
     shown = ", ".join(names[:MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")
     lines = (f"Not restored: {why}" for why in dict.fromkeys(whys))

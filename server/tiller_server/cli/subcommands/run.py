@@ -417,7 +417,7 @@ def _is_last(event: Event, receipt: Receipt, session: AgentSession) -> bool:
 
 def has_tasks(session: AgentSession) -> bool:
     """Return whether a task of the session has not ended."""
-    return any(one.state in {"queued", "running"} for one in session.info.snapshot().tasks)
+    return any(not one.is_ended for one in session.info.snapshot().tasks)
 
 
 def header(session: AgentSession) -> JsonObject:

@@ -268,7 +268,7 @@ def task_usage(task: TaskInfo) -> str:
 
 def merge_hint(task: TaskInfo) -> str | None:
     """Return how the changes of a task are merged in a conversation; None: it has none that wait."""
-    if task.worktree is None or task.state in {"queued", "running"}:
+    if task.worktree is None or not task.is_ended:
         return None
     return f"{task.id} left changes in a worktree: /tasks diff {task.id}, /tasks merge {task.id}"
 

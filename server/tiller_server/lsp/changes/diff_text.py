@@ -7,6 +7,7 @@ from typing import Final
 from agent_core.changes.hunks import FileReview, revert_hunks
 from agent_core.kernel.text import one_line
 from agent_core.workspace.diff.unified_diff import unified
+from agent_core.workspace.files.paths import relative_name
 
 HEAD: Final = (
     "# Tiller: what waits for your word. This document is made anew whenever that changes.\n"
@@ -63,5 +64,4 @@ def _said(file: FileReview) -> str:
 
 
 def _name(path: Path, root: Path) -> str:
-    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-    return one_line(name)
+    return one_line(relative_name(path, root))

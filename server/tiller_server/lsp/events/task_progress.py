@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 import anyio
 import msgspec
@@ -14,8 +13,6 @@ from agent_core.session import AgentSession
 from tiller_server.lsp.events.run_progress import KILO, REPORT_EVERY_S
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.progress import WorkDone
-
-UNENDED: Final = frozenset({"queued", "running"})
 
 
 class _TaskLine(Struct, kw_only=True):
@@ -62,7 +59,7 @@ class TaskProgress:
             return
         line.task = task
         line.news.set()
-        if task.state not in UNENDED:
+        if task.is_ended:
             line.over.set()
             del self._lines[task.id]
 

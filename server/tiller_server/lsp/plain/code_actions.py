@@ -127,9 +127,7 @@ def in_chat(
 
 def mergeable(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
     """Return the tasks that have ended and left changes in a worktree."""
-    return [
-        one for one in tasks if one.worktree is not None and one.state not in {"queued", "running"}
-    ]
+    return [one for one in tasks if one.worktree is not None and one.is_ended]
 
 
 def wanted(actions: Sequence[PlainCodeAction], only: Sequence[str] | None) -> list[PlainCodeAction]:

@@ -139,7 +139,7 @@ class OpenSession(Struct, kw_only=True):
         if any(client.uses(self) for client in self.attached_clients):
             return True
         now = self.session.info.snapshot()
-        works = any(one.state in {"queued", "running"} for one in now.tasks)
+        works = any(not one.is_ended for one in now.tasks)
         return now.state != "idle" or works or bool(now.activity.bash or now.pending)
 
     @property

@@ -7,6 +7,7 @@ from typing import Final
 from agent_core.changes.values import HunkAction
 from agent_core.events import RuleInfo
 from agent_core.kernel.errors import TillerError
+from agent_core.workspace.files.paths import relative_name
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.jsonrpc.errors import RpcError
@@ -91,11 +92,7 @@ async def _merge(plain_client: PlainClient, open_session: OpenSession, id_: str)
     await plain_client.client.flush()
     from agent_core.session.tools.task_worktrees import listed  # noqa: PLC0415 - at first use
 
-    root = open_session.root
-    names = [
-        str(path.relative_to(root) if path.is_relative_to(root) else path)
-        for path in merged.written
-    ]
+    names = [relative_name(path, open_session.root) for path in merged.written]
     worktree = next((one.worktree for one in tasks.list() if one.id == id_), None)
     done = f"merged {id_} into {listed(names)}; tiller.restore takes it back"
     if not names:
