@@ -18,6 +18,7 @@ from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.redaction.pattern_search import is_secret_name, looks_secret
 from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.kernel.threads import uncancelled
 from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.auth.oauth import (
     AuthEntry,
@@ -137,12 +138,14 @@ async def _output(command: str, environment: Mapping[str, str]) -> str:
     # Its folders of programs may be looked at on the disk.
     env = await to_thread.run_sync(dict, environment)
     try:
-        process = await anyio.open_process(
-            command,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=env,
-            start_new_session=True,
+        process = await uncancelled(
+            anyio.open_process(
+                command,
+                stdin=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=env,
+                start_new_session=True,
+            )
         )
     except OSError as error:
         message = f"the command that gives the key cannot be started ({error.strerror})"

@@ -5,17 +5,19 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.to_thread
 import msgspec
+from anyio.abc import ByteReceiveStream
 from msgspec.structs import replace
 
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.text import one_line
+from agent_core.kernel.threads import uncancelled
 from agent_core.kernel.values import Value
 from agent_core.workspace.git.command import (
     USER_SETTINGS,
@@ -79,7 +81,7 @@ class Git(Value, frozen=True, kw_only=True):
         """Return the same, writing objects into the repository itself."""
         return self.knowing(GIT_OBJECT_DIRECTORY=str(self.repository.common_dir / "objects"))
 
-    async def ask(self, *arguments: str, stdin: bytes | None = None) -> GitAnswer:
+    async def ask(self, *arguments: str, stdin: bytes = b"") -> GitAnswer:
         """Run a command of Git and return all that it said, whatever its exit code.
 
         Raises:
@@ -105,7 +107,7 @@ class Git(Value, frozen=True, kw_only=True):
         command = git_command(self.program, *arguments, environment=self.environment, **there)
         return await _run(command, self.repository.common_dir)
 
-    async def output(self, *arguments: str, stdin: bytes | None = None) -> bytes:
+    async def output(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run a command that must succeed.
 
         Raises:
@@ -221,19 +223,37 @@ async def _user_settings(
     return {name: value for name, _, value in rows if name in USER_SETTINGS and "\n" not in value}
 
 
-async def _run(command: GitCommand, folder: Path, *, stdin: bytes | None = None) -> GitAnswer:
+async def _run(command: GitCommand, folder: Path, *, stdin: bytes = b"") -> GitAnswer:
     try:
-        done = await anyio.run_process(
-            command.argv,
-            input=stdin or None,
-            # An empty input opens no pipe: git would read what is meant for this process.
-            stdin=None if stdin else subprocess.DEVNULL,
-            check=False,
-            cwd=folder,
-            env=command.env,
+        # A start that is cancelled half way leaves a process that nobody waits for.
+        process = await uncancelled(
+            anyio.open_process(
+                command.argv,
+                # Without a pipe git would read what is meant for this process.
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                cwd=folder,
+                env=command.env,
+            )
         )
     except OSError as error:
         message = f"git cannot be started in {str(folder)!r} ({error.strerror})"
         raise RepositoryUnusable(message) from error
-    errors = one_line(done.stderr.decode("utf-8", "replace"))[:ERROR_CHARS]
-    return GitAnswer(code=done.returncode, output=done.stdout, errors=errors)
+    output, errors = bytearray(), bytearray()
+    async with process:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_collect, process.stdout, output)
+            group.start_soon(_collect, process.stderr, errors)
+            if process.stdin is not None:
+                # Its exit code says why it has ended before it has read everything.
+                with suppress(anyio.BrokenResourceError):
+                    await process.stdin.send(stdin)
+                await process.stdin.aclose()
+        code = await process.wait()
+    shown = one_line(errors.decode("utf-8", "replace"))[:ERROR_CHARS]
+    return GitAnswer(code=code, output=bytes(output), errors=shown)
+
+
+async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:
+    if stream is not None:
+        async for chunk in stream:
+            into += chunk
