@@ -94,7 +94,9 @@ async def build_session(deps: SessionDeps) -> AsyncGenerator[AgentSession, None]
             await parts.hook_paths.look("startup")
             await parts.recovery.recover(parts.recovered)
             _ = await parts.hooks.ask(_begun(parts.publisher.opened_after))
-            for text in (*deps.notices, *await deps.templates.refresh()):
+            # The session that gave a task has told of the files that both use.
+            wrong = () if deps.outer is not None else await deps.templates.refresh()
+            for text in (*deps.notices, *wrong):
                 parts.publisher.backlog.append(Notice(level="warning", text=text))
             yield session
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - raised again below, outside of the group that would wrap it

@@ -135,7 +135,7 @@ def choose_session_deps(
         hooks=request.hooks,
         hook_limits=HookLimits(short_s=values.hooks.timeout_s, long_s=values.hooks.long_timeout_s),
         redactor=request.redactor,
-        trust=config.trust,
+        trust=config.trust if request.task is None else None,  # checked by who gave the task
         settings=settings,
         watches=request.watches,
         system_prompt=_whole(sections),

@@ -11,10 +11,10 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly.builder import build_session
-from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
+from agent_core.assembly.config import LiveSettings, WorkspaceConfig, load_workspace_config
 from agent_core.assembly.dependencies import choose_session_deps, scratch_of
 from agent_core.assembly.extensions import SessionExtensions
-from agent_core.assembly.models import load_models
+from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.request import SessionRequest, StoreKind, TaskOrigin
 from agent_core.assembly.resources import LiveResources
 from agent_core.assembly.session_parts import SessionDeps
@@ -23,7 +23,9 @@ from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
 from agent_core.kernel.errors import SessionNotFound, ToolError, WorkspaceMissing
+from agent_core.kernel.values import Value
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
+from agent_core.providers.registry import NOTHING
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.values import SettingsValues
@@ -37,7 +39,7 @@ from agent_core.storage.port import StoredSession
 from agent_core.tools import Tool
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Workspace
-from agent_core.workspace.sandbox import Sandbox, Uncontained
+from agent_core.workspace.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from agent_core.extensions.api import ExtensionApi
@@ -74,14 +76,31 @@ INSTRUCTIONS: Final = (
 )
 
 
+class SharedParts(Value, frozen=True, kw_only=True):
+    """Parts of an open session that the sessions of its tasks use as well."""
+
+    config: WorkspaceConfig
+    live: LiveSettings | None
+    models: ModelSet
+    pool: HttpPool
+    sandbox: Sandbox
+    scratch: Path
+
+    def config_of_task(self) -> WorkspaceConfig:
+        """Return the inputs of a task in the same folder; nothing is read anew. Its rights are still to be limited."""
+        settings = self.config.settings if self.live is None else self.live.now
+        permissions = PermissionState(is_trusted=self.config.permission_state.is_trusted)
+        return replace(self.config, settings=settings, permission_state=permissions, left_out=())
+
+
 class ChildSessions:
     """Opens the sessions of the tasks of one session, with what they share with it."""
 
     def __init__(self, request: SessionRequest, store: SessionStore) -> None:
         self.had_background = False
         self.resources: LiveResources | None = None
-        self.sandbox: Sandbox = Uncontained()
-        self.scratch = Path()
+        self.shared: SharedParts | None = None
+        """Set before the first task."""
         self._request = request
         self._store = store
 
@@ -97,7 +116,8 @@ class ChildSessions:
     async def open(self, opening: TaskOpening) -> AsyncGenerator[AgentSession, None]:
         """Open the session of a task; leaving the context settles it."""
         outer = opening.outer
-        async with session_deps(self._request_of(opening)) as deps:
+        shared = self.shared if opening.folder is None else None
+        async with session_deps(self._request_of(opening), shared) as deps:
             workspace = deps.workspace
             limit_rights(workspace.permissions, opening)
             workspace.allowance.requested = opening.budget
@@ -121,6 +141,8 @@ class ChildSessions:
 
     def _request_of(self, opening: TaskOpening) -> SessionRequest:
         request, outer, folder = self._request, opening.outer, opening.folder
+        shared = self.shared
+        scratch = Path() if shared is None else shared.scratch
         if folder is None:
             inside = outer.workspace.workspace
             files, processes = partial(_instead, inside.files), partial(_instead, inside.processes)
@@ -144,12 +166,13 @@ class ChildSessions:
             watches=None,
             titled=False,
             notices=(),
+            pool=None if shared is None else shared.pool,
             task=TaskOrigin(
                 id=opening.session,
                 outer=outer.parent.session,
                 instructions=instructions,
-                scratch=self.scratch,
-                sandbox=self.sandbox if folder is None else None,
+                scratch=scratch,
+                sandbox=None if shared is None or folder is not None else shared.sandbox,
             ),
         )
 
@@ -163,52 +186,45 @@ def _unchanged(own: T) -> T:
 
 
 def limit_rights(permissions: PermissionState, opening: TaskOpening) -> None:
-    """Allow a task nothing that the session which gave it, or its own agent, does not allow."""
+    """Allow a task what both the session which gave it and its own agent allow; not more when that is loosened later."""
     outer = opening.outer.permissions
     permissions.outer = outer
     permissions.ceiling = opening.agent.mode or "yolo"
-    permissions.mode = permissions.snapshot(()).mode
+    permissions.mode = outer.snapshot(()).mode
     permissions.fallback, permissions.timeout_s = outer.fallback, outer.timeout_s
 
 
 @asynccontextmanager
-async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
+async def session_deps(
+    request: SessionRequest, shared: SharedParts | None = None
+) -> AsyncGenerator[SessionDeps]:
     """Choose the parts of a session, and hold what they use; the log of `opened` is the caller's to close.
+
+    Args:
+        request: Which session.
+        shared: Parts of the session that gave this task; None: all are read anew.
 
     Raises:
         WorkspaceMissing: The workspace is no folder.
         ModelUnknown: The model asked for cannot be used.
-        SessionNotFound: No session of that id.
-        SessionLocked: Another process has it.
+        SessionNotFound, SessionLocked: No session of that id, or another process has it.
         ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
-    config = await load_workspace_config(request)
-    root, paths, values = config.root, config.paths, config.settings.values
+    config = await load_workspace_config(request) if shared is None else shared.config_of_task()
+    values = config.settings.values
     extensions = SessionExtensions(request, config, values)
     await extensions.load()
     own, cleaning = HttpPool(clock=request.clock), ExitStack()
     pool = (request.pool or own).sharing(_limits(values))
     try:
         extensions.check_named()
-        models = await load_models(
-            paths=paths,
-            env=request.env,
-            clock=request.clock,
-            pool=pool,
-            roots=(root, *request.added.trusted),
-            block_images=values.images.block_images,
-            redactor=request.redactor,
-            brought=extensions.models,
-        )
-        extensions.model_set = models
-        models.hold_secrets(request.redactor, request.env)
-        store = _store(request, paths)
-        opened = await _opened(request, root, store)
+        models = await _models(request, config, pool, extensions=extensions, shared=shared)
+        store = _store(request, config.paths)
+        opened = await _opened(request, config.root, store)
         children = ChildSessions(request, store) if request.task is None else None
         try:
-            await anyio.to_thread.run_sync(_check_worktree, config, opened.log.header.cwd)
             sandbox = await _contained(request, config, opened)
-            if request.task is None or request.task.sandbox is None:
+            if shared is None:
                 cleaning.callback(sandbox.close)
             config.permission_state.containment = lambda: sandbox.containing.level
             deps = choose_session_deps(
@@ -222,7 +238,14 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
                 agents=children,
             )
             if children is not None:
-                children.sandbox, children.scratch = sandbox, scratch_of(request, config, opened)
+                children.shared = SharedParts(
+                    config=config,
+                    live=deps.settings,
+                    models=models,
+                    pool=pool,
+                    sandbox=sandbox,
+                    scratch=scratch_of(request, config, opened),
+                )
         except BaseException:
             await opened.log.close()
             raise
@@ -232,6 +255,33 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
+
+
+async def _models(
+    request: SessionRequest,
+    config: WorkspaceConfig,
+    pool: HttpPool,
+    *,
+    extensions: SessionExtensions,
+    shared: SharedParts | None,
+) -> ModelSet:
+    """Return the models of a session: those of the session that gave the task, unless extensions bring some."""
+    brought = extensions.models
+    if shared is not None and brought == NOTHING:
+        return shared.models
+    models = await load_models(
+        paths=config.paths,
+        env=request.env,
+        clock=request.clock,
+        pool=pool,
+        roots=(config.root, *request.added.trusted),
+        block_images=config.settings.values.images.block_images,
+        redactor=request.redactor,
+        brought=brought,
+    )
+    extensions.model_set = models
+    models.hold_secrets(request.redactor, request.env)
+    return models
 
 
 def _check_worktree(config: WorkspaceConfig, cwd: str) -> None:
@@ -263,6 +313,7 @@ async def _contained(
 ) -> Sandbox:
     if request.task is not None and request.task.sandbox is not None:
         return request.task.sandbox
+    await anyio.to_thread.run_sync(_check_worktree, config, opened.log.header.cwd)
     contained = contain if request.ports is None else contain_elsewhere
     return await contained(
         config.root,

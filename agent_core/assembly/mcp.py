@@ -52,7 +52,10 @@ def server_ground(
     env: Mapping[str, str],
     options: SessionOptions,
 ) -> McpDeps | None:
-    """Return the inputs for building the MCP servers of a session; None if the workspace is not on this machine.
+    """Return the inputs for building the MCP servers of a session; None: it has none.
+
+    The workspace of such a session is not on this machine, or it is a task, which uses the servers of the session that
+    gave it.
 
     Args:
         request: Request of the session.
@@ -61,7 +64,7 @@ def server_ground(
         env: Environment of commands, without Tiller's keys.
         options: Options of the session; only those for images are used here.
     """
-    if request.ports is not None:
+    if request.ports is not None or request.task is not None:
         return None
     root = config.root
     values = config.settings.values.mcp

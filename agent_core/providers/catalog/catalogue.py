@@ -61,6 +61,10 @@ def without_date(model: str) -> str | None:
 
 def exactly(ref: str, models: Sequence[ModelInfo]) -> tuple[ModelInfo, ...]:
     """Find by `provider/id`, or by the id alone; then without regard to case."""
+    provider, _, id_ = ref.partition("/")
+    found = tuple(model for model in models if model.id == id_ and model.provider == provider)
+    if found:
+        return found
     for name in (_same, _lower):
         wanted = name(ref)
         for part in (_ref, _id):

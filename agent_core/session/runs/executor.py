@@ -447,8 +447,7 @@ class RunExecutor:
 
     async def _work(self, openings: Sequence[RunInput]) -> ProviderError | None:
         """Accept the prompts, then run turns until nothing follows; return the error that ends the run, if any."""
-        # An address or a key may have been corrected since the last run.
-        await self._config.refresh_models()
+        await self._refresh_models()
         if not await self._opening.open(self._loop, openings):
             return None
         await self._hooks.begun(self._loop, [opening.user_input for opening in openings])
@@ -470,6 +469,11 @@ class RunExecutor:
                     await self._attempts.make_room(step)
                     if not self._more():
                         return None
+
+    async def _refresh_models(self) -> None:
+        """Read addresses and keys, which may have been corrected since the last run; a task was opened with the present ones."""
+        if self._run.services.parent is None:
+            await self._config.refresh_models()
 
     def _more(self) -> bool:
         """Return whether words came while the run was about to end."""
