@@ -276,6 +276,28 @@ class TaskReport(Value, frozen=True, kw_only=True):
     task: TaskInfo
     text: str
     """The state of the task, and its report once it has ended."""
+    report: str = ""
+    """The part of the report that the task wrote, for people; empty: it has not ended."""
+
+    def details(self) -> dict[str, JsonValue]:
+        """Return what the result of the call that started the task keeps for clients."""
+        task: dict[str, JsonValue] = {"task": task_details(self.task)}
+        return {**task, "report": self.report} if self.report else task
+
+
+def task_details(task: TaskInfo) -> dict[str, JsonValue]:
+    """Return what a result keeps of a task for clients."""
+    return {
+        "id": task.id,
+        "session": task.session,
+        "description": task.description,
+        "preset": task.preset,
+        "state": task.state,
+        "background": task.background,
+        "worktree": task.worktree,
+        "turns": task.turns,
+        "tool_calls": task.tool_calls,
+    }
 
 
 class TaskPresetInfo(Value, frozen=True, kw_only=True):

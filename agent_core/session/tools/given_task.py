@@ -83,8 +83,17 @@ class GivenTask(Struct, kw_only=True):
     """Whether its worktree was removed because nothing was changed in it."""
     note: str = ""
     """Sentence for the model about its worktree once it has ended; empty: it has none."""
+    message: str = ""
+    """The message to the model; empty: not read from the task's session yet."""
     report: str = ""
-    """Empty: not read from the task's session yet."""
+    """The part of it that the task wrote, for people."""
+
+    def settle_report(self, text: str) -> None:
+        """Set the report by the last message of the task."""
+        text = text.strip()
+        body = cut_bytes(text, REPORT_BYTES)
+        self.report = f"{body}\n[The report is cut.]" if len(body) < len(text) else body
+        self.message = _message_of(self.info, self.report, self.note)
 
 
 def follow(one: GivenTask, event: Event) -> None:
@@ -166,7 +175,7 @@ def end_entries(one: GivenTask) -> Sequence[EntryFactory]:
 
 def report_message(one: GivenTask, *, at_ms: int) -> CustomMessage:
     """Create the message that tells the model of the end of a task."""
-    text = one.report
+    text = one.message
     if one.readers:
         text = f"Task {named(one.info)} has ended ({one.info.state}). Its report is the result of your call; task_result returns it again."
     return CustomMessage(
@@ -179,8 +188,7 @@ def report_message(one: GivenTask, *, at_ms: int) -> CustomMessage:
     )
 
 
-def report_of(info: TaskInfo, text: str, note: str = "") -> str:
-    """Return what the model is told of a task that has ended; the note says what became of its worktree."""
+def _message_of(info: TaskInfo, report: str, note: str) -> str:
     how = {
         "completed": "completed",
         "failed": f"failed: {info.error or 'its run did not end well'}",
@@ -188,11 +196,8 @@ def report_of(info: TaskInfo, text: str, note: str = "") -> str:
         "budget": "stopped at its budget before it was done",
         "lost": "was interrupted when Tiller was closed; the user can continue it",
     }[info.state]
-    text = text.strip()
-    body = cut_bytes(text, REPORT_BYTES)
-    cut = "\n[The report is cut.]" if len(body) < len(text) else ""
     last = "Its report:" if info.state == "completed" else "Its last words:"
-    said = f"\n{last}\n{body}{cut}" if text else " It reported nothing."
+    said = f"\n{last}\n{report}" if report else " It reported nothing."
     report = f"Task {named(info)} {how}.{said}"
     return f"{report}\n{note}" if note else report
 

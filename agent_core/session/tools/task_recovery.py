@@ -18,12 +18,12 @@ from agent_core.session.tools.given_task import (
     last_outcome,
     named,
     report_message,
-    report_of,
     with_usage,
 )
 from agent_core.session.tools.task_run import TaskDeps
 from agent_core.session.tools.tasks import SessionTasks
 from agent_core.storage.port import StoredSession
+from agent_core.tools.port import TaskReport
 from agent_core.transcript.entries import AnyEntry, MessageEntry
 from agent_core.transcript.tree import usages_of
 
@@ -47,11 +47,13 @@ class TaskRecovery:
         text = f"Task {named(one.info)} was started; its report is a message of its own."
         if not before.has_message:
             await self._settle(one)
-            text = one.report
+            text = one.message
+        returned = TaskReport(task=one.info, text=text, report=one.report)
         result = ToolResultMessage(
             call_id=call,
             tool_name="task",
             content=(Text(text=text),),
+            details=returned.details(),
             is_error=not before.has_message and one.info.state != "completed",
             at_ms=self._deps.services.clock.now_ms(),
         )
@@ -90,7 +92,7 @@ class TaskRecovery:
         one.info = with_usage(replace(one.info, state=outcome.state), one.used)
         if one.info.worktree is not None:
             await self._deps.worktrees.end(one)
-        one.report = report_of(one.info, outcome.text, one.note)
+        one.settle_report(outcome.text)
 
 
 def _spent(stored: StoredSession, *, since_ms: int) -> tuple[tuple[str, str], Usage]:

@@ -29,7 +29,6 @@ from agent_core.session.tools.given_task import (
     last_outcome,
     named,
     report_message,
-    report_of,
     restored_task,
     started_entry,
 )
@@ -90,7 +89,7 @@ class SessionTasks:
             raise
         if one.is_ending:
             await one.over.wait()
-            return TaskReport(task=one.info, text=one.report)
+            return TaskReport(task=one.info, text=one.message, report=one.report)
         one.is_awaited = False
         self._deps.sessions.had_background = True
         one.info = replace(one.info, background=True)
@@ -102,14 +101,14 @@ class SessionTasks:
         """Return tasks with their reports; waits until all of them have ended."""
         chosen = [self._named(id_) for id_ in ids] if ids else list(self._unended())
         await _wait_for(chosen, wait_s)
-        return [TaskReport(task=one.info, text=await self._text(one)) for one in chosen]
+        return [await self._report(one) for one in chosen]
 
     async def stop(self, id_: str) -> TaskReport:
         """Stop a task; one that has ended stays as it is."""
         one = self._named(id_)
         one.wanted.set()
         await _wait_for([one], END_BOUND_S)
-        return TaskReport(task=one.info, text=await self._text(one))
+        return await self._report(one)
 
     async def resume(self, id_: str) -> TaskInfo:
         """Continue a task that ended without a result where it stopped; it works in the background.
@@ -251,7 +250,7 @@ class SessionTasks:
         )
         if one.info.worktree is not None:
             await deps.worktrees.end(one)
-        one.report = report_of(one.info, outcome.text, one.note)
+        one.settle_report(outcome.text)
         entries = end_entries(one)
         if one.is_awaited:
             # The call of the tool returns it, or was cancelled with its run.
@@ -266,15 +265,18 @@ class SessionTasks:
         # Last: a session that closes waits for it, and lets the file go then.
         one.over.set()
 
-    async def _text(self, one: GivenTask) -> str:
+    async def _report(self, one: GivenTask) -> TaskReport:
         if not one.over.is_set():
             doing = f": {one.info.activity}" if one.info.activity else ""
-            return f"Task {named(one.info)} is {one.info.state}{doing}."
-        if not one.report:
+            text = f"Task {named(one.info)} is {one.info.state}{doing}."
+            return TaskReport(task=one.info, text=text)
+        if not one.message:
             with suppress(SessionNotFound):
                 outcome = last_outcome(await self._deps.sessions.read(one.info.session))
-                one.report = report_of(one.info, outcome.text, one.note)
-        return one.report or report_of(one.info, "", one.note)
+                one.settle_report(outcome.text)
+        if not one.message:
+            one.settle_report("")
+        return TaskReport(task=one.info, text=one.message, report=one.report)
 
     def _unended(self) -> Sequence[GivenTask]:
         return [one for one in self._tasks.values() if not one.over.is_set()]

@@ -21,6 +21,7 @@ from agent_core.tools.port import (
     ToolResult,
     ToolSpec,
     error_result,
+    task_details,
     text_result,
 )
 
@@ -234,14 +235,14 @@ async def _run(arguments: TaskArguments, context: ToolContext) -> ToolResult:
 
 async def _result(arguments: TaskResultArguments, context: ToolContext) -> ToolResult:
     reports = await context.tasks().results(arguments.ids, wait_s=arguments.wait_s)
-    shown: list[JsonValue] = [_details(one.task) for one in reports]
+    shown: list[JsonValue] = [task_details(one.task) for one in reports]
     text = "\n\n".join(one.text for one in reports)
     return text_result(text or "No task is running.", details={"tasks": shown})
 
 
 async def _list(_: TaskListArguments, context: ToolContext) -> ToolResult:
     tasks = context.tasks().list()
-    shown: list[JsonValue] = [_details(one) for one in tasks]
+    shown: list[JsonValue] = [task_details(one) for one in tasks]
     lines = [f"{one.id} ({one.description}, {one.preset}): {_state(one)}" for one in tasks]
     return text_result("\n".join(lines) or "There are no tasks.", details={"tasks": shown})
 
@@ -252,7 +253,7 @@ async def _stop(arguments: TaskStopArguments, context: ToolContext) -> ToolResul
 
 
 def _returned(report: TaskReport) -> ToolResult:
-    details: JsonValue = {TASK: _details(report.task)}
+    details = report.details()
     if report.task.state in UNSUCCESSFUL:
         return error_result(report.text, details=details)
     return text_result(report.text, details=details)
@@ -260,17 +261,3 @@ def _returned(report: TaskReport) -> ToolResult:
 
 def _state(task: TaskInfo) -> str:
     return f"{task.state}, {task.activity}" if task.activity else task.state
-
-
-def _details(task: TaskInfo) -> dict[str, JsonValue]:
-    return {
-        "id": task.id,
-        "session": task.session,
-        "description": task.description,
-        "preset": task.preset,
-        "state": task.state,
-        "background": task.background,
-        "worktree": task.worktree,
-        "turns": task.turns,
-        "tool_calls": task.tool_calls,
-    }

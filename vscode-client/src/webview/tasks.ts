@@ -3,7 +3,7 @@
 import type { TaskMessage } from "../shared/messages.js";
 import type { FileChange, JsonValue, TaskInfo } from "../shared/wire.js";
 import { sessionOf } from "./reduce-session.js";
-import { rowsOfItems, type ToolRow, textOf } from "./rows.js";
+import { rowsOfItems, type ToolRow } from "./rows.js";
 import type { MergedParts, PanelState, SessionView, TaskReview, WorktreeOutcome } from "./state.js";
 import { costText, countText, durationText, elapsedText, plural } from "./words.js";
 
@@ -13,11 +13,6 @@ export type KnownTask = Pick<TaskInfo, "id" | "session" | "description" | "prese
 
 const UNENDED: ReadonlySet<string> = new Set(["queued", "running"]);
 const CONTINUED: ReadonlySet<string> = new Set(["lost", "failed", "cancelled", "budget"]);
-/** What stands before the report in the result of the call; it is for the model. */
-const REPORT = /^Task [\s\S]*?\n(?:Its report|Its last words):\n/;
-/** What the result says of the worktree, below the report; it is for the model. */
-const WORKTREE = /\nIt worked in (?:the git worktree|a git worktree) [^\n]*$/;
-
 export function isUnended({ state }: KnownTask): boolean {
   return UNENDED.has(state);
 }
@@ -68,9 +63,8 @@ export function taskNamed(session: SessionView | undefined, id: string): KnownTa
 
 /** Gives the report of a task: that of its call, else how the one that came by itself begins. */
 export function reportOf(row: ToolRow, task: KnownTask, reports: SessionView["reports"]): string {
-  const result = row.phase === "ended" ? textOf(row.content) : "";
-  const report = REPORT.test(result) ? result.replace(REPORT, "").replace(WORKTREE, "") : reports[task.id];
-  return (report ?? "").trim();
+  const { report } = fieldsOf(row.details);
+  return typeof report === "string" ? report : (reports[task.id] ?? "").trim();
 }
 
 /** Says what a task has used, in one line. */

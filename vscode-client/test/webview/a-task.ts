@@ -67,7 +67,7 @@ export function given(task: TaskInfo): Fields[] {
 }
 
 /** What is told when a task has ended for which its call waited. */
-export function ended(task: TaskInfo, result = reported(task)): Fields[] {
+export function ended(task: TaskInfo, result = reported(task), report = REPORT): Fields[] {
   const { id, session, description, preset, state, background, turns, toolCalls, worktree } = task;
   const kept = { id, session, description, preset, state, background, turns, tool_calls: toolCalls };
   return [
@@ -76,7 +76,7 @@ export function ended(task: TaskInfo, result = reported(task)): Fields[] {
       type: "tool.ended",
       ...{ item: task.item, call: task.item, name: "task", status: state === "completed" ? "ok" : "error" },
       content: [{ type: "text", text: result }],
-      details: { task: { ...kept, worktree: worktree ?? null } },
+      details: { task: { ...kept, worktree: worktree ?? null }, ...(report && { report }) },
       durationMs: 42_000,
     },
   ];

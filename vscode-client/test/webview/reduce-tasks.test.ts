@@ -54,14 +54,12 @@ test("tasks keep their order when they are told of again", () => {
 });
 
 test("a report is that of the call, without what is for the model, else what the event brought", () => {
-  const note =
-    "\nIt worked in the git worktree t2-5e11 (branch tiller/t2-5e11); the workspace is unchanged. Changed there: a.py.";
-  const result = `Task t1 (x) completed.\nIts report:\nFirst line\nSecond line${note}`;
-  const state = begun(...given(LOOK), ...ended(DONE, result));
+  const result = "Task t1 (x) completed.\nIts report:\nFirst line\nSecond line";
+  const state = begun(...given(LOOK), ...ended(DONE, result, "First line\nSecond line"));
   const [row] = callsOf(state);
   assert.ok(row);
   assert.equal(reportOf(row, DONE, {}), "First line\nSecond line");
-  const waits = begun(...given(LOOK), ...ended(DONE, "Task t1 (x) is running in the background."));
+  const waits = begun(...given(LOOK), ...ended(DONE, "Task t1 (x) is running in the background.", ""));
   const [other] = callsOf(waits);
   assert.ok(other);
   assert.match(reportOf(other, DONE, sessionOf(waits).reports), /^The parser is called/);
