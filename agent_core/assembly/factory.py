@@ -11,12 +11,12 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly.builder import build_session
-from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
+from agent_core.assembly.config import WorkspaceConfig
 from agent_core.assembly.dependencies import choose_session_deps, scratch_of
 from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.models import load_models
 from agent_core.assembly.request import SessionRequest, StoreKind, TaskOrigin
-from agent_core.assembly.resources import LiveResources
+from agent_core.assembly.resources import LiveResources, load_inputs
 from agent_core.assembly.session_parts import SessionDeps
 from agent_core.assembly.workspace import AddedRoots, contain, contain_elsewhere, open_worktrees
 from agent_core.events import ThinkingLevel
@@ -182,7 +182,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         SessionLocked: Another process has it.
         ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
-    config = await load_workspace_config(request)
+    request, config = await load_inputs(request)
     root, paths, values = config.root, config.paths, config.settings.values
     extensions = SessionExtensions(request, config, values)
     await extensions.load()
