@@ -106,7 +106,7 @@ def choose_session_deps(
     scratch = scratch_of(request, config, opened)
     contents = _contents(request, config.paths.blobs, opened.log.header.id)
     settings = _live_settings(config, scratch)
-    built_in = _built_in(config, settings, agents)
+    built_in = _built_in(request, config, settings, agents)
     tools = _tools(request, extensions, values, transcript, built_in=built_in)
     start = _start(request, models, settings, transcript)
     resources = _resources(request, config, settings, extensions, agents)
@@ -172,20 +172,25 @@ def scratch_of(request: SessionRequest, config: WorkspaceConfig, opened: OpenedS
 
 
 def _built_in(
-    config: WorkspaceConfig, settings: LiveSettings, agents: AgentSource | None
+    request: SessionRequest,
+    config: WorkspaceConfig,
+    settings: LiveSettings,
+    agents: AgentSource | None,
 ) -> Sequence[Tool]:
     """Make the tools that Tiller brings along; some of them are offered while settings, mode or tasks say so."""
 
     def is_planning() -> bool:
         return config.permission_state.mode == "plan" and settings.now.values.plan_review != "off"
 
-    return builtin_tools(
+    remembering = () if request.memory is None else (request.memory.tool,)
+    tools = builtin_tools(
         can_search=lambda: settings.now.values.web.search is not None,
         is_planning=is_planning,
         plan_review=settings.now.values.plan_review,
         task_presets=lambda: () if agents is None else presets_of(agents.agents()),
         had_tasks=lambda: agents is not None and agents.had_background,
     )
+    return (*tools, *remembering)
 
 
 def presets_of(agents: Sequence[AgentDefinition]) -> Sequence[TaskPresetInfo]:
@@ -348,8 +353,8 @@ def _problems(
 
 
 def _sections(resources: LiveResources, redactor: Redactor) -> Sections:
-    async def build(specs: Sequence[ToolSpec]) -> tuple[PromptSection, ...]:
-        sections = await resources.sections(specs)
+    async def build(specs: Sequence[ToolSpec], topic: str) -> tuple[PromptSection, ...]:
+        sections = await resources.sections(specs, topic)
         await redactor.prepare(tuple(section.text for section in sections))
         return tuple(replace(section, text=redactor.text(section.text)) for section in sections)
 
@@ -358,7 +363,7 @@ def _sections(resources: LiveResources, redactor: Redactor) -> Sections:
 
 def _whole(sections: Sections) -> SystemPrompt:
     async def build(specs: Sequence[ToolSpec]) -> str:
-        return render_prompt(await sections(specs))
+        return render_prompt(await sections(specs, ""))
 
     return build
 

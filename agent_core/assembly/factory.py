@@ -11,12 +11,12 @@ import anyio
 from msgspec.structs import replace
 
 from agent_core.assembly.builder import build_session
-from agent_core.assembly.config import LiveSettings, WorkspaceConfig, load_workspace_config
+from agent_core.assembly.config import LiveSettings, WorkspaceConfig
 from agent_core.assembly.dependencies import choose_session_deps, scratch_of
 from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.request import SessionRequest, StoreKind, TaskOrigin
-from agent_core.assembly.resources import LiveResources
+from agent_core.assembly.resources import LiveResources, load_inputs
 from agent_core.assembly.session_parts import SessionDeps
 from agent_core.assembly.workspace import AddedRoots, contain, contain_elsewhere, open_worktrees
 from agent_core.events import ThinkingLevel
@@ -86,11 +86,12 @@ class SharedParts(Value, frozen=True, kw_only=True):
     sandbox: Sandbox
     scratch: Path
 
-    def config_of_task(self) -> WorkspaceConfig:
+    def inputs(self, request: SessionRequest) -> tuple[SessionRequest, WorkspaceConfig]:
         """Return the inputs of a task in the same folder; nothing is read anew. Its rights are still to be limited."""
         settings = self.config.settings if self.live is None else self.live.now
         permissions = PermissionState(is_trusted=self.config.permission_state.is_trusted)
-        return replace(self.config, settings=settings, permission_state=permissions, left_out=())
+        config = replace(self.config, settings=settings, permission_state=permissions, left_out=())
+        return replace(request, memory=None), config
 
 
 class ChildSessions:
@@ -210,7 +211,7 @@ async def session_deps(
         SessionNotFound, SessionLocked: No session of that id, or another process has it.
         ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
-    config = await load_workspace_config(request) if shared is None else shared.config_of_task()
+    request, config = await load_inputs(request) if shared is None else shared.inputs(request)
     values = config.settings.values
     extensions = SessionExtensions(request, config, values)
     await extensions.load()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -27,6 +27,9 @@ from agent_core.workspace.files.disk.disk_files import PathLocks
 from agent_core.workspace.sandbox import Prober, Sandbox
 
 StoreKind = Literal["files", "memory"]
+
+if TYPE_CHECKING:
+    from agent_core.memory.session_memory import SessionMemory
 
 
 class TaskOrigin(Value, frozen=True, kw_only=True):
@@ -90,6 +93,8 @@ class SessionRequest(Value, frozen=True, kw_only=True):
         lambda _, session: nullcontext(session)
     )
     """Entered for as long as the session of a task is open."""
+    memory: "SessionMemory | None" = None
+    """The memory, opened with the session; None: it is off."""
     titled: bool = False
     """Whether a model makes a title when the session has none, as the settings say: for sessions that people come back to."""
     notices: Sequence[str] = ()

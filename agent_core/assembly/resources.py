@@ -7,9 +7,11 @@ from typing import Literal
 
 import anyio
 import anyio.to_thread
+from msgspec.structs import replace
 
-from agent_core.assembly.config import WorkspaceConfig, home_of
+from agent_core.assembly.config import WorkspaceConfig, home_of, load_workspace_config
 from agent_core.assembly.request import SessionRequest
+from agent_core.compaction import estimate_text
 from agent_core.hooks import HookRunner, ResourcesGiven, ResourcesSought
 from agent_core.kernel.values import Value
 from agent_core.resources.agents import AgentDefinition
@@ -112,8 +114,10 @@ class LiveResources:
         shelf = await self.look()
         return _context_resources(files).plus(shelf.loaded)
 
-    async def sections(self, specs: Sequence[ToolSpec]) -> tuple[PromptSection, ...]:
-        """Write the parts of the system prompt for the tools that are active."""
+    async def sections(
+        self, specs: Sequence[ToolSpec], topic: str = ""
+    ) -> tuple[PromptSection, ...]:
+        """Write the parts of the system prompt for the tools that are active and the topic of the conversation."""
         request = self._request
         # What configures the agent may have changed in an added folder, as it may in the primary one.
         if await request.added.look():
@@ -131,6 +135,7 @@ class LiveResources:
             custom=files.system.text if files.system else None,
             append=self._appended(files),
             skills=skills_section(shelf.skills, tools=[spec.name for spec in specs]),
+            memory="" if request.memory is None else await request.memory.section(specs, topic),
         )
 
     @property
@@ -170,6 +175,33 @@ class LiveResources:
             added_skills=(*brought.skills, *self._named.skills),
             added_prompts=(*brought.prompts, *self._named.prompts),
         )
+
+
+async def load_inputs(request: SessionRequest) -> tuple[SessionRequest, WorkspaceConfig]:
+    """Return the request with the memory of the workspace, if it is on there, and the inputs read before the session opens.
+
+    A task has no memory, and neither has a workspace elsewhere.
+
+    Raises:
+        TillerError: As `load_workspace_config` raises it.
+    """
+    config = await load_workspace_config(request)
+    folder = config.paths.memory
+    has_own = request.task is None and request.ports is None
+    if not has_own or not await anyio.Path(folder / "projects.json").exists():
+        return replace(request, memory=None), config
+    from agent_core.memory.session_memory import opened_memory  # noqa: PLC0415 - at first use
+
+    memory, notices = await opened_memory(
+        folder,
+        config.root,
+        env=request.env,
+        clock=request.clock,
+        redactor=request.redactor,
+        is_trusted=lambda: config.permission_state.is_trusted(),  # noqa: PLW0108 - it is replaced later
+        estimate=estimate_text,
+    )
+    return replace(request, memory=memory, notices=(*request.notices, *notices)), config
 
 
 def _context_resources(files: ContextFiles) -> LoadedResources:

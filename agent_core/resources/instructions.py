@@ -408,6 +408,7 @@ OUR_TAGS = (
     "addendum",
     "skills",
     "available_skills",
+    "memory",
     "cwd",
     "folders",
 )
@@ -444,6 +445,7 @@ def prompt_sections(
     append: Sequence[str] = (),
     added: Sequence[tuple[PurePath, bool]] = (),
     skills: str = "",
+    memory: str = "",
 ) -> tuple[PromptSection, ...]:
     """Return the sections of the prompt in their order; empty ones are left out.
 
@@ -457,6 +459,7 @@ def prompt_sections(
         append: Further text of the user.
         added: More folders of the workspace, and whether each is trusted.
         skills: The section on skills; empty: no section.
+        memory: The section with what was remembered; empty: no section.
     """
     own = custom is None or not custom.strip()
     sections = [PromptSection(name="preamble", text=PREAMBLE if own else (custom or "").strip())]
@@ -469,6 +472,8 @@ def prompt_sections(
         sections.append(PromptSection(name="project_context", text=_context_text(context)))
     if skills:
         sections.append(PromptSection(name="skills", text=skills))
+    if memory:
+        sections.append(PromptSection(name="memory", text=_inert(memory)))
     sections.append(PromptSection(name="cwd", text=one_line(root.as_posix())))
     if added:
         sections.append(PromptSection(name="folders", text=_folders(added)))

@@ -70,6 +70,11 @@ class AppPaths(Value, frozen=True, kw_only=True):
         return self.data / "worktrees"
 
     @property
+    def memory(self) -> Path:
+        """Memory files, one of the user and one per project, with their history."""
+        return self.data / "memory"
+
+    @property
     def logs(self) -> Path:
         """Log files, for troubleshooting."""
         return self.data / "logs"

@@ -65,6 +65,7 @@ def test_who_finds_git_has_the_rest_made_for_it() -> None:
         finding
         == making
         == {
+            "agent_core/memory/history.py",
             "agent_core/workspace/git/object_command.py",
             "agent_core/workspace/git/client.py",
         }

@@ -1,6 +1,7 @@
 """The system prompt of a session: sent whole once, then only the parts that have changed, beside the user's words."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 from agent_core.kernel import Clock
 from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
-from agent_core.messages import CustomMessage, Message, Text
+from agent_core.messages import CustomMessage, Message, Text, UserMessage, text_of
 from agent_core.resources.instructions import PromptSection, render_prompt
 from agent_core.session.model_selection import ModelSelection
 from agent_core.session.permissions.broker import PermissionState
@@ -21,12 +22,14 @@ CHANGED: Final = "tiller.prompt"  # decision 0042
 """The type of the message that gives the changed parts."""
 LEAD: Final = "These parts of your instructions have changed. They stand in the place of the earlier ones of the same name."
 PREAMBLE: Final = "preamble"
+TOPIC_PROMPTS: Final = 2
+TOPIC_CHARS: Final = 1_000
 
 SystemPrompt = Callable[[Sequence[ToolSpec]], Awaitable[str]]
 """Builds the system prompt of a run for the tools that are active."""
 
-Sections = Callable[[Sequence[ToolSpec]], Awaitable[tuple[PromptSection, ...]]]
-"""Writes the parts of the system prompt for the tools that are active."""
+Sections = Callable[[Sequence[ToolSpec], str], Awaitable[tuple[PromptSection, ...]]]
+"""Writes the parts of the system prompt for the tools that are active, and for the topic of the conversation."""
 
 
 class PromptCacheKey(Value, frozen=True, kw_only=True):
@@ -61,7 +64,9 @@ class SystemPromptSync(Struct, kw_only=True):
         """Return the system prompt of a run, and what is to be told of it in the conversation."""
         sent = self._sent if self._in == now else ()
         prompted = prompt(
-            await self.sections(specs), sent=sent, announced=announced_sections(conversation)
+            await self.sections(specs, topic_of(conversation)),
+            sent=sent,
+            announced=announced_sections(conversation),
         )
         self._sent, self._in = prompted.system, now
         return render_prompt(prompted.system), self._announcement(prompted.changed)
@@ -146,6 +151,14 @@ def prompt(
     ]
     stale = [section for section in gone if last_sent.get(section.name) != section.text]
     return PromptUpdate(system=system, changed=(*changed, *stale))
+
+
+def topic_of(conversation: Sequence[Message]) -> str:
+    """Return what the user wrote last: the beginning of the last two prompts, the newer first."""
+    prompts = (
+        text_of(one.content) for one in reversed(conversation) if isinstance(one, UserMessage)
+    )
+    return "\n".join(text[:TOPIC_CHARS] for text in islice(prompts, TOPIC_PROMPTS))
 
 
 def announced_sections(conversation: Sequence[Message]) -> Mapping[str, str]:

@@ -89,7 +89,7 @@ class Git(Value, frozen=True, kw_only=True):
         """
         variables = {**self.shadow.variables, **self.extra}
         command = git_command(self.program, *arguments, environment=self.environment, **variables)
-        return await _run(command, self.folder, stdin=stdin)
+        return await run_command(command, self.folder, stdin=stdin)
 
     async def ask_in_place(self, *arguments: str) -> GitAnswer:
         """Run a command on the repository itself, for what a shadow cannot change: its refs and its worktrees.
@@ -105,7 +105,7 @@ class Git(Value, frozen=True, kw_only=True):
             "GIT_WORK_TREE": str(self.repository.root),
         }
         command = git_command(self.program, *arguments, environment=self.environment, **there)
-        return await _run(command, self.repository.common_dir)
+        return await run_command(command, self.repository.common_dir)
 
     async def output(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run a command that must succeed.
@@ -218,12 +218,17 @@ async def _user_settings(
     program: str, env: Mapping[str, str], environment: Mapping[str, str]
 ) -> Mapping[str, str]:
     command = user_settings_command(program, env=env, environment=environment)
-    answer = await _run(command, Path("/"))
+    answer = await run_command(command, Path("/"))
     rows = (os.fsdecode(row).partition("\n") for row in answer.output.split(b"\0") if row)
     return {name: value for name, _, value in rows if name in USER_SETTINGS and "\n" not in value}
 
 
-async def _run(command: GitCommand, folder: Path, *, stdin: bytes = b"") -> GitAnswer:
+async def run_command(command: GitCommand, folder: Path, *, stdin: bytes = b"") -> GitAnswer:
+    """Run a command of Git and return all that it said, whatever its exit code.
+
+    Raises:
+        RepositoryUnusable: It cannot be started there.
+    """
     try:
         # A start that is cancelled half way leaves a process that nobody waits for.
         process = await uncancelled(

@@ -106,7 +106,7 @@ class Book:
         self.prompting = SystemPromptSync(sections=self.sections, clock=FakeClock())
         self.conversation: list[Message] = []
 
-    async def sections(self, specs: Sequence[ToolSpec]) -> tuple[PromptSection, ...]:
+    async def sections(self, specs: Sequence[ToolSpec], topic: str) -> tuple[PromptSection, ...]:
         return self.now
 
     async def run(

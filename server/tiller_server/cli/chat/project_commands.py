@@ -1,4 +1,4 @@
-"""Commands about the work in the project: `/init`, `/review`, `/diff`, `/copy`, `/tasks`."""
+"""Commands about the work in the project: `/init`, `/review`, `/diff`, `/copy`, `/tasks`, `/remember`."""
 
 import os
 import subprocess
@@ -10,7 +10,9 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
+from agent_core.assembly import SessionRequest
 from agent_core.kernel.errors import UsageError
+from agent_core.resources.paths import app_paths
 from agent_core.workspace.files.paths import relative_name
 from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
 from tiller_server.cli.chat.context import ChatContext, ChatDialog
@@ -193,3 +195,57 @@ def merged_message(id_: str, written: Sequence[Path], *, root: Path) -> str:
 def discarded_message(id_: str, kept_ref: str) -> str:
     """Return the result of the removal of a worktree."""
     return f"Removed the worktree of {id_}; {kept_ref} keeps its content."
+
+
+FOR_USER: Final = "--user"
+SWITCH_ON: Final = ("Yes, use memory in this project", "No")
+NOT_REMEMBERED: Final = "Nothing was stored."
+
+
+async def remember(chat: ChatContext, wanted: str) -> None:
+    """Carry out `/remember` in a session of this process."""
+    await remember_text(chat, wanted, request=chat.request, session=chat.session.id)
+
+
+async def remember_text(
+    dialog: ChatDialog, wanted: str, *, request: SessionRequest, session: str | None
+) -> None:
+    """Store a text of the user in the memory; switch memory on first if they want that.
+
+    Args:
+        dialog: Where they are asked.
+        wanted: The text, behind `--user` if it is for all their projects.
+        request: How the session was opened.
+        session: Id of the session; None: it is not known.
+
+    Raises:
+        UsageError: There is no text, or it cannot be stored.
+        ConfigError: A memory file cannot be read or written.
+    """
+    from agent_core.memory.access import open_memory  # noqa: PLC0415 - only this needs it
+    from agent_core.memory.values import USER, MemoryDraft  # noqa: PLC0415 - as above
+
+    first, _, rest = wanted.strip().partition(" ")
+    is_for_user = first == FOR_USER
+    text = rest if is_for_user else wanted
+    if not text.strip():
+        message = f"/remember takes a text, such as /remember Tests need Docker; {FOR_USER} before it is for all your projects"
+        raise UsageError(message)
+    paths = request.paths or app_paths(request.env)
+    memory = await open_memory(
+        paths.memory,
+        request.workspace,
+        env=request.env,
+        clock=request.clock,
+        redactor=request.redactor,
+    )
+    if not await memory.is_on():
+        title = "Memory is off in this project. Switch it on?"
+        if await dialog.choose(title, SWITCH_ON) != 0:
+            dialog.tell(NOT_REMEMBERED)
+            return
+        await memory.switch(on=True)
+    scope = USER if is_for_user else memory.project.scope
+    entry = await memory.remember(MemoryDraft(text=text, session=session), scope)
+    whose = "all your projects" if is_for_user else "this project"
+    dialog.tell(f"Remembered for {whose} ({entry.id}): {entry.text}", GREEN)

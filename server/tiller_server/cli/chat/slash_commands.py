@@ -16,7 +16,7 @@ from agent_core.storage.port import SessionSummary
 from agent_core.workspace.files.paths import relative_name
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
-from tiller_server.cli.chat.project_commands import copy, diff, init, review, tasks
+from tiller_server.cli.chat.project_commands import copy, diff, init, remember, review, tasks
 from tiller_server.cli.chat.status import (
     background_lines,
     mode_line,
@@ -364,6 +364,9 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
         hint="", about="revert the last run's changes; again: the run before", run=_undo
     ),
     "copy": ChatCommand(hint="", about="copy the last answer", run=copy),
+    "remember": ChatCommand(
+        hint="[--user] TEXT", about="keep a text for later sessions", run=remember
+    ),
     "init": ChatCommand(hint="[TEXT]", about="write or update AGENTS.md", run=init),
     "review": ChatCommand(hint="[TEXT]", about="review uncommitted changes", run=review),
     "new": ChatCommand(hint="", about="start a new session (also /clear)", run=_new, at_rest=True),
@@ -394,6 +397,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "diff",
         "undo",
         "copy",
+        "remember",
         "next",
         "stop",
         "background",

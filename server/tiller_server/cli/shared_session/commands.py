@@ -18,6 +18,7 @@ from tiller_server.cli.chat.project_commands import (
     REVIEW,
     discarded_message,
     merged_message,
+    remember_text,
     show_patch,
     task_action,
     with_wishes,
@@ -233,6 +234,11 @@ async def _review(session: SharedActions, dialog: ChatDialog, wishes: str) -> No
     await session.prompt([Text(text=with_wishes(REVIEW, wishes))])
 
 
+async def _remember(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
+    request = session.request_for("new")
+    await remember_text(dialog, wanted, request=request, session=None)
+
+
 async def _next(session: SharedActions, dialog: ChatDialog, text: str) -> None:
     del dialog
     if not text:
@@ -307,6 +313,7 @@ COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "diff": SharedCommand(run=_diff),
     "undo": SharedCommand(run=_undo),
     "review": SharedCommand(run=_review),
+    "remember": SharedCommand(run=_remember),
     "background": SharedCommand(run=_background),
     "tasks": SharedCommand(run=_tasks),
     "compact": SharedCommand(run=_compact),
