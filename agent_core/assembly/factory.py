@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -182,6 +182,12 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         SessionLocked: Another process has it.
         ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
+    async with _chosen_deps(request) as deps, _traced(request, deps) as observed:
+        yield observed
+
+
+@asynccontextmanager
+async def _chosen_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
     config = await load_workspace_config(request)
     root, paths, values = config.root, config.paths, config.settings.values
     extensions = SessionExtensions(request, config, values)
@@ -232,6 +238,16 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
+
+
+def _traced(request: SessionRequest, deps: SessionDeps) -> AbstractAsyncContextManager[SessionDeps]:
+    """Have telemetry observe a session, if the user's settings say so."""
+    settings = None if deps.settings is None else deps.settings.now.values.telemetry
+    if settings is None or not settings.enabled:
+        return nullcontext(deps)
+    from agent_core.assembly.telemetry.traced_session import traced_deps  # noqa: PLC0415 - at first use
+
+    return traced_deps(request, deps, settings)
 
 
 def _check_worktree(config: WorkspaceConfig, cwd: str) -> None:
