@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -211,6 +211,17 @@ async def session_deps(
         SessionNotFound, SessionLocked: No session of that id, or another process has it.
         ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
+    async with (
+        _chosen_deps(request, shared) as deps,
+        _traced(request, deps) as observed,
+    ):
+        yield observed
+
+
+@asynccontextmanager
+async def _chosen_deps(
+    request: SessionRequest, shared: SharedParts | None
+) -> AsyncGenerator[SessionDeps]:
     request, config = await load_inputs(request) if shared is None else shared.inputs(request)
     values = config.settings.values
     extensions = SessionExtensions(request, config, values)
@@ -283,6 +294,16 @@ async def _models(
     extensions.model_set = models
     models.hold_secrets(request.redactor, request.env)
     return models
+
+
+def _traced(request: SessionRequest, deps: SessionDeps) -> AbstractAsyncContextManager[SessionDeps]:
+    """Have telemetry observe a session, if the user's settings say so."""
+    settings = None if deps.settings is None else deps.settings.now.values.telemetry
+    if settings is None or not settings.enabled:
+        return nullcontext(deps)
+    from agent_core.assembly.telemetry.traced_session import traced_deps  # noqa: PLC0415 - at first use
+
+    return traced_deps(request, deps, settings)
 
 
 def _check_worktree(config: WorkspaceConfig, cwd: str) -> None:

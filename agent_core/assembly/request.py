@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import Struct
 
 from agent_core.assembly.workspace import AddedRoots
 from agent_core.events import ThinkingLevel
@@ -26,6 +27,10 @@ from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.files.disk.disk_files import PathLocks
 from agent_core.workspace.sandbox import Prober, Sandbox
 
+if TYPE_CHECKING:
+    from agent_core.telemetry.queue import Exporter
+    from agent_core.telemetry.session import ProcessTelemetry
+
 StoreKind = Literal["files", "memory"]
 
 if TYPE_CHECKING:
@@ -44,6 +49,28 @@ class TaskOrigin(Value, frozen=True, kw_only=True):
     """Folder of the outputs of tools."""
     sandbox: Sandbox | None
     """Closed by the outer session; None: the task has files, and so a sandbox, of its own."""
+
+
+class SharedTelemetry(Struct):
+    """Telemetry of a process; created by the first session whose settings switch it on."""
+
+    current: "ProcessTelemetry | None" = None
+    outlives_sessions: bool = False
+    """Whether the owner of this closes it; otherwise the end of the session that created it does."""
+
+    def start(self, open_exporter: "Callable[[], Exporter]", *, version: str) -> "ProcessTelemetry":
+        """Return the telemetry of the process, which is created if there is none."""
+        from agent_core.telemetry.queue import TelemetryQueue  # noqa: PLC0415 - at first use
+        from agent_core.telemetry.session import ProcessTelemetry  # noqa: PLC0415 - at first use
+
+        if self.current is None:
+            self.current = ProcessTelemetry(TelemetryQueue(open_exporter), version=version)
+        return self.current
+
+    async def close(self) -> None:
+        """Send what is left, within two seconds."""
+        if self.current is not None:
+            await self.current.close()
 
 
 class SessionRequest(Value, frozen=True, kw_only=True):
@@ -107,6 +134,12 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """How this machine contains processes: to be shared by the sessions of a process, which then ask once."""
     locks: PathLocks = msgspec.field(default_factory=PathLocks)
     """One writer per file: to be shared by the sessions of a process."""
+    telemetry: SharedTelemetry = msgspec.field(default_factory=SharedTelemetry)
+    """Sends traces and metrics if the user's settings say so; to be shared by the sessions of a process."""
+    traceparent: str = ""
+    """Span of the program that opens the session, above its runs; empty: none."""
+    workflow: str = ""
+    """Name of the workflow that the session makes; it gets a span. Empty: none."""
     pool: HttpPool | None = None
     """Connections to providers that several sessions share; None: of this session's own."""
     clock: Clock = msgspec.field(default_factory=SystemClock)

@@ -13,6 +13,7 @@ from agent_core.assembly.mcp import build_servers
 from agent_core.assembly.resources import HookResourcePaths
 from agent_core.changes import BlobStore
 from agent_core.events import EventFeed, QueueMode, ThinkingLevel
+from agent_core.events.feed import EventObserver
 from agent_core.hooks import HookLimits, HookRunner, HookTable
 from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import Redactor
@@ -110,6 +111,7 @@ class SessionDeps(Value, frozen=True, kw_only=True):
     hooks: HookTable = msgspec.field(default_factory=HookTable)
     """Functions that look in on what happens."""
     hook_limits: HookLimits = msgspec.field(default_factory=HookLimits)
+    observer: EventObserver | None = None
     pool: HttpPool | None = None
     """The session's own way to providers, which its hooks are to see; None: they see nothing of it."""
     system_prompt: SystemPrompt
@@ -162,7 +164,7 @@ class BaseParts:
     @cached_property
     def publisher(self) -> EventPublisher:
         publisher = EventPublisher(
-            feed=EventFeed(self.deps.clock),
+            feed=EventFeed(self.deps.clock, observer=self.deps.observer),
             redaction=EventRedaction(self.deps.redactor, self.deps.clock),
         )
         publisher.opened_after = self.transcript.newest

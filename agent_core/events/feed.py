@@ -277,8 +277,11 @@ class EventFeed:
     Written by the session's parts on the loop's thread only.
     """
 
-    def __init__(self, clock: Clock, *, seq: int = 0) -> None:
+    def __init__(
+        self, clock: Clock, *, seq: int = 0, observer: EventObserver | None = None
+    ) -> None:
         self._clock = clock
+        self._observer = observer
         self._seq = seq
         self._readers: list[EventSubscription] = []
         self.wants_partials = False
@@ -299,6 +302,8 @@ class EventFeed:
         )
         if self._tap is not None:
             self._tap(stamped)
+        if self._observer is not None:
+            self._observer(stamped)
         for reader in self._readers:
             reader.put(stamped)
         return stamped

@@ -3,7 +3,8 @@
 import os
 import secrets
 from collections.abc import Container
-from typing import NewType
+from contextvars import ContextVar
+from typing import Final, NewType
 
 SessionId = NewType("SessionId", str)
 RunId = NewType("RunId", str)
@@ -18,6 +19,18 @@ MessageId = NewType("MessageId", str)
 QueueId = NewType("QueueId", str)
 
 ENTRY_ID_DRAWS = 100
+
+_RUN: Final[ContextVar[tuple[RunId, str] | None]] = ContextVar("tiller_run", default=None)
+
+
+def mark_run(run: RunId, trace: str = "") -> None:
+    """Note for the log which run the current task works for, and in which trace; tasks that it starts inherit it."""
+    _RUN.set((run, trace))
+
+
+def marked_run() -> tuple[RunId, str] | None:
+    """Return the run that the current task or thread works for and its trace, which may be empty; None: no run."""
+    return _RUN.get()
 
 
 def uuid7(at_ms: int) -> str:

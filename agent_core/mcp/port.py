@@ -4,10 +4,10 @@ import base64
 import binascii
 import json
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Final, Literal, Protocol
 
-from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel import JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.errors import ToolError
 from agent_core.kernel.text import format_size
 from agent_core.kernel.values import Value
@@ -87,8 +87,16 @@ class McpConnection(Protocol):
         *,
         timeout_s: float,
         progress: Callable[[McpProgress], None],
+        meta: JsonObject,
     ) -> McpToolResponse:
         """Call a tool. Cancelled, the server is told so.
+
+        Args:
+            name: Name of the tool.
+            arguments: Its arguments.
+            timeout_s: How long it may take.
+            progress: Called with the progress that the server reports.
+            meta: Members of `_meta` of the request.
 
         Raises:
             ServerFailed: It refused, gave an answer that cannot be read, is gone, or did not answer in time.
@@ -114,6 +122,16 @@ Opens = Callable[[Server], AbstractAsyncContextManager[McpConnection]]
 
 
 MOST_IMAGES: Final = 10
+McpTracer = Callable[[ToolCallId, str, str], AbstractContextManager[JsonObject]]
+"""Records a request for a tool call, by server and tool; entering gives what `_meta` of the request gets."""
+
+
+def no_trace(call: ToolCallId, server: str, tool: str) -> AbstractContextManager[JsonObject]:
+    """Record nothing."""
+    _ = call, server, tool
+    return nullcontext({})
+
+
 Pictures = Callable[[str, bytes], tuple[UserContent, ...]]
 """Makes of an image, with a name for it, what a model may be shown; words instead when it cannot. Blocking."""
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 import anyio
 from msgspec import Struct
 
-from agent_core.kernel import JsonObject
+from agent_core.kernel import JsonObject, ToolCallId
 from agent_core.kernel.values import Value
 from agent_core.mcp.approvals import Declared, believed
 from agent_core.mcp.definitions import Server
@@ -16,10 +16,12 @@ from agent_core.mcp.port import (
     McpConnection,
     McpProgress,
     McpToolResponse,
+    McpTracer,
     Opens,
     ServerFailed,
     ServerGone,
     ServerSlow,
+    no_trace,
 )
 
 McpServerState = Literal["idle", "starting", "ready", "down"]
@@ -63,6 +65,7 @@ class McpServerDeps(Value, frozen=True, kw_only=True):
     """Told whenever the tools were listed."""
     report: Callable[[str], None]
     """Reports failures to people, one sentence each."""
+    traces: McpTracer = no_trace
 
 
 class McpServer:
@@ -132,9 +135,14 @@ class McpServer:
         return max(0.0, record.failed_at_s + pause_s - anyio.current_time())
 
     async def call(
-        self, name: str, arguments: JsonObject, *, progress: Callable[[McpProgress], None]
+        self,
+        name: str,
+        arguments: JsonObject,
+        *,
+        call: ToolCallId,
+        progress: Callable[[McpProgress], None],
     ) -> McpToolResponse:
-        """Call a tool; a server that is down is started first.
+        """Call a tool for a tool call of the session; a server that is down is started first.
 
         Raises:
             ServerFailed: It could not be done; the text tells the model why.
@@ -142,7 +150,10 @@ class McpServer:
         connection = await self.ready()
         limit_s = self.server.call_timeout_s or self._around.limits().call_s
         try:
-            return await connection.call(name, arguments, timeout_s=limit_s, progress=progress)
+            with self._around.traces(call, self.server.name, name) as meta:
+                return await connection.call(
+                    name, arguments, timeout_s=limit_s, progress=progress, meta=meta
+                )
         except ServerGone as error:
             await self._left(connection)
             raise self._gone_text(error) from error

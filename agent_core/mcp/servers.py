@@ -25,7 +25,7 @@ from agent_core.mcp.approvals import (
     tool_name,
 )
 from agent_core.mcp.definitions import Defined, Http, Server, ServerFiles, Stdio, shown_way
-from agent_core.mcp.port import Opens, Pictures
+from agent_core.mcp.port import McpTracer, Opens, Pictures, no_trace
 from agent_core.mcp.server import Limits, McpServer, McpServerDeps
 from agent_core.resources.load_result import LoadedResources, LoadProblem
 from agent_core.tools import Tool
@@ -85,6 +85,7 @@ class McpDeps(Value, frozen=True, kw_only=True):
     pictures: Pictures
     clock: Clock
     root: Path
+    traces: McpTracer = no_trace
 
 
 class _Kept(Struct, kw_only=True):
@@ -174,7 +175,11 @@ class McpServers:
     async def _began(self, server: Server) -> _Kept:
         around = self._around
         surroundings = McpServerDeps(
-            opens=around.opens, limits=around.limits, tools_changed=self._take, report=self._tell
+            opens=around.opens,
+            limits=around.limits,
+            tools_changed=self._take,
+            report=self._tell,
+            traces=around.traces,
         )
         made = McpServer(server, surroundings)
         if self._group is not None:

@@ -81,7 +81,10 @@ class McpTool:
                     happened=f"{changed} You are asked when the next run begins.",
                 )
             answer = await server.call(
-                declared.name, arguments, progress=_ProgressPrinter(context.output)
+                declared.name,
+                arguments,
+                call=context.call,
+                progress=_ProgressPrinter(context.output),
             )
         except ServerFailed as error:
             return error_result(f"{self._spec.name}: {error}", details=self._details())

@@ -17,6 +17,7 @@ MOST_MODULES_OF_OURS = 300
 UNUSED = (
     "agent_core.mcp.adapters.library",
     "agent_core.storage.adapters.scan",
+    "agent_core.telemetry",
     "agent_core.tools.builtin.read.image",
     "agent_core.workspace.files.disk.regular_files",
     "agent_core.workspace.permissions.policy.decision",
@@ -48,6 +49,7 @@ def test_a_run_without_tool_calls_imports_no_more_than_it_needs(ground: Ground) 
     )
     assert (ran.returncode, ran.stdout) == (0, b"Hello there\n"), ran
     names = listing.read_text("utf-8").split("\n")
+    assert [name for name in names if name.startswith("opentelemetry")] == []
     ours = {name for name in names if name.partition(".")[0] in {"agent_core", "tiller_server"}}
     assert ours & {*UNUSED} == set(), "import these where they are used first"
     message = f"{len(ours)} modules of ours are imported, {MOST_MODULES_OF_OURS} are allowed"

@@ -151,6 +151,7 @@ class LibraryConnection:
         *,
         timeout_s: float,
         progress: Callable[[McpProgress], None],
+        meta: JsonObject,
     ) -> McpToolResponse:
         """Call a tool."""
         from mcp_types import (  # noqa: PLC0415 - loaded by now
@@ -159,7 +160,9 @@ class LibraryConnection:
             CallToolResult,
         )
 
-        params = CallToolRequestParams(name=name, arguments=dict(arguments))
+        params = CallToolRequestParams.model_validate(
+            {"name": name, "arguments": dict(arguments), "_meta": dict(meta) or None}
+        )
         with Failing(self._wire):
             # Not `call_tool`, which runs the server's own patterns over its answer, and they may take for ever.
             result = await self._session.send_request(

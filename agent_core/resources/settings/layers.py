@@ -36,9 +36,10 @@ USER_ONLY = frozenset(
         *(("bash", "prefix"), ("bash", "shellPath"), ("extensions",), ("extensionConflicts",)),
         *(("containment", "passVariables"), ("containment", "readPaths")),
         *(("web", "privateHosts"), ("web", "search"), ("web", "searchUrl")),
+        *(("telemetry", "enabled"), ("telemetry", "endpoint"), ("telemetry", "content")),
     }
 )
-"""Keys that name what is run (a command that the policy allows must stay that command), or what commands and requests reach of the user's."""
+"""Keys that name what is run (a command that the policy allows must stay that command), or what commands and requests reach of the user's, or where it is sent."""
 
 NEVER_EDITOR = frozenset({("skills",), ("prompts",)})
 """Keys that name instructions: a trusted project's are pinned, what an editor finds in a folder is not."""

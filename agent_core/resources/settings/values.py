@@ -189,6 +189,23 @@ class WebSettings(SettingsGroup):
     )
 
 
+class TelemetrySettings(SettingsGroup):
+    """Traces and metrics for an OpenTelemetry collector; only in the user's own settings."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Send traces and metrics over OTLP/HTTP; needs the extra otel (pip install 'tillerd[otel]').",
+    )
+    endpoint: str | None = Field(
+        default=None,
+        description="Address of the collector, such as http://localhost:4318. null: as OTEL_EXPORTER_OTLP_ENDPOINT says.",
+    )
+    content: bool = Field(
+        default=False,
+        description="Whether spans have prompts, answers, arguments and results of tools, without secrets.",
+    )
+
+
 class SettingsValues(SettingsGroup):
     """Everything in settings.json that this version understands."""
 
@@ -275,6 +292,7 @@ class SettingsValues(SettingsGroup):
     hooks: HookSettings = HookSettings()
     mcp: McpSettings = McpSettings()
     web: WebSettings = WebSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     titles: Literal["auto", "off"] = Field(
         default="auto",
         description="Whether a model makes a title for a session in an editor or the chat that has none, after its first run.",

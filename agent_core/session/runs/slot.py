@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from agent_core.events import Event, RunResult
 from agent_core.kernel import ItemId, RunId
+from agent_core.kernel.ids import mark_run
 from agent_core.kernel.values import Value
 from agent_core.session.input.deferred_messages import DeferredMessages
 
@@ -130,6 +131,8 @@ class ActivitySlot:
     @asynccontextmanager
     async def hold(self, activity: Activity) -> AsyncGenerator[None]:
         """Hold the session for a reserved activity; a cancel of the activity ends the block, and nothing is raised."""
+        if activity.run is not None:
+            mark_run(activity.run)
         try:
             with activity.scope:
                 yield

@@ -132,6 +132,7 @@ def request_of(options: argparse.Namespace, environment: Environment) -> Session
         trusted=True if options.trust else None,
         session=options.session or ("latest" if options.latest else "new"),
         env=environment.variables,
+        traceparent=environment.variables.get("TRACEPARENT", ""),
         settings={"request": layer} if layer else {},
         model=options.model,
         tools=options.tools,

@@ -6,6 +6,7 @@ from typing import Final
 
 DEFERRED: Final[Sequence[str]] = (
     "agent_core.assembly.task_parts",
+    "agent_core.assembly.telemetry.traced_session",
     "agent_core.changes.commit_check",
     "agent_core.changes.patch",
     "agent_core.changes.revert",
@@ -32,6 +33,8 @@ DEFERRED: Final[Sequence[str]] = (
     "agent_core.storage.adapters.scan",
     "agent_core.storage.summary",
     "agent_core.storage.worktree_owners",
+    "agent_core.telemetry.queue",
+    "agent_core.telemetry.session",
     "agent_core.tools.builtin.background",
     "agent_core.tools.builtin.grep.fallback_search",
     "agent_core.tools.builtin.grep.ripgrep",

@@ -200,6 +200,7 @@ def _session_request(work: ReviewRun, request: SessionRequest, folder: Path) -> 
         session="new",
         workspace=folder,
         settings={**request.settings, "request": settings},
+        workflow="review",
         tools=TOOLS,
         custom_tools=(*request.custom_tools, work.given.reports.tool()),
         trusted=request.trusted is True,

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,12 @@ server = MCPServer("workshop", version="1.2")
 def look(word: str) -> str:
     """Say a word again."""
     return f"you said {word}"
+
+
+@server.tool()
+def meta(context: Context) -> str:
+    """Give what the request has in `_meta`."""
+    return json.dumps(dict(context.request_context.meta or {}), default=str)
 
 
 @server.tool()

@@ -185,6 +185,7 @@ async def _made(
         env=environment.variables,
         model=options.model,
         store="memory" if options.no_session else "files",
+        traceparent=environment.variables.get("TRACEPARENT", ""),
         redactor=redactor,
     )
     made: list[Review] = []

@@ -1,0 +1,1 @@
+"""How telemetry is sent: OTLP over HTTP, with libraries that the extra `otel` brings."""
