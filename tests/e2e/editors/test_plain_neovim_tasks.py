@@ -6,8 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.e2e.editors.test_plain_neovim import BOTH, has, open_chat, user
-from tests.e2e.test_chat_tasks import (
+from tests.e2e.chat.test_chat_tasks import (
     GREETINGS,
     LOOK,
     PLANNING,
@@ -16,6 +15,7 @@ from tests.e2e.test_chat_tasks import (
     WORKING,
     WRITE,
 )
+from tests.e2e.editors.test_plain_neovim import BOTH, has, open_chat, user
 from tests.support.clients.server import Ground
 from tests.support.clients.shims import end_daemon
 from tests.support.programs.neovim_lists import choose

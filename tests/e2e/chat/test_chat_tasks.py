@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli.test_cli_chat import leave
+from tests.e2e.chat.test_cli_chat import leave
 from tests.support.clients.server import Ground, calls, says
 from tests.support.programs.pty_screen import Terminal, terminal
 

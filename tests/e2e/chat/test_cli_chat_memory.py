@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.cli.test_cli_chat import chat, leave
+from tests.e2e.chat.test_cli_chat import chat, leave
 from tests.support.clients.server import Ground, says
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]

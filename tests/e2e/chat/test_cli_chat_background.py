@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.e2e.cli.test_cli_chat import chat, leave
+from tests.e2e.chat.test_cli_chat import chat, leave
 from tests.support.clients.server import Ground, calls, says
 from tests.support.workspace.processes import processes_with
 
