@@ -30,8 +30,10 @@ from agent_core.session.runs.recovered_state import RecoveredTask
 from agent_core.session.runs.recovery import last_run
 from agent_core.storage.port import StoredSession
 from agent_core.tools.port import TaskOrder
-from agent_core.transcript.entries import MessageEntry
+from agent_core.transcript.entries import AnyEntry, MessageEntry
 
+TOOL: Final = "task"
+"""Name of the tool that starts tasks."""
 REPORT_BYTES: Final = 16_384
 """How much of a report the model gets; the rest stays in the session of the task."""
 TITLE_CHARS: Final = 80
@@ -234,6 +236,14 @@ def restored_task(one: RecoveredTask) -> GivenTask:
     )
     task.over.set()
     return task
+
+
+def calls_of_tasks(path: Sequence[AnyEntry]) -> Sequence[ToolCallId]:
+    """Return the calls of the last answer of a branch that start tasks, in order."""
+    for entry in reversed(path):
+        if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
+            return [call.id for call in entry.message.tool_calls if call.name == TOOL]
+    return ()
 
 
 def last_outcome(stored: StoredSession) -> TaskOutcome:

@@ -12,6 +12,7 @@ from agent_core.messages.values import total_usage
 from agent_core.session.history.entries import EntryFactory, message_entry
 from agent_core.session.runs.recovered_state import RecoveredState
 from agent_core.session.tools.given_task import (
+    TOOL,
     GivenTask,
     TaskOutcome,
     end_entries,
@@ -51,7 +52,7 @@ class TaskRecovery:
         returned = TaskReport(task=one.info, text=text, report=one.report)
         result = ToolResultMessage(
             call_id=call,
-            tool_name="task",
+            tool_name=TOOL,
             content=(Text(text=text),),
             details=returned.details(),
             is_error=not before.has_message and one.info.state != "completed",

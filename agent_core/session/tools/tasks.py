@@ -25,6 +25,7 @@ from agent_core.session.runs.recovered_state import RecoveredState
 from agent_core.session.tools.given_task import (
     GivenTask,
     TaskOutcome,
+    calls_of_tasks,
     end_entries,
     last_outcome,
     named,
@@ -49,7 +50,9 @@ class SessionTasks:
 
     def __init__(self, deps: TaskDeps, restored: RecoveredState) -> None:
         self._deps = deps
-        self._count = len(restored.tasks)
+        self._count = max((_number(id_) for id_ in restored.tasks), default=0)
+        self._numbers: dict[ToolCallId, int] = {}
+        """Numbers of tasks whose calls have not begun yet."""
         self._slots = anyio.CapacityLimiter(MOST_RUNNING)
         self._tasks = {one.id: restored_task(one) for one in restored.tasks.values()}
 
@@ -65,7 +68,7 @@ class SessionTasks:
 
     def list(self) -> Sequence[TaskInfo]:
         """Return all tasks, oldest first."""
-        return [one.info for one in self._tasks.values()]
+        return [self._tasks[id_].info for id_ in sorted(self._tasks, key=_number)]
 
     async def run(
         self, order: TaskOrder, *, call: ToolCallId, leave: anyio.Event | None
@@ -184,8 +187,7 @@ class SessionTasks:
         if why := self._deps.exhausted():
             message = f"The task was not started: {why}."
             raise ToolError(message)
-        self._count += 1
-        id_, now_ms = f"t{self._count}", self._deps.services.clock.now_ms()
+        id_, now_ms = f"t{self._take_number(call)}", self._deps.services.clock.now_ms()
         session = SessionId(uuid7(now_ms))
         item = self._deps.services.publisher.snapshot.item_of(call)
         info = TaskInfo(
@@ -210,6 +212,15 @@ class SessionTasks:
             del self._tasks[id_]
             raise
         return one
+
+    def _take_number(self, call: ToolCallId) -> int:
+        """Return the number of a task. Calls side by side begin in any order, and have numbers in the order of the answer."""
+        if call not in self._numbers:
+            calls = calls_of_tasks(self._deps.recorder.path())
+            for each in calls if call in calls else (call,):
+                self._count += 1
+                self._numbers[each] = self._count
+        return self._numbers.pop(call)
 
     async def _write_and_follow(self, one: GivenTask) -> None:
         _ = await self._deps.recorder.accept(started_entry(one))
@@ -287,6 +298,11 @@ class SessionTasks:
             message = f"There is no task {id_!r}; there are: {', '.join(self._tasks) or 'none'}."
             raise ToolError(message)
         return one
+
+
+def _number(id_: str) -> int:
+    digits = id_.removeprefix("t")
+    return int(digits) if digits.isdecimal() else 0
 
 
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:

@@ -17,6 +17,7 @@ from agent_core.events import (
     TaskEnded,
     TaskInfo,
 )
+from agent_core.hooks import GoOn, Hook, HookTable, ToolBegun
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ToolError
 from agent_core.messages import CustomMessage, ToolResultMessage, Usage, text_of
@@ -130,6 +131,29 @@ async def test_tasks_of_one_answer_run_side_by_side() -> None:
             gate.release()
         _ = await it.idle()
         assert [text.rpartition("\n")[2] for text in it.results()] == ["one", "two", "three"]
+
+
+async def test_tasks_of_one_answer_are_numbered_in_its_order() -> None:
+    second, table = anyio.Event(), HookTable()
+
+    async def hold(begun: ToolBegun, _: object) -> GoOn:
+        if begun.arguments["description"] == "do a":
+            await second.wait()
+        else:
+            second.set()
+        return GoOn()
+
+    table.add(Hook("hold", hold), at=ToolBegun)
+    turn = both(give("a"), give("b", id="c2"))
+    async with ground(turn, say("Done."), tasks=answers("one", "two"), hooks=table) as (it, _):
+        assert [text.partition(" c")[0] for text in await ask(it)] == [
+            "Task t1 (do a)",
+            "Task t2 (do b)",
+        ]
+        assert [(one.id, one.description) for one in it.session.tasks.list()] == [
+            ("t1", "do a"),
+            ("t2", "do b"),
+        ]
 
 
 async def test_a_background_task_wakes_an_idle_session_and_reports_once() -> None:
