@@ -1,5 +1,6 @@
 """The spans and measurements of one session, from its events and its model calls."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from functools import partial
@@ -37,8 +38,12 @@ from agent_core.telemetry.queue import TelemetryQueue
 from agent_core.telemetry.spans import OpenSpan, SpanRecorder, SpanTimer, TelemetryPort
 from agent_core.telemetry.values import Attributes, TraceContext
 
+log = logging.getLogger(__name__)
+
 MAIN_AGENT = "tiller"
 """Name of the agent that users talk to; the agent of a task has the name of its preset."""
+MOST_GAPS = 1000
+"""Waits between parts that are measured, of one answer; later ones are not."""
 
 
 class Identity(Value, frozen=True, kw_only=True):
@@ -127,7 +132,13 @@ class SessionTelemetry:
 
     def observe(self, stamped: EventEnvelope) -> None:
         """Make spans of the events of runs and tools. Never waits or raises."""
-        event: Event = stamped.event
+        try:
+            self._observe(stamped.event)
+        except Exception:
+            # Whoever publishes an event must not fail because it is recorded.
+            log.exception("an event was not recorded for telemetry")
+
+    def _observe(self, event: Event) -> None:
         match event:
             case RunStarted(run=run):
                 self._begin_run(run)
@@ -279,13 +290,15 @@ class SessionTelemetry:
     # ------------------------------------------------------------------ MCP
 
     @contextmanager
-    def mcp_call(self, call: ToolCallId, server: str, tool: str) -> Generator[JsonObject]:
-        """Record a request to an MCP server; yields what its `_meta` gets."""
+    def mcp_call(
+        self, call: ToolCallId, tool: str, *, server: str, protocol: str
+    ) -> Generator[JsonObject]:
+        """Record a request to an MCP server for a tool call; yields what its `_meta` gets."""
         of_call = (span for span, _ in self._tools.values() if _is_of(span, call))
         above = next(of_call, self._run)
         span = self._spans.begin(
             f"{names.TOOLS_CALL} {tool}",
-            names.mcp(server, tool),
+            names.mcp(tool, server=server, protocol=protocol),
             parent=None if above is None else above.context,
             kind="client",
         )
@@ -323,7 +336,7 @@ class ModelCall(Struct, kw_only=True):
     first_s: float | None = None
     """Seconds until the first part."""
     gaps_s: list[float] = msgspec.field(default_factory=list[float])
-    """Seconds between two parts."""
+    """Seconds between two parts, of the first ones."""
 
     async def watched(
         self, parts: AsyncGenerator[StreamEvent, None]
@@ -340,7 +353,7 @@ class ModelCall(Struct, kw_only=True):
                     now_s = self.clock.monotonic_s()
                     if self.first_s is None:
                         self.first_s = now_s - self.begun_s
-                    else:
+                    elif len(self.gaps_s) < MOST_GAPS:
                         self.gaps_s.append(now_s - before_s)
                     before_s = now_s
             yield part

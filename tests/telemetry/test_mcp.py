@@ -27,6 +27,7 @@ async def test_a_server_gets_the_context_of_its_span(
     assert (span.parent, span.trace) == (tool.id, tool.trace)
     assert tool.start_ns <= span.start_ns <= span.end_ns
     assert span.attributes["mcp.method.name"] == "tools/call"
+    assert span.attributes["mcp.protocol.version"] >= "2025"
     assert span.attributes["tiller.mcp.server"] == "shop"
     assert not span.is_error
     assert "mcp.client.operation.duration" in collector.got.metrics

@@ -105,8 +105,9 @@ class OtlpExporter:
     def measure(self, measurement: Measurement) -> None:
         """Add values to a metric."""
         histogram = self._histograms[measurement.metric]
+        attributes = self._clean(measurement.attributes)
         for value in measurement.values:
-            histogram.record(value, attributes=measurement.attributes)
+            histogram.record(value, attributes=attributes)
 
     def send_metrics(self) -> None:
         """Send all metrics."""
