@@ -136,7 +136,7 @@ class TelemetryQueue:
     def _report(self, why: str) -> None:
         if not self._is_reported:
             self._is_reported = True
-            log.warning("telemetry is lost (%s); this is reported only once", why)
+            log.warning("telemetry is lost, which is reported only once: %s", why)
 
     # ------------------------------------------------------------------ in the thread
 

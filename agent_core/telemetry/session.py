@@ -168,6 +168,7 @@ class SessionTelemetry:
         identity = self.identity
         attributes = names.agent(agent, session=identity.session, version=identity.version)
         self._run = self._spans.begin(f"{names.INVOKE_AGENT} {agent}", attributes, parent=parent)
+        self._run.attributes[names.RUN_ID] = run
         self._on_run(run, f"{self._run.context.trace_id:032x}")
 
     def _origin(self) -> _TaskOrigin | None:
@@ -181,7 +182,7 @@ class SessionTelemetry:
         if self._run is None:
             return
         run, self._run = self._run, None
-        run.attributes |= {**names.run_end(event), names.RUN_ID: event.run}
+        run.attributes |= names.run_end(event)
         error_type = names.run_error(event.status)
         why = event.error.message if event.error is not None else ""
         took_s = self._spans.end(run, error=why, error_type=error_type)

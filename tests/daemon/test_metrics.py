@@ -41,6 +41,34 @@ def test_every_figure_has_a_help_and_a_type() -> None:
     assert "metrics" in ASKS
 
 
+async def test_a_collector_that_hangs_is_counted_and_logged_once(ground: Ground) -> None:
+    # The exporter gives a request up after this time; it is 10 s otherwise.
+    env = {**ground.env, "OTEL_EXPORTER_OTLP_TIMEOUT": "0.1"}
+    with Collector(hangs=True) as collector:
+        ground.configure(telemetry={"enabled": True, "endpoint": collector.url})
+        ground.provider.script([says("Hello there"), says("Hello again")])
+        assert (await tiller(env, "daemon", "start"))[0] == 0
+        try:
+            async with await editor(env, ground.root) as client:
+                for text, lost in (("hi", 2), ("hi again", 4)):
+                    await client.request("agent/prompt", prompt(text), timeout_s=30)
+                    async with asyncio.timeout(40):
+                        while (
+                            values((await tiller(env, "daemon", "metrics"))[1])[
+                                "tiller_telemetry_dropped_total"
+                            ]
+                            < lost
+                        ):
+                            pass
+            _, log, _ = await tiller(env, "daemon", "logs")
+            assert log.count("telemetry is lost") == 1
+            assert f"{collector.url}: " in log
+            assert "opentelemetry.exporter" not in log
+            assert "urllib3" not in log
+        finally:
+            await tiller(env, "daemon", "stop", "--force")
+
+
 async def test_a_daemon_tells_its_figures(ground: Ground) -> None:
     env = dict(ground.env)
     code, out, err = await tiller(env, "daemon", "metrics")

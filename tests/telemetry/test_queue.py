@@ -86,7 +86,7 @@ def test_a_full_queue_drops_without_waiting_and_reports_it_once(
     assert queue.sent == LIMIT + 1
     assert max(map(len, sink.batches)) <= BATCH
     assert [one.message for one in caplog.records] == [
-        "telemetry is lost (the queue is full); this is reported only once"
+        "telemetry is lost, which is reported only once: the queue is full"
     ]
 
 
@@ -98,7 +98,7 @@ def test_a_collector_that_fails_costs_what_it_was_sent(caplog: pytest.LogCapture
     queue.close()
     assert (queue.sent, queue.dropped) == (0, 10)
     assert [one.message for one in caplog.records] == [
-        "telemetry is lost (code: 500); this is reported only once"
+        "telemetry is lost, which is reported only once: code: 500"
     ]
 
 

@@ -82,6 +82,51 @@ async def test_a_run_is_a_trace_of_its_model_calls_and_tools(
     assert json.dumps([one.attributes for one in collector.spans]).count("hello") == 0
 
 
+async def test_calls_side_by_side_and_a_blocked_call_each_have_a_span(
+    folder: Folder, lab: LoopbackProvider, collector: Collector
+) -> None:
+    configure(folder, lab, collector.url)
+    (folder.root / "a.txt").write_text("hello\n", "utf-8")
+    read = ("read", {"path": "a.txt"})
+    script = [calls(read, read), calls(("write", {"path": "b.txt", "content": "x"})), says("done")]
+    lab.script(script)
+    await run(folder, settings={"request": {"permission": {"mode": "plan"}}})
+    top, blocked = collector.named("invoke_agent tiller"), collector.named("execute_tool write")
+    reads = [one for one in collector.spans if one.name == "execute_tool read"]
+    assert len({one.attributes["gen_ai.tool.call.id"] for one in reads}) == 2
+    assert all(inside(one, top) for one in (*reads, blocked))
+    assert blocked.end_ns == pytest.approx(blocked.start_ns, abs=1_000_000)
+    assert (blocked.is_error, blocked.attributes["error.type"]) == (True, "blocked")
+    durations = collector.got.metrics["gen_ai.execute_tool.duration"]
+    assert [(attributes_of(one)["gen_ai.tool.name"], one.count) for one in durations] == [
+        ("read", 2)
+    ]
+
+
+async def test_a_compaction_is_a_model_call_of_its_own_below_its_caller(
+    folder: Folder, lab: LoopbackProvider, collector: Collector
+) -> None:
+    configure(folder, lab, collector.url)
+    lab.script([says("A long answer. " * 2_000), says("A summary.")])
+    request = SessionRequest(
+        workspace=folder.root,
+        env=folder.env,
+        trusted=True,
+        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        settings={"request": {"compaction": {"keepRecentTokens": 10}}},
+    )
+    async with open_session(request) as session:
+        await ask(session)
+        await session.compact(keep_recent_tokens=10)
+        await session.wait_idle()
+    first, second = [one for one in collector.spans if one.name.startswith("chat ")]
+    assert (first.parent, second.parent) == (
+        collector.named("invoke_agent tiller").id,
+        "00f067aa0ba902b7",
+    )
+    assert {one.trace for one in collector.spans} == {"4bf92f3577b34da6a3ce929d0e0e4736"}
+
+
 async def test_a_task_is_a_run_below_the_call_that_gave_it(
     folder: Folder, lab: LoopbackProvider, collector: Collector
 ) -> None:
