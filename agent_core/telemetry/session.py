@@ -295,12 +295,10 @@ class SessionTelemetry:
         self, call: ToolCallId, tool: str, *, server: str, protocol: str
     ) -> Generator[JsonObject]:
         """Record a request to an MCP server for a tool call; yields what its `_meta` gets."""
-        of_call = (span for span, _ in self._tools.values() if _is_of(span, call))
-        above = next(of_call, self._run)
         span = self._spans.begin(
             f"{names.TOOLS_CALL} {tool}",
             names.mcp(tool, server=server, protocol=protocol),
-            parent=None if above is None else above.context,
+            parent=self.context_of(call) or self._current(),
             kind="client",
         )
         error: BaseException | None = None
@@ -317,6 +315,12 @@ class SessionTelemetry:
             self._spans.measure(
                 names.MCP_DURATION, took_s, attributes=method, error_type=error_type
             )
+
+    def context_of(self, call: ToolCallId) -> TraceContext | None:
+        """Return the place of a tool call that runs; None: no such call runs here."""
+        of_call = (span for span, _ in self._tools.values() if _is_of(span, call))
+        found = next(of_call, None)
+        return None if found is None else found.context
 
     def _current(self) -> TraceContext | None:
         span = self._run or self._workflow
@@ -386,6 +390,11 @@ class ProcessTelemetry:
         self.queue = queue
         self.version = version
         self.sessions: dict[SessionId, SessionTelemetry] = {}
+
+    def running(self, call: ToolCallId, *, near: SessionTelemetry) -> SessionTelemetry:
+        """Return the session in which a tool call runs: `near`, one of its tasks, or else `near` again."""
+        tasks = (one for one in self.sessions.values() if one.identity.outer is near)
+        return next((one for one in (near, *tasks) if one.context_of(call) is not None), near)
 
     async def close(self) -> None:
         """Send what is left; a collector that does not answer is waited for two seconds at most."""

@@ -33,6 +33,32 @@ async def test_a_server_gets_the_context_of_its_span(
     assert "mcp.client.operation.duration" in collector.got.metrics
 
 
+async def test_a_request_of_a_task_is_below_the_call_of_the_task(
+    folder: Folder, lab: LoopbackProvider, collector: Collector
+) -> None:
+    office = McpOffice(folder, lab)
+    office.configure(
+        telemetry={"enabled": True, "endpoint": collector.url}, permission={"mode": "yolo"}
+    )
+    office.servers(shop=good())
+    given = {"description": "ask it", "prompt": "CHILD: ask", "preset": "general"}
+    async with office.session() as session:
+        _ = await office.run(
+            session,
+            {**call("task", **given), "when": "go"},
+            {**call("mcp__shop__count", to=1), "when": "CHILD"},
+            {"text": "It counted.", "when": "counted to 1"},
+            servers="allowSession",
+            calls="allowOnce",
+        )
+    span, tool = (
+        collector.named("tools/call count"),
+        collector.named("execute_tool mcp__shop__count"),
+    )
+    assert span.parent == tool.id
+    assert tool.parent == collector.named("invoke_agent general").id
+
+
 async def test_a_server_that_fails_makes_a_failed_span(
     folder: Folder, lab: LoopbackProvider, collector: Collector
 ) -> None:

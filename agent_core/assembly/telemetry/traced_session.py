@@ -52,7 +52,7 @@ async def traced_deps(
     telemetry = _session_telemetry(request, deps, settings, process)
     telemetry.open()
     try:
-        yield _observed(deps, telemetry)
+        yield _observed(deps, telemetry, process)
     finally:
         telemetry.close()
         _ = process.sessions.pop(telemetry.identity.session, None)
@@ -96,7 +96,9 @@ def _session_telemetry(
     return telemetry
 
 
-def _observed(deps: SessionDeps, telemetry: SessionTelemetry) -> SessionDeps:
+def _observed(
+    deps: SessionDeps, telemetry: SessionTelemetry, process: ProcessTelemetry
+) -> SessionDeps:
     look_again = deps.look_again
 
     def look() -> Model | None:
@@ -104,7 +106,9 @@ def _observed(deps: SessionDeps, telemetry: SessionTelemetry) -> SessionDeps:
         return None if model is None else telemetry.traced(model)
 
     def trace(one: McpRequest) -> AbstractContextManager[JsonObject]:
-        return telemetry.mcp_call(one.call, one.tool, server=one.server, protocol=one.protocol)
+        # The servers of a session also serve its tasks.
+        caller = process.running(one.call, near=telemetry)
+        return caller.mcp_call(one.call, one.tool, server=one.server, protocol=one.protocol)
 
     return replace(
         deps,
