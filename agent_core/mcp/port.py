@@ -72,6 +72,11 @@ class McpConnection(Protocol):
         """The name and version that the server gives itself."""
         ...
 
+    @property
+    def protocol(self) -> str:
+        """The version of the protocol that both sides agreed on."""
+        ...
+
     async def list_tools(self) -> Listed:
         """Ask which tools there are.
 
@@ -122,13 +127,26 @@ Opens = Callable[[Server], AbstractAsyncContextManager[McpConnection]]
 
 
 MOST_IMAGES: Final = 10
-McpTracer = Callable[[ToolCallId, str, str], AbstractContextManager[JsonObject]]
-"""Records a request for a tool call, by server and tool; entering gives what `_meta` of the request gets."""
 
 
-def no_trace(call: ToolCallId, server: str, tool: str) -> AbstractContextManager[JsonObject]:
+class McpRequest(Value, frozen=True, kw_only=True):
+    """A request to a server, made for a tool call of the session."""
+
+    call: ToolCallId
+    server: str
+    tool: str
+    """As the server names it."""
+    protocol: str
+    """Version of the protocol that both sides agreed on."""
+
+
+McpTracer = Callable[[McpRequest], AbstractContextManager[JsonObject]]
+"""Records a request; entering gives what `_meta` of the request gets."""
+
+
+def no_trace(request: McpRequest) -> AbstractContextManager[JsonObject]:
     """Record nothing."""
-    _ = call, server, tool
+    _ = request
     return nullcontext({})
 
 

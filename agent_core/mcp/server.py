@@ -15,6 +15,7 @@ from agent_core.mcp.definitions import Server
 from agent_core.mcp.port import (
     McpConnection,
     McpProgress,
+    McpRequest,
     McpToolResponse,
     McpTracer,
     Opens,
@@ -150,7 +151,10 @@ class McpServer:
         connection = await self.ready()
         limit_s = self.server.call_timeout_s or self._around.limits().call_s
         try:
-            with self._around.traces(call, self.server.name, name) as meta:
+            request = McpRequest(
+                call=call, server=self.server.name, tool=name, protocol=connection.protocol
+            )
+            with self._around.traces(request) as meta:
                 return await connection.call(
                     name, arguments, timeout_s=limit_s, progress=progress, meta=meta
                 )

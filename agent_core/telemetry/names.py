@@ -21,6 +21,7 @@ CONVERSATION_ID: Final = "gen_ai.conversation.id"
 ERROR_TYPE: Final = "error.type"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 MCP_METHOD: Final = "mcp.method.name"
+MCP_PROTOCOL: Final = "mcp.protocol.version"
 OPERATION: Final = "gen_ai.operation.name"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 PROVIDER: Final = "gen_ai.provider.name"
@@ -192,9 +193,15 @@ def tool(name: str, call: ToolCallId) -> Attributes:
     return {OPERATION: EXECUTE_TOOL, TOOL_NAME: name, TOOL_CALL_ID: call, TOOL_TYPE: "function"}
 
 
-def mcp(server: str, name: str) -> Attributes:
+def mcp(name: str, *, server: str, protocol: str) -> Attributes:
     """Return what is known of a request to an MCP server when it begins."""
-    return {MCP_METHOD: TOOLS_CALL, OPERATION: EXECUTE_TOOL, TOOL_NAME: name, MCP_SERVER: server}
+    return {
+        MCP_METHOD: TOOLS_CALL,
+        MCP_PROTOCOL: protocol,
+        MCP_SERVER: server,
+        OPERATION: EXECUTE_TOOL,
+        TOOL_NAME: name,
+    }
 
 
 def workflow(name: str, *, session: str) -> Attributes:

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Final, Protocol
@@ -135,7 +136,7 @@ class TelemetryQueue:
     def _report(self, why: str) -> None:
         if not self._is_reported:
             self._is_reported = True
-            log.warning("telemetry is lost (%s); this is reported only once", why)
+            log.warning("telemetry is lost, which is reported only once: %s", why)
 
     # ------------------------------------------------------------------ in the thread
 
@@ -144,6 +145,9 @@ class TelemetryQueue:
             exporter = self._open_exporter()
         except ImportError as error:
             self._discard(f"{error}; install it with pip install 'tillerd[otel]'")
+            return
+        except Exception as error:  # noqa: BLE001 - a variable of the environment may be wrong
+            self._discard(repr(error))
             return
         try:
             self._send_until_closed(exporter)
@@ -173,7 +177,7 @@ class TelemetryQueue:
                 has_metrics = has_metrics or measured
             for start in range(0, len(batch), BATCH):
                 spans = batch[start : start + BATCH]
-                if self._send(lambda spans=spans: exporter.send_spans(spans), count=len(spans)):
+                if self._send(partial(exporter.send_spans, spans), count=len(spans)):
                     self.sent += len(spans)
             if has_metrics and (is_over or monotonic() >= metrics_due_s):
                 _ = self._send(exporter.send_metrics, count=0)
@@ -189,8 +193,7 @@ class TelemetryQueue:
             if isinstance(record, SpanRecord):
                 spans.append(record)
             else:
-                exporter.measure(record)
-                has_measured = True
+                has_measured |= self._send(partial(exporter.measure, record), count=1)
             if len(spans) >= LIMIT:
                 break
             try:

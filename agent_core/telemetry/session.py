@@ -1,5 +1,6 @@
 """The spans and measurements of one session, from its events and its model calls."""
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from functools import partial
@@ -37,8 +38,12 @@ from agent_core.telemetry.queue import TelemetryQueue
 from agent_core.telemetry.spans import OpenSpan, SpanRecorder, SpanTimer, TelemetryPort
 from agent_core.telemetry.values import Attributes, TraceContext
 
+log = logging.getLogger(__name__)
+
 MAIN_AGENT = "tiller"
 """Name of the agent that users talk to; the agent of a task has the name of its preset."""
+MOST_GAPS = 1000
+"""Waits between parts that are measured, of one answer; later ones are not."""
 
 
 class Identity(Value, frozen=True, kw_only=True):
@@ -127,7 +132,13 @@ class SessionTelemetry:
 
     def observe(self, stamped: EventEnvelope) -> None:
         """Make spans of the events of runs and tools. Never waits or raises."""
-        event: Event = stamped.event
+        try:
+            self._observe(stamped.event)
+        except Exception:
+            # Whoever publishes an event must not fail because it is recorded.
+            log.exception("an event was not recorded for telemetry")
+
+    def _observe(self, event: Event) -> None:
         match event:
             case RunStarted(run=run):
                 self._begin_run(run)
@@ -157,6 +168,7 @@ class SessionTelemetry:
         identity = self.identity
         attributes = names.agent(agent, session=identity.session, version=identity.version)
         self._run = self._spans.begin(f"{names.INVOKE_AGENT} {agent}", attributes, parent=parent)
+        self._run.attributes[names.RUN_ID] = run
         self._on_run(run, f"{self._run.context.trace_id:032x}")
 
     def _origin(self) -> _TaskOrigin | None:
@@ -170,7 +182,7 @@ class SessionTelemetry:
         if self._run is None:
             return
         run, self._run = self._run, None
-        run.attributes |= {**names.run_end(event), names.RUN_ID: event.run}
+        run.attributes |= names.run_end(event)
         error_type = names.run_error(event.status)
         why = event.error.message if event.error is not None else ""
         took_s = self._spans.end(run, error=why, error_type=error_type)
@@ -279,14 +291,14 @@ class SessionTelemetry:
     # ------------------------------------------------------------------ MCP
 
     @contextmanager
-    def mcp_call(self, call: ToolCallId, server: str, tool: str) -> Generator[JsonObject]:
-        """Record a request to an MCP server; yields what its `_meta` gets."""
-        of_call = (span for span, _ in self._tools.values() if _is_of(span, call))
-        above = next(of_call, self._run)
+    def mcp_call(
+        self, call: ToolCallId, tool: str, *, server: str, protocol: str
+    ) -> Generator[JsonObject]:
+        """Record a request to an MCP server for a tool call; yields what its `_meta` gets."""
         span = self._spans.begin(
             f"{names.TOOLS_CALL} {tool}",
-            names.mcp(server, tool),
-            parent=None if above is None else above.context,
+            names.mcp(tool, server=server, protocol=protocol),
+            parent=self.context_of(call) or self._current(),
             kind="client",
         )
         error: BaseException | None = None
@@ -303,6 +315,12 @@ class SessionTelemetry:
             self._spans.measure(
                 names.MCP_DURATION, took_s, attributes=method, error_type=error_type
             )
+
+    def context_of(self, call: ToolCallId) -> TraceContext | None:
+        """Return the place of a tool call that runs; None: no such call runs here."""
+        of_call = (span for span, _ in self._tools.values() if _is_of(span, call))
+        found = next(of_call, None)
+        return None if found is None else found.context
 
     def _current(self) -> TraceContext | None:
         span = self._run or self._workflow
@@ -323,7 +341,7 @@ class ModelCall(Struct, kw_only=True):
     first_s: float | None = None
     """Seconds until the first part."""
     gaps_s: list[float] = msgspec.field(default_factory=list[float])
-    """Seconds between two parts."""
+    """Seconds between two parts, of the first ones."""
 
     async def watched(
         self, parts: AsyncGenerator[StreamEvent, None]
@@ -340,7 +358,7 @@ class ModelCall(Struct, kw_only=True):
                     now_s = self.clock.monotonic_s()
                     if self.first_s is None:
                         self.first_s = now_s - self.begun_s
-                    else:
+                    elif len(self.gaps_s) < MOST_GAPS:
                         self.gaps_s.append(now_s - before_s)
                     before_s = now_s
             yield part
@@ -372,6 +390,11 @@ class ProcessTelemetry:
         self.queue = queue
         self.version = version
         self.sessions: dict[SessionId, SessionTelemetry] = {}
+
+    def running(self, call: ToolCallId, *, near: SessionTelemetry) -> SessionTelemetry:
+        """Return the session in which a tool call runs: `near`, one of its tasks, or else `near` again."""
+        tasks = (one for one in self.sessions.values() if one.identity.outer is near)
+        return next((one for one in (near, *tasks) if one.context_of(call) is not None), near)
 
     async def close(self) -> None:
         """Send what is left; a collector that does not answer is waited for two seconds at most."""

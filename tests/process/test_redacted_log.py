@@ -5,10 +5,13 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
 
+from agent_core.kernel import RunId
+from agent_core.kernel.ids import mark_run
 from agent_core.kernel.redaction.redactor import Redactor
 from tiller_server.process.logs import RedactedLog, hide_in_log
 
@@ -42,6 +45,21 @@ def written() -> Iterator[io.StringIO]:
     hide_in_log(Redactor((HELD,)))
     yield text
     root.removeHandler(handler)
+
+
+def in_run(*marks: str) -> None:
+    mark_run(RunId("r1"), *marks)
+    logging.getLogger("x").error("the disk is full", exc_info=ValueError("it broke"))
+
+
+def test_a_line_names_the_run_that_it_belongs_to(written: io.StringIO) -> None:
+    logging.getLogger("x").error("before")
+    copy_context().run(in_run)
+    copy_context().run(in_run, "4bf92f")
+    lines = written.getvalue().splitlines()
+    assert lines[0] == "before"
+    assert "the disk is full [run r1]" in lines
+    assert "the disk is full [run r1 trace 4bf92f]" in lines
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,36 @@ async def test_a_server_gets_the_context_of_its_span(
     assert (span.parent, span.trace) == (tool.id, tool.trace)
     assert tool.start_ns <= span.start_ns <= span.end_ns
     assert span.attributes["mcp.method.name"] == "tools/call"
+    assert span.attributes["mcp.protocol.version"] >= "2025"
     assert span.attributes["tiller.mcp.server"] == "shop"
     assert not span.is_error
     assert "mcp.client.operation.duration" in collector.got.metrics
+
+
+async def test_a_request_of_a_task_is_below_the_call_of_the_task(
+    folder: Folder, lab: LoopbackProvider, collector: Collector
+) -> None:
+    office = McpOffice(folder, lab)
+    office.configure(
+        telemetry={"enabled": True, "endpoint": collector.url}, permission={"mode": "yolo"}
+    )
+    office.servers(shop=good())
+    given = {"description": "ask it", "prompt": "CHILD: ask", "preset": "general"}
+    async with office.session() as session:
+        _ = await office.run(
+            session,
+            {**call("task", **given), "when": "go"},
+            {**call("mcp__shop__count", to=1), "when": "CHILD"},
+            {"text": "It counted.", "when": "counted to 1"},
+            servers="allowSession",
+            calls="allowOnce",
+        )
+    span, tool = (
+        collector.named("tools/call count"),
+        collector.named("execute_tool mcp__shop__count"),
+    )
+    assert span.parent == tool.id
+    assert tool.parent == collector.named("invoke_agent general").id
 
 
 async def test_a_server_that_fails_makes_a_failed_span(

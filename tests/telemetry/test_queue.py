@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
+from typing_extensions import override
 
 from agent_core.telemetry.queue import BATCH, LIMIT, ExportFailed, TelemetryQueue
 from agent_core.telemetry.values import Measurement, SpanRecord, new_trace
@@ -85,7 +86,7 @@ def test_a_full_queue_drops_without_waiting_and_reports_it_once(
     assert queue.sent == LIMIT + 1
     assert max(map(len, sink.batches)) <= BATCH
     assert [one.message for one in caplog.records] == [
-        "telemetry is lost (the queue is full); this is reported only once"
+        "telemetry is lost, which is reported only once: the queue is full"
     ]
 
 
@@ -97,7 +98,7 @@ def test_a_collector_that_fails_costs_what_it_was_sent(caplog: pytest.LogCapture
     queue.close()
     assert (queue.sent, queue.dropped) == (0, 10)
     assert [one.message for one in caplog.records] == [
-        "telemetry is lost (code: 500); this is reported only once"
+        "telemetry is lost, which is reported only once: code: 500"
     ]
 
 
@@ -113,6 +114,34 @@ def test_a_collector_that_hangs_is_not_waited_for(caplog: pytest.LogCaptureFixtu
     assert queue.dropped == 2
     assert "the collector does not answer" in caplog.text
     sink.released.set()
+
+
+def test_an_exporter_that_cannot_be_made_costs_what_comes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def wrong() -> Sink:
+        raise ValueError("unsupported compression 'zip'")
+
+    queue = TelemetryQueue(wrong)
+    queue.put(span())
+    queue.put(span())
+    queue.close()
+    assert queue.dropped == 2
+    assert "unsupported compression 'zip'" in caplog.text
+
+
+def test_a_measurement_that_cannot_be_added_ends_nothing() -> None:
+    class Picky(Sink):
+        @override
+        def measure(self, measurement: Measurement) -> None:
+            raise KeyError(measurement.metric)
+
+    sink = Picky()
+    queue = TelemetryQueue(lambda: sink)
+    queue.put(Measurement(metric="odd", values=(1.0,)))
+    queue.put(span())
+    queue.close()
+    assert (queue.sent, queue.dropped) == (1, 1)
 
 
 def test_a_missing_library_is_named_with_the_command_that_installs_it(

@@ -1,7 +1,7 @@
 """Sessions whose runs, model calls and tools are recorded."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from agent_core.assembly.request import SessionRequest
 from agent_core.assembly.session_parts import SessionDeps
+from agent_core.kernel import JsonObject
 from agent_core.kernel.ids import mark_run
+from agent_core.mcp.port import McpRequest
 from agent_core.providers import Model, ModelInfo
 from agent_core.providers.auth.credentials import ProviderState
 from agent_core.providers.catalog.catalogue import ModelScope, Named
@@ -50,7 +52,7 @@ async def traced_deps(
     telemetry = _session_telemetry(request, deps, settings, process)
     telemetry.open()
     try:
-        yield _observed(deps, telemetry)
+        yield _observed(deps, telemetry, process)
     finally:
         telemetry.close()
         _ = process.sessions.pop(telemetry.identity.session, None)
@@ -94,12 +96,19 @@ def _session_telemetry(
     return telemetry
 
 
-def _observed(deps: SessionDeps, telemetry: SessionTelemetry) -> SessionDeps:
+def _observed(
+    deps: SessionDeps, telemetry: SessionTelemetry, process: ProcessTelemetry
+) -> SessionDeps:
     look_again = deps.look_again
 
     def look() -> Model | None:
         model = look_again()
         return None if model is None else telemetry.traced(model)
+
+    def trace(one: McpRequest) -> AbstractContextManager[JsonObject]:
+        # The servers of a session also serve its tasks.
+        caller = process.running(one.call, near=telemetry)
+        return caller.mcp_call(one.call, one.tool, server=one.server, protocol=one.protocol)
 
     return replace(
         deps,
@@ -107,7 +116,7 @@ def _observed(deps: SessionDeps, telemetry: SessionTelemetry) -> SessionDeps:
         source=TracedModels(deps.source, telemetry.traced),
         model=None if deps.model is None else telemetry.traced(deps.model),
         look_again=look,
-        servers=None if deps.servers is None else replace(deps.servers, traces=telemetry.mcp_call),
+        servers=None if deps.servers is None else replace(deps.servers, traces=trace),
     )
 
 

@@ -102,17 +102,32 @@ async def connected(
             with Failing(wire):
                 begun = await session.initialize()
             info = begun.server_info
-            yield LibraryConnection(session, wire, heard, about=f"{info.name} {info.version}")
+            yield LibraryConnection(
+                session,
+                wire,
+                heard,
+                about=f"{info.name} {info.version}",
+                protocol=str(begun.protocol_version),
+            )
 
 
 class LibraryConnection:
     """A server that is ready."""
 
-    def __init__(self, session: "ClientSession", wire: Wire, news: "_News", *, about: str) -> None:
+    def __init__(
+        self,
+        session: "ClientSession",
+        wire: Wire,
+        news: "_News",
+        *,
+        about: str,
+        protocol: str,
+    ) -> None:
         self._session = session
         self._wire = wire
         self._news = news
         self.about = about
+        self.protocol = protocol
 
     @property
     def why_over(self) -> str:

@@ -52,6 +52,7 @@ def open_exporter(endpoint: str | None, *, version: str, redactor: TextRedactor)
     return OtlpExporter(
         OTLPSpanExporter(endpoint=None if base is None else f"{base}/v1/traces"),
         OTLPMetricExporter(endpoint=None if base is None else f"{base}/v1/metrics"),
+        where=base or "the collector that the variables OTEL_EXPORTER_OTLP_* name",
         resource=Resource.create({"service.name": SCOPE, "service.version": version}),
         version=version,
         redactor=redactor,
@@ -66,6 +67,7 @@ class OtlpExporter:
         spans: "OTLPSpanExporter",
         metrics: "OTLPMetricExporter",
         *,
+        where: str,
         resource: "Resource",
         version: str,
         redactor: TextRedactor,
@@ -78,6 +80,7 @@ class OtlpExporter:
 
         self._spans = spans
         self._metrics = metrics
+        self._where = where
         self._resource = resource
         self._scope = InstrumentationScope(SCOPE, version)
         self._redactor = redactor
@@ -100,13 +103,14 @@ class OtlpExporter:
 
         result = self._spans.export([self._span(one) for one in spans])
         if result is not SpanExportResult.SUCCESS:
-            raise ExportFailed(self._mute.last)
+            raise self._failure()
 
     def measure(self, measurement: Measurement) -> None:
         """Add values to a metric."""
         histogram = self._histograms[measurement.metric]
+        attributes = self._clean(measurement.attributes)
         for value in measurement.values:
-            histogram.record(value, attributes=measurement.attributes)
+            histogram.record(value, attributes=attributes)
 
     def send_metrics(self) -> None:
         """Send all metrics."""
@@ -117,7 +121,10 @@ class OtlpExporter:
             return
         result = self._metrics.export(data)  # pyright: ignore[reportUnknownMemberType] - its keywords have no types
         if result is not MetricExportResult.SUCCESS:
-            raise ExportFailed(self._mute.last)
+            raise self._failure()
+
+    def _failure(self) -> ExportFailed:
+        return ExportFailed(f"{self._where}: {self._mute.last}")
 
     def close(self) -> None:
         """Close connections."""

@@ -280,6 +280,18 @@ class Daemon:
             why = f"the daemon is Tiller {self._version}, the client {handshake.version}"
             raise ClientRefused("version", why)
 
+    def _figures(self) -> Mapping[str, float]:
+        """Return what only the process knows, for `tiller daemon metrics`."""
+        import psutil  # noqa: PLC0415 - only this needs it
+
+        return {
+            **self._runtime.figures(),
+            "resident_memory_bytes": psutil.Process().memory_info().rss,
+            "runs_forked": self._runs.count,
+            "outgoing_frames": sum(one.outbox.pending_frames for one in self._connections),
+            "outgoing_bytes": sum(one.outbox.pending_bytes for one in self._connections),
+        }
+
     async def _answer(self, handshake: Handshake, sink: Sink) -> None:
         # Most clients ask nothing, and the first one waits for what is loaded with this file.
         from tiller_server.daemon.control_replies import answer, status_of  # noqa: PLC0415 - see above
@@ -291,7 +303,7 @@ class Daemon:
             connections=len(self._connections),
             runs=self._runs.count,
         )
-        reply = answer(handshake.ask, status)
+        reply = answer(handshake.ask, status, self._figures)
         sink.write(reply.line)
         await sink.drain()
         if reply.leaves:

@@ -1,6 +1,6 @@
 """The half of the front end that is loaded after the handshake: the host of all sessions, and the handlers of methods."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from lsprotocol import types
@@ -88,6 +88,10 @@ class LoadedAgent:
     def sessions(self) -> Sequence[OpenSession]:
         """Return the sessions that are loaded."""
         return self._host.sessions()
+
+    def figures(self) -> Mapping[str, float]:
+        """Return figures for `tiller daemon metrics`."""
+        return self._host.figures()
 
     def working(self) -> int:
         """Count the sessions in which something goes on: a run, a compaction, a command of the user."""

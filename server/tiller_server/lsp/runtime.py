@@ -6,7 +6,7 @@ rest is loaded on a thread while the editor opens its documents.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, Self
 
@@ -61,6 +61,10 @@ class Agent(Protocol):
 
     def sessions(self) -> Sequence[Any]:
         """Return the sessions that are loaded; their class is part of what is loaded."""
+        ...
+
+    def figures(self) -> Mapping[str, float]:
+        """Return figures for `tiller daemon metrics`, by the name of the metric."""
         ...
 
     def working(self) -> int:
@@ -134,6 +138,11 @@ class Runtime:
         """Count the sessions in which something goes on: a run, a compaction, a command of the user."""
         agent = self._loaded_agent()
         return 0 if agent is None else agent.working()
+
+    def figures(self) -> Mapping[str, float]:
+        """Return figures for `tiller daemon metrics`; none before the agent is loaded."""
+        agent = self._loaded_agent()
+        return {} if agent is None else agent.figures()
 
     def _loaded_agent(self) -> Agent | None:
         loading = self._loading

@@ -61,7 +61,13 @@ class RedactedLog(logging.Formatter):
             line = self.inner.format(record)
         except Exception:  # noqa: BLE001 - a wrong log call must not stop what it tells of
             line = f"(a log line that cannot be put together, of {record.name})"
-        from agent_core.kernel.text import readable  # noqa: PLC0415 - loaded with the first record, as below
+        from agent_core.kernel.ids import marked_run  # noqa: PLC0415 - loaded with the first record, as below
+        from agent_core.kernel.text import readable  # noqa: PLC0415 - as above
+
+        if (marked := marked_run()) is not None:
+            run, trace = marked
+            first, end, rest = line.partition("\n")
+            line = f"{first} [run {run}{f' trace {trace}' if trace else ''}]{end}{rest}"
 
         # Tracebacks hold what others wrote, which may be orders to the terminal that shows the log.
         return readable(self._redactor.text(line))

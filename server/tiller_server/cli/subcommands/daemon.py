@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     parser.epilog = EXAMPLE
     _ = parser.add_argument(
-        "action", choices=("start", "stop", "restart", "status", "logs"), help="what to do with it"
+        "action",
+        choices=("start", "stop", "restart", "status", "metrics", "logs"),
+        help="what to do with it",
     )
     _ = parser.add_argument(
         "--socket", metavar="PATH", help="the one that listens there [the user's own]"
@@ -77,6 +79,8 @@ def _act(options: argparse.Namespace, env: Mapping[str, str]) -> int:
             return _restart(env, force=options.force)
         case "status":
             return _status(env, as_json=options.json)
+        case "metrics":
+            return _metrics(env)
         case _:
             return _logs(env, follow=options.follow)
 
@@ -164,6 +168,16 @@ def _status(env: Mapping[str, str], *, as_json: bool) -> int:
     )
     _write_line(f"{connections}; {sessions}, {working}")
     _write_line(f"socket {paths.socket_path(env)}")
+    return DONE
+
+
+def _metrics(env: Mapping[str, str]) -> int:
+    """Print what the daemon counts, in the text format of Prometheus."""
+    reply = ask_daemon(env, "metrics")
+    if reply is None:
+        complain("daemon", "no daemon runs")
+        return FAILED
+    _ = sys.stdout.write(str(reply.get("text", "")))
     return DONE
 
 

@@ -23,9 +23,10 @@ HANDSHAKE_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024
 _HTTP: Final = re.compile(rb"[A-Z]{3,10} ")
 
-DaemonCommand = Literal["status", "stop", "stopNow", "run"]
+DaemonCommand = Literal["status", "metrics", "stop", "stopNow", "run"]
 ASKS: Final[Mapping[str, DaemonCommand]] = {
     "status": "status",
+    "metrics": "metrics",
     "stop": "stop",
     "stopNow": "stopNow",
     "run": "run",

@@ -104,4 +104,5 @@ def _request(client: ConnectedClient, open_session: OpenSession) -> SessionReque
         model=None if facts is None else facts.ref,
         store="memory",
         redactor=client.host.redactor,
+        telemetry=client.host.telemetry,
     )

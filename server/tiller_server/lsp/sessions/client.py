@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.assembly.library import SessionLibrary
+from agent_core.assembly.request import SharedTelemetry
 from agent_core.events import EventSubscription, RunStarted
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
@@ -50,6 +51,8 @@ class Sessions(Protocol):
     redactor: Redactor
     """Removes secrets from outgoing messages."""
     signing_in: SignInFlows
+    telemetry: SharedTelemetry
+    """Of the process."""
 
     async def registry(self, env: Mapping[str, str]) -> ModelRegistry:
         """Return every model there is, and whether its provider can be asked."""

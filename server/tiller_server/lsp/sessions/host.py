@@ -64,6 +64,9 @@ class SessionHost:
         self._pool = SessionPool(
             paths, clock=self._clock, redactor=self.redactor, opener=opener or open_session
         )
+        self.telemetry = self._pool.telemetry
+        self.figures = self._pool.figures
+        """Returns figures for `tiller daemon metrics`."""
         self._bindings = Bindings(paths.data / FILE)
         self._turns = PathLocks()
         self.signing_in = SignInFlows(paths.auth, clock=self._clock, redactor=self.redactor)

@@ -23,6 +23,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import DocumentContention, TillerError
+from agent_core.messages import Usage
 from agent_core.session import AgentSession
 from agent_core.session.changes.detection import UserEdit
 from tiller_server.lsp.clients.options import attendant_of
@@ -76,6 +77,8 @@ class OpenSessionState(Struct, kw_only=True):
 
     opened_ms: int
     """When it was opened, in Unix milliseconds."""
+    used_before: Usage = msgspec.field(default_factory=Usage)
+    """Usage of the session at the time it was opened."""
     said: Mapping[str, JsonValue] = msgspec.field(default_factory=dict[str, JsonValue])
     """Configuration of an editor that is in force."""
     used_s: float = -math.inf

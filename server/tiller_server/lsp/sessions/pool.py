@@ -12,10 +12,12 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup, TaskStatus
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
 from agent_core.assembly.config import home_of
 from agent_core.assembly.library import SessionLibrary, open_library
+from agent_core.assembly.request import SharedTelemetry
 from agent_core.assembly.workspace import AddedRoots
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import SessionClosed
@@ -81,6 +83,27 @@ class _Shared(Value, frozen=True, kw_only=True):
     locks: PathLocks = msgspec.field(default_factory=PathLocks)
     prober: Prober = msgspec.field(default_factory=Prober)
     watches: FolderWatches = msgspec.field(default_factory=FolderWatches)
+    telemetry: SharedTelemetry = msgspec.field(
+        default_factory=lambda: SharedTelemetry(outlives_sessions=True)
+    )
+
+
+class UsedTokens(Struct, kw_only=True):
+    """Sums of what sessions used while they were loaded; those of tasks count with the session that gave them."""
+
+    input: int = 0
+    output: int = 0
+    usd: float = 0.0
+    """Of calls whose price is known."""
+
+    def add(self, open_session: OpenSession) -> None:
+        """Add what a session has used since it was loaded."""
+        before, now = open_session.kept.used_before, open_session.session.info.snapshot().usage
+        output = now.tokens.output - before.output
+        self.input += now.tokens.total - before.total - output
+        self.output += output
+        if now.tokens.cost is not None:
+            self.usd += now.tokens.cost.total - (before.cost.total if before.cost else 0.0)
 
 
 class _WorkspaceLayer(Value, frozen=True, kw_only=True):
@@ -101,8 +124,10 @@ class SessionPool:
         self._clock = clock
         self._opener = opener
         self._shared = _Shared(pool=HttpPool(clock=clock), redactor=redactor)
+        self.telemetry = self._shared.telemetry
         self._root = _Root()
         self._held: dict[SessionId, OpenSession] = {}
+        self._used = UsedTokens()
         self._library: SessionLibrary | None = None
         self._looking = anyio.Lock()
 
@@ -134,6 +159,7 @@ class SessionPool:
             self._root.ready.set()
             with anyio.move_on_after(POOL_CLOSE_S, shield=True):
                 await self._shared.pool.aclose()
+            await self._shared.telemetry.close()
 
     async def ready(self) -> None:
         """Wait until sessions can be loaded."""
@@ -176,6 +202,26 @@ class SessionPool:
         """Return all of them."""
         return tuple(self._held.values())
 
+    def figures(self) -> Mapping[str, float]:
+        """Return the figures of `tiller daemon metrics` that sessions know, by the name of the metric."""
+        used = replace(self._used)
+        snapshots = [one.session.info.snapshot() for one in self._held.values()]
+        for one in self._held.values():
+            if not one.is_task and not one.closing.is_set():
+                used.add(one)
+        process = self._shared.telemetry.current
+        queue = None if process is None else process.queue
+        return {
+            "sessions_waiting_for_user": sum(one.state == "requiresAction" for one in snapshots),
+            "queued_messages": sum(len(one.queue) for one in snapshots),
+            "input_tokens_total": used.input,
+            "output_tokens_total": used.output,
+            "cost_usd_total": used.usd,
+            "telemetry_queue": 0 if queue is None else queue.waiting,
+            "telemetry_spans_sent_total": 0 if queue is None else queue.sent,
+            "telemetry_dropped_total": 0 if queue is None else queue.dropped,
+        }
+
     def unload(self, open_session: OpenSession) -> None:
         """Begin to settle a session; its clients open it again when they need it."""
         open_session.closing.set()
@@ -202,6 +248,7 @@ class SessionPool:
             env=CallerEnvironment(spec.env),
             paths=self._paths,
             pool=self._shared.pool,
+            telemetry=self._shared.telemetry,
             locks=self._shared.locks,
             redactor=self._shared.redactor,
             prober=self._shared.prober,
@@ -281,6 +328,7 @@ class SessionPool:
     async def _finish_unload(self, open_session: OpenSession, *, is_broken: bool) -> None:
         """Do what is left when a session is over: closing it tells the last of its events."""
         open_session.closing.set()
+        self._used.add(open_session)
         open_session.files.edits.undo_tracker.close()
         try:
             with anyio.CancelScope(shield=True):
@@ -313,7 +361,9 @@ class SessionPool:
             events=events,
             added=request.added,
             kept=OpenSessionState(
-                opened_ms=self._clock.now_ms(), said=request.settings.get("editor", {})
+                opened_ms=self._clock.now_ms(),
+                used_before=session.info.snapshot().usage.tokens,
+                said=request.settings.get("editor", {}),
             ),
         )
         files = overlay.files
