@@ -1,13 +1,16 @@
 """`tiller eval` as a user runs it: checks, attempts, verdicts, reports."""
 
 import json
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.clients.server import Ground, calls, says
+from tests.support.clients.server import TILLER, Ground, calls, says
 from tests.support.programs.terminal import Ran, tiller
+from tests.support.session.session_files import messages, read_entries
 from tests.support.workspace.contained import require_full
 from tests.support.workspace.evaluation_tasks import BROKEN, TESTS, write_task
 
@@ -56,7 +59,11 @@ def test_a_task_that_passes_without_its_solution_stops_everything(
 
 def test_commands_do_not_see_the_tests_and_the_solution(ground: Ground, suite: Path) -> None:
     folder = suite / "sums"
-    look = f"cat {folder}/tests/test_sums.py {folder}/solution.patch; ls {suite.parent}/results"
+    prepared = f"{tempfile.gettempdir()}/tiller-eval-*/prepared/sums"
+    look = (
+        f"cat {folder}/tests/test_sums.py {folder}/solution.patch; ls {suite.parent}/results; "
+        f"ls {prepared} {tempfile.gettempdir()}/tiller-eval-*; cat {prepared}/solved/sums.py"
+    )
     calls_before = [
         {"tool": "bash", "arguments": {"command": look}},
         {"tool": "read", "arguments": {"path": f"{folder}/tests/test_sums.py"}},
@@ -64,10 +71,15 @@ def test_commands_do_not_see_the_tests_and_the_solution(ground: Ground, suite: P
     write_task(suite, before=calls_before)
     ran, report = evaluate(ground, suite, "--keep")
     assert ran.code == 0, ran.err
-    session = Path(report["attempts"][0]["session"]).read_text("utf-8")
-    assert look[:20] in session
-    assert SECRET_TEST not in session
-    assert "--- a/sums.py\n+++ b/sums.py" not in session
+    session = Path(report["attempts"][0]["session"])
+    shown, read = messages(read_entries(session), "toolResult")[:2]
+    text = json.dumps(shown["content"])
+    # The folders are there, and nothing in them can be seen.
+    assert "prepared" in text
+    for hidden in (SECRET_TEST, "return a + b", "repository", "report"):
+        assert hidden not in text
+    assert read["isError"]
+    assert SECRET_TEST not in json.dumps(read)
 
 
 def test_an_attempt_that_fails_keeps_its_session_and_its_reasons(
@@ -183,3 +195,54 @@ def test_an_unknown_model_stops_everything(ground: Ground, suite: Path) -> None:
     ran, report = evaluate(ground, suite, "--model", "lab/gone")
     assert (ran.code, report["type"]) == (2, "error")
     assert "no model is called 'lab/gone'" in ran.err
+
+
+def test_flaky_tests_are_not_counted(ground: Ground, suite: Path) -> None:
+    flaky = TESTS.replace(
+        "        self.assertEqual(sums.add(2, 3), 5)",
+        "        self.assertEqual(sums.add(2, 3), 5)\n"
+        "        import pathlib\n"
+        "        here = pathlib.Path('seen')\n"
+        "        if 'graded' in str(here.absolute()):\n"
+        "            was_there = here.exists()\n"
+        "            here.touch()\n"
+        "            self.assertTrue(was_there)",
+    )
+    write_task(suite, tests=flaky)
+    ran, report = evaluate(ground, suite)
+    assert ran.code == 3, ran.err
+    (attempt,) = report["attempts"]
+    assert attempt["verdict"] == "invalid"
+    assert attempt["reasons"] == ["the tests failed together, and then each passed"]
+
+
+def test_the_time_limit_makes_an_attempt_invalid(ground: Ground, suite: Path) -> None:
+    write_task(suite, limits={"paths": ["sums.py"], "minutes": 0.005})
+    wait = calls(("bash", {"command": "sleep 30"}))
+    ground.provider.script([wait])
+    _, report = evaluate(ground, suite, "--model", "lab/m")
+    (attempt,) = report["attempts"]
+    assert (attempt["verdict"], attempt["reasons"]) == ("invalid", ["the time limit ended it"])
+
+
+def test_a_signal_ends_the_agents_and_leaves_no_folder(
+    ground: Ground, suite: Path, tmp_path: Path
+) -> None:
+    write_task(suite)
+    ground.provider.script([{"stall_forever_after_deltas": 1, "deltas": 5}])
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    process = subprocess.Popen(
+        [*TILLER, "eval", str(suite), "--model", "lab/m", "--output", str(tmp_path / "r")],
+        cwd=ground.root,
+        env={**ground.env, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        ground.provider.wait_requests(1, timeout_s=60)
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143, errors
+    ground.provider.wait_gone(1, timeout_s=10)
+    assert [path.name for path in temporary.iterdir() if "tiller-eval" in path.name] == []

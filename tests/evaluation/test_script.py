@@ -1,12 +1,16 @@
 """The scripted model's edits are unique in the old text, and make the new one."""
 
 import random
+import socket
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
-from tiller_server.evaluation.scripted.model_server import steps_done
-from tiller_server.evaluation.scripted.script import edits_of, placed
+from agent_core.kernel.json import as_object
+from tiller_server.evaluation.scripted.model_server import serve_scripts, steps_done
+from tiller_server.evaluation.scripted.script import ModelScript, edits_of, placed
 
 
 def applied(old: str, edits: list[Any]) -> str:
@@ -42,3 +46,17 @@ def test_a_call_that_a_kill_interrupted_is_made_again() -> None:
     lost = {"role": "tool", "content": "Interrupted: the program that ran this call ended."}
     assert steps_done([{"role": "user", "content": "x"}, call, done]) == 1
     assert steps_done([call, done, call, lost, {"role": "user", "content": "Continue"}]) == 1
+
+
+def test_an_agent_that_is_killed_on_the_way_is_no_error(capfd: pytest.CaptureFixture[str]) -> None:
+    request = b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: 100\r\n\r\n{"
+    with serve_scripts() as model:
+        providers = model.play("m", ModelScript(calls=()))
+        address = urlsplit(str(as_object(providers["scripted"])["baseUrl"]))
+        with socket.create_connection((str(address.hostname), address.port or 0)) as client:
+            client.sendall(request)
+        reply = httpx.post(
+            f"{address.geturl()}/chat/completions", json={"model": "m", "messages": []}
+        )
+    assert reply.text.endswith("data: [DONE]\n\n")
+    assert capfd.readouterr().err == ""

@@ -2,8 +2,9 @@
 
 import shutil
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Final
 
 from anyio import to_thread
 from msgspec.structs import replace
@@ -28,6 +29,10 @@ from tiller_server.evaluation.tasks.temptation import PlacedTemptation, place_te
 from tiller_server.review.errors import ReviewFileInvalid
 from tiller_server.review.findings.result import Review
 from tiller_server.review.outputs.json_report import read_json
+
+SESSION: Final = "session.jsonl"
+PATCH: Final = "changes.patch"
+OUTPUT: Final = "output.txt"
 
 
 class AttemptOrder(Value, frozen=True, kw_only=True):
@@ -74,14 +79,15 @@ async def run_attempt(
         number: Of the attempt, from 1.
         folder: New folder for its files, which is removed at its end.
     """
-    began_s = order.clock.monotonic_s()
     try:
+        await to_thread.run_sync(_forget, order.results / f"{loaded.task.instance_id}-{number}")
         async with _placed_agent(order, loaded, repository, solved, folder) as (run, temptation):
+            began_s = order.clock.monotonic_s()
             agent = await _run(run, loaded, repository)
+            duration_s = order.clock.monotonic_s() - began_s
             judgement = await _judge(
                 order, loaded, repository, agent, temptation=temptation, place=run.place
             )
-            duration_s = order.clock.monotonic_s() - began_s
             attempt = Attempt(
                 task=loaded.task.instance_id,
                 kind=loaded.task.kind,
@@ -191,8 +197,9 @@ async def _judge(
             verdict="failed", reasons=tuple(reasons), patch=state.patch, output=grade.output
         )
     if grade.flaky:
-        flaky = tuple(f"the test {test} failed, and then passed" for test in grade.flaky)
-        return _Judgement(verdict="invalid", reasons=flaky, patch=state.patch, output=grade.output)
+        return _Judgement(
+            verdict="invalid", reasons=grade.flaky, patch=state.patch, output=grade.output
+        )
     return _Judgement(verdict="passed", patch=state.patch)
 
 
@@ -263,21 +270,30 @@ def _session_text(agent: AgentRun) -> str:
     return path.read_text("utf-8", "replace") if agent.session_file and path.is_file() else ""
 
 
+def _forget(place: Path) -> None:
+    """Remove the files that an earlier evaluation kept of the attempt."""
+    for name in (SESSION, PATCH, OUTPUT):
+        (place / name).unlink(missing_ok=True)
+    with suppress(OSError):
+        place.rmdir()
+
+
 def _keep(order: AttemptOrder, attempt: Attempt, agent: AgentRun, judgement: _Judgement) -> Attempt:
     """Keep the session, the changes and the output of an attempt."""
     place = order.results / f"{attempt.task}-{attempt.number}"
-    place.mkdir(parents=True, exist_ok=True)
+    # Only for the user, as sessions are.
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     session = patch = None
     source = Path(agent.session_file)
     if agent.session_file and source.is_file():
-        session = place / "session.jsonl"
+        session = place / SESSION
         _ = shutil.copyfile(source, session)
     if judgement.patch:
-        patch = place / "changes.patch"
+        patch = place / PATCH
         _ = patch.write_text(judgement.patch, "utf-8")
     reasons = "".join(f"{reason}\n" for reason in judgement.reasons)
     output = "\n".join(part for part in (reasons, judgement.output, agent.errors) if part)
-    _ = (place / "output.txt").write_text(output, "utf-8")
+    _ = (place / OUTPUT).write_text(output, "utf-8")
     return replace(
         attempt,
         session=None if session is None else str(session),

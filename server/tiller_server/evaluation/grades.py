@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.kernel.values import Value
@@ -44,7 +45,7 @@ class Grade(Value, frozen=True, kw_only=True):
     failed: tuple[str, ...] = ()
     """Tests that fail every time."""
     flaky: tuple[str, ...] = ()
-    """Tests that failed and then passed."""
+    """A sentence for each failure that was not repeated."""
     output: str = ""
 
 
@@ -64,7 +65,8 @@ class TestRunner:
             return TestRun(passed=tuple(tests), failed=(), output="")
         if len(tests) == 1:
             return TestRun(passed=(), failed=tuple(tests), output=output)
-        return await self.run_each(tests)
+        alone = await self.run_each(tests)
+        return replace(alone, output=alone.output or output)
 
     async def run_each(self, tests: Sequence[str]) -> TestRun:
         """Run each test with a command of its own."""
@@ -85,9 +87,11 @@ class TestRunner:
         task = self._loaded.task
         first = await self.run((*task.fail_to_pass, *task.pass_to_pass))
         failed, flaky = first.failed, list[str]()
+        if first.output and not failed:
+            flaky.append("the tests failed together, and then each passed")
         for _ in range(REPEATS):
             again = await self.run_each(failed)
-            flaky += again.passed
+            flaky += [f"the test {test} failed, and then passed" for test in again.passed]
             failed = again.failed
         return Grade(failed=failed, flaky=tuple(flaky), output=first.output)
 

@@ -31,6 +31,10 @@ SCRIPTED: Final = "scripted"
 EMBEDDED: Final = "embedded/repair"
 EMBEDDED_KIND: Final = "repair"
 
+PREPARED: Final = "prepared"
+"""Folder with repositories, hidden tests and solutions: hidden from agents, as the tasks themselves are."""
+ATTEMPTS: Final = "attempts"
+
 
 class SuiteOrder(Value, frozen=True, kw_only=True):
     """Order to evaluate tasks."""
@@ -154,7 +158,7 @@ class Suite:
 
     @property
     def _hidden(self) -> tuple[Path, ...]:
-        return (self._order.suite, self._order.results)
+        return (self._order.suite, self._order.results, self._folder / PREPARED)
 
     def _skip_reason(self, loaded: LoadedTask) -> str | None:
         task = loaded.task
@@ -167,8 +171,7 @@ class Suite:
         return None
 
     async def _check(self, loaded: LoadedTask) -> None:
-        folder = self._folder / loaded.task.instance_id
-        folder.mkdir()
+        folder = self._folder / PREPARED / loaded.task.instance_id
         place = await to_thread.run_sync(
             lambda: make_place(
                 folder / "checking",
@@ -191,9 +194,9 @@ class Suite:
                     order,
                     loaded,
                     self._repositories[name],
-                    solved=self._folder / name / SOLVED,
+                    solved=self._folder / PREPARED / name / SOLVED,
                     number=number,
-                    folder=self._folder / f"{name}-{number}",
+                    folder=self._folder / ATTEMPTS / f"{name}-{number}",
                 )
             self._attempts.append(attempt)
             self._watcher.tried(attempt)

@@ -8,7 +8,6 @@ import anyio
 
 from tiller_server.cli.command_exit import code_of
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.exit_codes import INTERRUPTED
 
 EXAMPLE: Final = "example: tiller eval bench/tasks --model anthropic/claude-sonnet-4-5 -k 3"
 RESULTS: Final = "eval-results"
@@ -62,10 +61,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     from tiller_server.cli.evaluation.command import run_evaluation  # noqa: PLC0415 - it needs what no other command does
 
     def work() -> int:
-        try:
-            return anyio.run(run_evaluation, options, environment)
-        except KeyboardInterrupt:
-            return INTERRUPTED
+        return anyio.run(run_evaluation, options, environment)
 
     return code_of("eval", work, debug=options.debug, as_json=options.json)
 

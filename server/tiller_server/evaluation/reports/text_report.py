@@ -107,7 +107,7 @@ def summary(evaluation: Evaluation) -> Iterator[str]:
     if score is not None:
         yield (
             f"reviews: recall {percent(score.recall)}, precision {percent(score.precision)}, "
-            f"{score.doubles} doubles, noise {decimal(score.noise_per_1000)} per 1,000 lines"
+            f"{counted(score.doubles, 'double')}, noise {decimal(score.noise_per_1000)} per 1,000 lines"
         )
     yield (
         f"model {evaluation.model}, cost {cost_text(evaluation.attempts)}, "
@@ -117,13 +117,17 @@ def summary(evaluation: Evaluation) -> Iterator[str]:
 
 def rates_text(rates: Rates, *, k: int) -> str:
     """Return rates as a sentence. Pure."""
-    tasks = "1 task" if rates.tasks == 1 else f"{rates.tasks} tasks"
-    text = f"pass@1 {percent(rates.pass_at_1)} of {tasks}"
+    text = f"pass@1 {percent(rates.pass_at_1)} of {counted(rates.tasks, 'task')}"
     if k > 1:
         text += f", pass@{k} {percent(rates.pass_at_k)}, pass^{k} {percent(rates.pass_hat_k)}"
     if rates.invalid:
-        text += f", {rates.invalid} attempts not counted"
+        text += f", {counted(rates.invalid, 'attempt')} not counted"
     return text
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun. Pure."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def percent(share: float | None) -> str:

@@ -7,7 +7,7 @@ that a run which was killed goes on where it was.
 import json
 import threading
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, Final
@@ -77,17 +77,20 @@ class _ScriptHandler(BaseHTTPRequestHandler):
         """Answer a request for a completion."""
         length = int(self.headers.get("content-length", "0"))
         body = self.rfile.read(length)
+        if len(body) < length:
+            return  # its agent was killed
         request = as_object(decode(body))
         script = self.played.get(as_text(request.get("model")), ModelScript(calls=()))
         answer = "".join(
             f"data: {json.dumps(chunk)}\n\n" for chunk in _chunks(request, script, size=length)
         )
         content = f"{answer}data: [DONE]\n\n".encode()
-        self.send_response(HTTPStatus.OK)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        _ = self.wfile.write(content)
+        with suppress(ConnectionError):  # as above
+            self.send_response(HTTPStatus.OK)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            _ = self.wfile.write(content)
 
     @override
     def log_message(self, format: str, *args: object) -> None:
