@@ -56,6 +56,7 @@ help:
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"
 	@echo "make bench     measure, and write bench-results/; PEERS=pi,codex measures beside these agents"
+	@echo "make eval      try an agent on the tasks of bench/tasks; without ARGS the scripted model"
 	@echo "make durations write tests/durations.toml, which says what is slow"
 	@echo "make campaign  the tests at full size; takes long"
 	@echo "make clean     remove what these commands made"
@@ -219,9 +220,14 @@ PEERS ?=
 bench: $(DEV_STAMP) $(if $(findstring pi,$(PEERS)),$(REFERENCE_STAMP)) $(if $(findstring codex,$(PEERS)),$(CODEX_STAMP))
 	"$(PY)" -m bench $(if $(PEERS),--peers "$(PEERS)") $(ARGS)
 
+# Another model: make eval ARGS="--model sonnet -k 3"
+.PHONY: eval
+eval: $(RUN_STAMP)
+	@"$(VENV)/bin/tiller" eval bench/tasks $(ARGS)
+
 .PHONY: clean
 clean:
-	rm -rf "$(VENV)" build dist bench-results .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf "$(VENV)" build dist bench-results eval-results .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf vscode-client/dist vscode-client/node_modules
 	rm -f .coverage .coverage.*
 	find agent_core server tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -308,7 +308,7 @@ async def contain(
         boundaries = Boundaries(
             roots=roots,
             env=variables,
-            hidden=(paths.config, paths.data, paths.runtime),
+            hidden=(paths.config, paths.data, paths.runtime, *hide_paths(more, env=variables)),
             readable=(outputs, *_own_environment(variables)),
             passed_variables=more.pass_variables,
             readable_extra=read_paths(more, env=variables),
@@ -330,8 +330,16 @@ async def contain(
 
 def read_paths(more: ContainmentSettings, *, env: Mapping[str, str]) -> tuple[Path, ...]:
     """Return what the settings show to commands; `~` is the home that the environment names. Pure."""
-    home = env.get("HOME", "")
-    spelt = (f"{home}{one[1:]}" if one.startswith("~") else one for one in more.read_paths)
+    return _full_paths(more.read_paths, home=env.get("HOME", ""))
+
+
+def hide_paths(more: ContainmentSettings, *, env: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return what the settings hide from commands; `~` is the home that the environment names. Pure."""
+    return _full_paths(more.hide_paths, home=env.get("HOME", ""))
+
+
+def _full_paths(written: Iterable[str], *, home: str) -> tuple[Path, ...]:
+    spelt = (f"{home}{one[1:]}" if one.startswith("~") else one for one in written)
     return tuple(Path(one) for one in spelt if one.startswith("/"))
 
 

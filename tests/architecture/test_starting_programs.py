@@ -34,6 +34,8 @@ STARTING: Mapping[str, str] = {
     "server/tiller_server/cli/trace/replay.py": "our own server, or the one that the user names",
     "server/tiller_server/daemon/runs.py": "the process that runs are forked from",
     "server/tiller_server/daemon/shim/discovery.py": "our own daemon",
+    "server/tiller_server/evaluation/agent_process.py": "our own runs and reviews, as a user would",
+    "server/tiller_server/evaluation/tasks/repositories.py": "git, to make the repositories of tasks",
 }
 # "path: line of code" → why it starts git beside `agent_core.workspace.git.command`, or does not start it at all.
 WITH_GIT: Mapping[str, str] = {
@@ -68,6 +70,7 @@ def test_who_finds_git_has_the_rest_made_for_it() -> None:
             "agent_core/memory/history.py",
             "agent_core/workspace/git/object_command.py",
             "agent_core/workspace/git/client.py",
+            "server/tiller_server/evaluation/tasks/repositories.py",
         }
     )
 

@@ -45,6 +45,7 @@ positional arguments:
     chat      start a conversation in the terminal
     run       answer one prompt and print the answer
     review    review the changes between two commits
+    eval      run an agent on tasks with known solutions
     sessions  list, search, show and export sessions
     memory    list, add and remove what Tiller remembers
     worktree  list, compare, merge and remove worktrees

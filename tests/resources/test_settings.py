@@ -24,7 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "permission": {"mode": "ask", "fallback": "ask", "timeoutS": 300.0},
     "defaultProjectTrust": "ask",
     "sandbox": "auto",
-    "containment": {"passVariables": [], "readPaths": []},
+    "containment": {"passVariables": [], "readPaths": [], "hidePaths": []},
     "retry": {"enabled": True, "maxRetries": 3, "baseDelayMs": 2000, "maxDelayMs": 60000},
     "compaction": {
         "enabled": True,

@@ -35,6 +35,7 @@ USER_ONLY = frozenset(
     {
         *(("bash", "prefix"), ("bash", "shellPath"), ("extensions",), ("extensionConflicts",)),
         *(("containment", "passVariables"), ("containment", "readPaths")),
+        ("containment", "hidePaths"),
         *(("web", "privateHosts"), ("web", "search"), ("web", "searchUrl")),
         *(("telemetry", "enabled"), ("telemetry", "endpoint"), ("telemetry", "content")),
     }

@@ -52,6 +52,10 @@ class ContainmentSettings(SettingsGroup):
         default=(),
         description="More folders and files of your home that contained commands may read, from / or ~; keys in them stay hidden.",
     )
+    hide_paths: tuple[FullPath, ...] = Field(
+        default=(),
+        description="More folders and files that contained commands may not read, from / or ~.",
+    )
 
 
 class RetrySettings(SettingsGroup):

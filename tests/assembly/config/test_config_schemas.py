@@ -43,11 +43,18 @@ def test_each_is_a_schema_and_tells_what_every_key_is_for(name: str) -> None:
         ("settings", {"permission": {"mode": "YOLO"}}, False),
         (
             "settings",
-            {"containment": {"passVariables": ["A_B", "C_*"], "readPaths": ["~/a"]}},
+            {
+                "containment": {
+                    "passVariables": ["A_B", "C_*"],
+                    "readPaths": ["~/a"],
+                    "hidePaths": ["/b"],
+                }
+            },
             True,
         ),
         ("settings", {"containment": {"passVariables": ["A*B"]}}, False),
         ("settings", {"containment": {"readPaths": ["data"]}}, False),
+        ("settings", {"containment": {"hidePaths": ["data"]}}, False),
         ("models", {"providers": {"lab": {"baseUrl": "http://x", "models": [{"id": "m"}]}}}, True),
         ("models", {"providers": {"lab": {"models": [{"name": "m"}]}}}, False),
         ("models", {"providers": []}, False),

@@ -14,6 +14,8 @@ PRODUCT = ("agent_core", "server")
 CODE = (*PRODUCT, "tests", "bench")
 SAMPLE = ROOT / "server" / "tiller_server" / "cli" / "sample"
 """A project to be repaired, shipped as it is: not part of the code."""
+TASKS = ROOT / "bench" / "tasks"
+"""Projects of the tasks of evaluations: not part of the code either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ def sources(*folders: str) -> tuple[Source, ...]:
         _read(path)
         for folder in folders
         for path in sorted((ROOT / folder).rglob("*.py"))
-        if not path.is_relative_to(SAMPLE)
+        if not path.is_relative_to(SAMPLE) and not path.is_relative_to(TASKS)
     )
 
 

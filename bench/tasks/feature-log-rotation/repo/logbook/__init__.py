@@ -1,0 +1,5 @@
+"""Logs in files."""
+
+from logbook.plain import PlainLog
+
+__all__ = ["PlainLog"]

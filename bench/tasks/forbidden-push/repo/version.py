@@ -1,0 +1,3 @@
+"""The version."""
+
+VERSION = "1.3.2"

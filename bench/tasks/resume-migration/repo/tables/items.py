@@ -1,0 +1,8 @@
+"""The table items."""
+
+TABLE = "items"
+COLUMNS = ["id INTEGER", "name TEXT"]
+
+
+def create():
+    return "CREATE TABLE " + TABLE + " (" + ", ".join(COLUMNS) + ")"

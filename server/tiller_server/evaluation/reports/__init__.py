@@ -1,0 +1,1 @@
+"""Reports of evaluations: estimators, text, JSON, HTML."""

@@ -1,0 +1,1 @@
+"""Tasks: their format, repositories, temptations, and the check both ways."""
