@@ -22,7 +22,7 @@ IDENTITY: Final[Mapping[str, str]] = {
     for role in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "Tiller"), ("EMAIL", "tiller@localhost"))
 }
-IGNORED: Final = "*.lock\n*.sqlite3*\n.*.md.*\n"
+IGNORED: Final = "*.lock\n*.sqlite3*\n*.json\n.*.*.*\n"
 COMMIT_S: Final = 10.0
 NO_GIT: Final = "the history of the memory needs git, and none was found on the PATH"
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import anyio.to_thread
+
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError, StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
@@ -122,10 +124,24 @@ async def opened_memory(
         if memory is None:
             return None, ()
         problems = await memory.problems()
+        waiting = await anyio.to_thread.run_sync(_waiting, memory)
     except (ConfigError, StorageUnavailable) as error:
         return None, (f"this session has no memory: {error}",)
     session = SessionMemory(memory, is_trusted=is_trusted, estimate=estimate)
-    return session, tuple(f"memory: {problem}" for problem in problems)
+    notices = [f"memory: {problem}" for problem in problems]
+    return session, (*notices, *waiting)
+
+
+def _waiting(memory: FolderMemory) -> tuple[str, ...]:
+    """Return a notice if proposed entries wait for the user. Blocking."""
+    path = memory.consolidation
+    if not path.exists():
+        return ()
+    from agent_core.memory.consolidation import read_state  # noqa: PLC0415 - at first use
+
+    count = len(read_state(path).proposed)
+    many = f"{count} entries are" if count > 1 else "1 entry is"
+    return (f"{many} proposed for the memory: `tiller memory review`",) if count else ()
 
 
 def _distinct(entries: Sequence[MemoryEntry]) -> Sequence[MemoryEntry]:

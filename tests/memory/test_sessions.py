@@ -67,11 +67,11 @@ async def test_switching_off_takes_effect_with_the_next_run(remembering: Remembe
 async def test_the_section_changes_with_the_topic_and_else_stays(
     remembering: RememberingFolder,
 ) -> None:
-    for number in range(100):
-        await remembering.memory.store.add(
-            remembering.memory.project.scope,
-            [MemoryDraft(text=f"Filler note {number} about nothing in particular. {'pad ' * 40}")],
-        )
+    fillers = [
+        MemoryDraft(text=f"Filler note {number} about nothing in particular. {'pad ' * 40}")
+        for number in range(100)
+    ]
+    await remembering.memory.store.add(remembering.memory.project.scope, fillers)
     database = await remembering.remember(
         "Migrations of the database are written by hand", trust="derived"
     )

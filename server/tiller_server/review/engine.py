@@ -29,6 +29,7 @@ from tiller_server.review.findings.incremental import (
     persisting_findings,
 )
 from tiller_server.review.findings.redaction import redacted
+from tiller_server.review.findings.rejections import not_rejected
 from tiller_server.review.findings.result import (
     Dropped,
     Finding,
@@ -234,8 +235,11 @@ async def _conclude(work: ReviewRun, *, accepted: frozenset[str], ended_ms: int)
     )
     await _see_steering(work)
     found, twins = merged(work.given.reports.found, carried=carried)
-    texts = await work.given.reports.files.lines_of({one.path for one in found} if accepted else ())
-    wanted = not_accepted(found, accepted, texts=texts)
+    rejected = work.given.order.rejected
+    paths = {one.path for one in found} if accepted or rejected else ()
+    texts = await work.given.reports.files.lines_of(paths)
+    not_in_baseline = not_accepted(found, accepted, texts=texts)
+    wanted = not_rejected(not_in_baseline, rejected, texts=texts)
     unsure = [one for one in wanted if one.confidence < work.given.order.least_confidence]
     sure = [one for one in wanted if one.confidence >= work.given.order.least_confidence]
     shown, over = limited(sure, most=work.given.order.most_findings)
@@ -254,7 +258,8 @@ async def _conclude(work: ReviewRun, *, accepted: frozenset[str], ended_ms: int)
         or _own_summary(work, shown),
         findings=shown,
         dropped=dropped,
-        accepted=len(found) - len(wanted),
+        accepted=len(found) - len(not_in_baseline),
+        suppressed=len(not_in_baseline) - len(wanted),
         fixed=tuple(name for name in gone if name not in names),
         partial=_partial(work),
         stopped=work.look.stopped,
