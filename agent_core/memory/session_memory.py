@@ -12,6 +12,7 @@ from agent_core.kernel.errors import ConfigError, StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.text import for_model, one_line
 from agent_core.memory.access import FolderMemory, open_if_on
+from agent_core.memory.command import RememberCommand
 from agent_core.memory.tool import NAME, memory_tool, origin_of
 from agent_core.memory.values import MemoryEntry
 from agent_core.tools import ToolSpec
@@ -55,6 +56,7 @@ class SessionMemory:
         self._estimate = estimate
         self._shown: tuple[str, ...] = ()
         self.tool = memory_tool(memory, is_usable=is_trusted)
+        self.command = RememberCommand(memory)
 
     async def section(self, specs: Sequence[ToolSpec], topic: str) -> str:
         """Return the section of the system prompt; empty: there is none.

@@ -15,7 +15,7 @@ from agent_core.kernel.json import scrub
 from agent_core.kernel.private_file import locked, replace_text
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.text import plain
-from agent_core.memory.history import MemoryHistory
+from agent_core.memory.history import USED, MemoryHistory
 from agent_core.memory.markdown import read_memory, with_entry, with_use, without_entries
 from agent_core.memory.values import (
     MOST_CHARS,
@@ -162,6 +162,8 @@ class MemoryFileStore:
                 return with_use(text, ids, today), None
 
             await anyio.to_thread.run_sync(partial(self._change, scope, change))
+        if stale:
+            await self._history.record(USED)
 
     async def undo(self) -> str | None:
         """Revert the last change of the folder; return its subject, None if there is none.
