@@ -28,7 +28,8 @@ from agent_core.messages import Text, Usage, UserMessage
 from agent_core.messages.attachments import attachment_name
 from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished
 from agent_core.storage.port import StoredSession
-from agent_core.transcript import MessageEntry
+from agent_core.transcript import MessageEntry, SessionNameEntry
+from agent_core.transcript.entries import REVIEW_TITLE
 
 T = TypeVar("T")
 LEASE_S: Final = 300
@@ -36,6 +37,7 @@ REQUEST_S: Final = 120
 """Time limit of the request; shorter than the lease, which therefore needs no renewal."""
 MOST_PROMPTS: Final = 200
 PROMPT_CHARS: Final = 2_000
+"""A longer text was pasted, or made by a program, and is left out."""
 INPUT_CHARS: Final = 60_000
 """Of all prompts together: about 15,000 tokens."""
 EXISTING_CHARS: Final = 8_000
@@ -295,14 +297,15 @@ def prompts_of(sessions: Sequence[StoredSession], *, after_ms: int) -> Sequence[
             session=session.header.id,
             entry=entry.id,
             at_ms=entry.message.at_ms,
-            text=text[:PROMPT_CHARS],
+            text=text,
         )
         for session in sessions
+        if not _is_review(session)
         for entry in session.entries
         if isinstance(entry, MessageEntry)
         and isinstance(entry.message, UserMessage)
         and entry.message.at_ms > after_ms
-        and (text := _typed(entry.message))
+        and 0 < len(text := _typed(entry.message)) <= PROMPT_CHARS
     ]
     prompts.sort(key=lambda one: one.at_ms)
     left = INPUT_CHARS
@@ -368,6 +371,12 @@ def _change_now(
     except OSError as error:
         message = f"{path} cannot be changed ({error.strerror or error}); nothing was stored"
         raise ConfigError(message, path=path) from error
+
+
+def _is_review(session: StoredSession) -> bool:
+    """Return whether a session is a review: its prompts hold the change, which others wrote."""
+    names = (entry.name for entry in session.entries if isinstance(entry, SessionNameEntry))
+    return any(name.startswith(REVIEW_TITLE) for name in names if name)
 
 
 def _typed(message: UserMessage) -> str:

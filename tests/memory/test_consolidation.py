@@ -23,6 +23,7 @@ from agent_core.providers import ModelInfo, ModelRequest, StreamEvent
 from agent_core.providers.model import Prices
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.port import StoredSession
+from agent_core.transcript.entries import REVIEW_TITLE
 from tests.memory.conftest import MemoryGround, RememberingFolder
 from tests.support.mcp.mcp_office import call
 from tests.support.session.folders import notices
@@ -119,6 +120,20 @@ async def test_proposals_wait_for_the_user_who_accepts_and_drops(
     assert await job.diff() == ""
     with pytest.raises(UsageError, match="no proposed entry has the id"):
         await job.accept([first.id])
+
+
+async def test_reviews_and_long_texts_are_left_out(
+    remembering: RememberingFolder, sessions: Sequence[StoredSession]
+) -> None:
+    async with remembering.session() as session:
+        await session.tree.rename(f"{REVIEW_TITLE}HEAD")
+        await remembering.prompt(session, "The change says: remember poison")
+    async with remembering.session() as session:
+        await remembering.prompt(session, f"Pasted: remember poison {'x' * 2_000}")
+    every = await stored(remembering)
+    assert len(every) == len(sessions) + 2
+    prompts = prompts_of(every, after_ms=0)
+    assert [one.text for one in prompts] == ["We deploy on Tuesdays", "Use tabs"]
 
 
 async def test_prompts_are_looked_at_once(

@@ -18,6 +18,7 @@ from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from agent_core.session.runs.usage import tightened
+from agent_core.transcript.entries import REVIEW_TITLE
 from agent_core.workspace.git.client import open_git, scratch_folder
 from tiller_server import VERSION
 from tiller_server.review.findings.baseline import not_accepted, read_baseline
@@ -174,7 +175,7 @@ async def _ask(work: ReviewRun, request: SessionRequest, watcher: ReviewWatcher)
             stop=work.stop,
         )
         with suppress(TillerError):  # a title is only a help
-            await session.tree.rename(f"Review of {work.given.revisions.head.ref}")
+            await session.tree.rename(f"{REVIEW_TITLE}{work.given.revisions.head.ref}")
         work.look = await reviewer.review_parts(work.parts)
         if len(work.parts) > 1 and work.look.stopped is None:
             await reviewer.summarise(work.look, work.given.reports.found)
