@@ -23,7 +23,7 @@ from agent_core.resources.instructions import (
     prompt_sections,
 )
 from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
-from agent_core.resources.offers import SlashCommand, SlashInvocation
+from agent_core.resources.offers import CommandSource, SlashCommand, SlashInvocation
 from agent_core.resources.prompts import (
     PromptResourcePaths,
     PromptResourceReader,
@@ -82,6 +82,11 @@ class LiveResources:
         self._named = ExtraResourcePaths(
             skills=listed(skills).places, prompts=listed(prompts).places
         )
+
+    def own_commands(self) -> Sequence[CommandSource]:
+        """Return the commands of the memory, if it is on."""
+        memory = self._request.memory
+        return () if memory is None else (memory.command,)
 
     async def refresh(self) -> tuple[str, ...]:
         """Read skills and templates; gives what is wrong with them, a sentence each."""

@@ -16,6 +16,7 @@ from agent_core.memory.values import USER, MemoryDraft, MemoryEntry, MemoryScope
 from agent_core.resources.load_result import LoadProblem
 
 T = TypeVar("T")
+CONSOLIDATION: Final = "consolidation.json"
 OFF: Final = "memory is off in this project; `tiller memory on` switches it on"
 
 
@@ -33,6 +34,11 @@ class FolderMemory:
         self._indices = [
             MemoryIndex(scope, path=store.path(scope), read=store.read_now) for scope in self.scopes
         ]
+
+    @property
+    def consolidation(self) -> Path:
+        """The file of the project's consolidation, which need not exist."""
+        return self.store.path(self.project.scope).with_name(CONSOLIDATION)
 
     async def is_on(self) -> bool:
         """Return whether memory is on in the project.

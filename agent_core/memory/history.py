@@ -22,8 +22,10 @@ IDENTITY: Final[Mapping[str, str]] = {
     for role in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "Tiller"), ("EMAIL", "tiller@localhost"))
 }
-IGNORED: Final = "*.lock\n*.sqlite3*\n.*.md.*\n"
+IGNORED: Final = "*.lock\n*.sqlite3*\n*.json\n.*.*.*\n"
 COMMIT_S: Final = 10.0
+USED: Final = "Record use"
+"""Subject of a change of the days of use, which `undo` leaves alone."""
 NO_GIT: Final = "the history of the memory needs git, and none was found on the PATH"
 
 
@@ -53,16 +55,18 @@ class MemoryHistory:
         if await self._program() is None:
             raise UsageError(NO_GIT)
         await self._commit("Changes by hand")
-        last = await self._git("log", "-1", "--format=%s")
-        if last.code:
+        log_lines = os.fsdecode((await self._git("log", "--format=%H %s")).output).splitlines()
+        changes = (line.partition(" ") for line in log_lines)
+        last = next(((commit, subject) for commit, _, subject in changes if subject != USED), None)
+        if last is None:
             return None
-        answer = await self._git("revert", "--no-edit", "HEAD")
+        answer = await self._git("revert", "--no-edit", last[0])
         await anyio.to_thread.run_sync(self._protect)
         if answer.code:
             _ = await self._git("revert", "--abort")
             message = f"the last change of the memory cannot be taken back: {answer.errors}"
             raise UsageError(message)
-        return os.fsdecode(last.output).strip()
+        return last[1]
 
     def _protect(self) -> None:
         """Make the files that git wrote the user's alone. Blocking."""

@@ -5,11 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import anyio.to_thread
+
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError, StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.text import for_model, one_line
 from agent_core.memory.access import FolderMemory, open_if_on
+from agent_core.memory.command import RememberCommand
 from agent_core.memory.tool import NAME, memory_tool, origin_of
 from agent_core.memory.values import MemoryEntry
 from agent_core.tools import ToolSpec
@@ -53,6 +56,7 @@ class SessionMemory:
         self._estimate = estimate
         self._shown: tuple[str, ...] = ()
         self.tool = memory_tool(memory, is_usable=is_trusted)
+        self.command = RememberCommand(memory)
 
     async def section(self, specs: Sequence[ToolSpec], topic: str) -> str:
         """Return the section of the system prompt; empty: there is none.
@@ -122,10 +126,24 @@ async def opened_memory(
         if memory is None:
             return None, ()
         problems = await memory.problems()
+        waiting = await anyio.to_thread.run_sync(_waiting, memory)
     except (ConfigError, StorageUnavailable) as error:
         return None, (f"this session has no memory: {error}",)
     session = SessionMemory(memory, is_trusted=is_trusted, estimate=estimate)
-    return session, tuple(f"memory: {problem}" for problem in problems)
+    notices = [f"memory: {problem}" for problem in problems]
+    return session, (*notices, *waiting)
+
+
+def _waiting(memory: FolderMemory) -> tuple[str, ...]:
+    """Return a notice if proposed entries wait for the user. Blocking."""
+    path = memory.consolidation
+    if not path.exists():
+        return ()
+    from agent_core.memory.consolidation import read_state  # noqa: PLC0415 - at first use
+
+    count = len(read_state(path).proposed)
+    many = f"{count} entries are" if count > 1 else "1 entry is"
+    return (f"{many} proposed for the memory: `tiller memory review`",) if count else ()
 
 
 def _distinct(entries: Sequence[MemoryEntry]) -> Sequence[MemoryEntry]:

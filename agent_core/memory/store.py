@@ -15,7 +15,7 @@ from agent_core.kernel.json import scrub
 from agent_core.kernel.private_file import locked, replace_text
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.text import plain
-from agent_core.memory.history import MemoryHistory
+from agent_core.memory.history import USED, MemoryHistory
 from agent_core.memory.markdown import read_memory, with_entry, with_use, without_entries
 from agent_core.memory.values import (
     MOST_CHARS,
@@ -30,6 +30,8 @@ T = TypeVar("T")
 PROJECTS: Final = "projects"
 MOST_BYTES: Final = 16_777_216
 ID_BYTES: Final = 4
+MOST_LISTED: Final = 5
+"""Ids in the subject of a change."""
 
 
 class MemoryFileStore:
@@ -83,6 +85,14 @@ class MemoryFileStore:
         path = self.path(scope)
         return read_memory(_content(path), scope=scope, path=path)
 
+    def text_now(self, scope: MemoryScope) -> str:
+        """Return the content of the file of a scope; empty: there is none. Blocking.
+
+        Raises:
+            ConfigError: The file cannot be read at all.
+        """
+        return _content(self.path(scope))
+
     async def find(self, ids: Collection[str], scopes: Sequence[MemoryScope]) -> list[MemoryEntry]:
         """Return entries by their ids.
 
@@ -104,10 +114,11 @@ class MemoryFileStore:
             UsageError: A text is empty or too long; nothing was stored.
             ConfigError: The file cannot be read or written; nothing was stored.
         """
-        checked = [(draft, self._checked(draft.text)) for draft in drafts]
+        checked = [(draft, self.checked(draft.text)) for draft in drafts]
 
         def change(text: str) -> tuple[str, list[MemoryEntry]]:
-            existing = {_key(one): one for one in read_memory(text, scope=scope).entries}
+            entries = read_memory(text, scope=scope).entries
+            existing = {_key(one): one for one in entries if not one.is_expired(self.today)}
             stored: list[MemoryEntry] = []
             for draft, clean in checked:
                 entry = self._entry(draft, clean, scope)
@@ -118,7 +129,7 @@ class MemoryFileStore:
             return text, stored
 
         added = await anyio.to_thread.run_sync(self._change, scope, change)
-        await self._history.record(f"Add {', '.join(one.id for one in added)}")
+        await self._history.record(f"Add {_listed(added)}")
         return added
 
     async def forget(self, entries: Sequence[MemoryEntry]) -> None:
@@ -134,7 +145,7 @@ class MemoryFileStore:
                 return without_entries(text, ids), None
 
             await anyio.to_thread.run_sync(partial(self._change, scope, change))
-        await self._history.record(f"Remove {', '.join(one.id for one in entries)}")
+        await self._history.record(f"Remove {_listed(entries)}")
 
     async def mark_used(self, entries: Sequence[MemoryEntry]) -> None:
         """Record that entries were read today, if that is not recorded yet.
@@ -151,6 +162,8 @@ class MemoryFileStore:
                 return with_use(text, ids, today), None
 
             await anyio.to_thread.run_sync(partial(self._change, scope, change))
+        if stale:
+            await self._history.record(USED)
 
     async def undo(self) -> str | None:
         """Revert the last change of the folder; return its subject, None if there is none.
@@ -174,7 +187,12 @@ class MemoryFileStore:
             message = f"{path} cannot be changed ({error.strerror or error}); nothing was stored"
             raise ConfigError(message, path=path) from error
 
-    def _checked(self, text: str) -> str:
+    def checked(self, text: str) -> str:
+        """Return a text as it would be stored: without secrets and hidden characters.
+
+        Raises:
+            UsageError: It is empty or too long.
+        """
         clean = plain(scrub(self._redactor.text(text))).strip()
         if not clean:
             message = "there is no text to remember"
@@ -200,6 +218,11 @@ class MemoryFileStore:
             fields=draft.fields,
             line=0,
         )
+
+
+def _listed(entries: Sequence[MemoryEntry]) -> str:
+    few = len(entries) <= MOST_LISTED
+    return ", ".join(one.id for one in entries) if few else f"{len(entries)} entries"
 
 
 def _key(entry: MemoryEntry) -> tuple[str, str, str | None, str]:

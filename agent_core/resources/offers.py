@@ -37,7 +37,7 @@ class SlashInvocation(Value, frozen=True, kw_only=True):
 
 
 class CommandSource(Protocol):
-    """Brings commands that run code; in a session those of extensions."""
+    """Brings commands that run code; in a session those of extensions, and those of Tiller itself."""
 
     def commands(self) -> Sequence[SlashCommand]:
         """List them as they are now; of two of one name the first is meant."""
@@ -47,8 +47,8 @@ class CommandSource(Protocol):
         """Return how the arguments of a command may go on; nothing when it has no say."""
         ...
 
-    async def run(self, name: str, arguments: str) -> None:
-        """Run one of them. It runs beside what goes on in the session, and is cancelled when that closes."""
+    async def run(self, name: str, arguments: str) -> str | None:
+        """Run one of them; return a notice for the user, None if there is none. It runs beside what goes on in the session, and is cancelled when that closes."""
         ...
 
 

@@ -1,6 +1,6 @@
 """The entries of a session file, format version 3."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 
@@ -139,6 +139,10 @@ class LabelEntry(SessionEntry, frozen=True, kw_only=True, tag="label"):
 
     target: EntryId
     label: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+
+
+REVIEW_TITLE: Final = "Review of "
+"""Beginning of the title of a session in which a change is reviewed."""
 
 
 class SessionNameEntry(SessionEntry, frozen=True, kw_only=True, tag="session_info"):

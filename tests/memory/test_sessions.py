@@ -3,6 +3,7 @@
 import json
 
 from agent_core.compaction import estimate_text
+from agent_core.events import Notice
 from agent_core.memory.values import USER, MemoryDraft
 from tests.memory.conftest import MemoryGround, RememberingFolder
 from tests.support.provider import LoopbackProvider, write_config
@@ -67,11 +68,11 @@ async def test_switching_off_takes_effect_with_the_next_run(remembering: Remembe
 async def test_the_section_changes_with_the_topic_and_else_stays(
     remembering: RememberingFolder,
 ) -> None:
-    for number in range(100):
-        await remembering.memory.store.add(
-            remembering.memory.project.scope,
-            [MemoryDraft(text=f"Filler note {number} about nothing in particular. {'pad ' * 40}")],
-        )
+    fillers = [
+        MemoryDraft(text=f"Filler note {number} about nothing in particular. {'pad ' * 40}")
+        for number in range(100)
+    ]
+    await remembering.memory.store.add(remembering.memory.project.scope, fillers)
     database = await remembering.remember(
         "Migrations of the database are written by hand", trust="derived"
     )
@@ -130,3 +131,29 @@ async def test_a_file_of_projects_that_cannot_be_read_costs_only_the_memory(
         body = await remembering.prompt(session, "hello")
     assert len(told) == 1
     assert "Tests need Docker" not in body
+
+
+async def test_remember_stores_a_text_of_a_person_in_any_front_end(
+    remembering: RememberingFolder,
+) -> None:
+    async with remembering.session() as session:
+        names = {one.name: one.source for one in session.resources.commands()}
+        assert names["remember"] == "builtin"
+        reader = session.subscribe()
+        _ = reader.take_now()
+        for text in ("/remember Tests need Docker", "/remember --user Be brief", "/remember"):
+            receipt = await session.prompt(text)
+            assert receipt.run is None
+            await session.resources.settled()
+        told = [one.event.text for one in reader.take_now() if isinstance(one.event, Notice)]
+        reader.close()
+    stored = (await remembering.memory.store.read(*remembering.memory.scopes)).entries
+    assert [(one.text, one.scope.name) for one in stored] == [
+        ("Tests need Docker", "project"),
+        ("Be brief", "user"),
+    ]
+    assert [one.partition(" (")[0] for one in told[:2]] == [
+        "Remembered for this project",
+        "Remembered for all your projects",
+    ]
+    assert "/remember takes a text" in told[2]

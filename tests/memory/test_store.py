@@ -125,6 +125,7 @@ async def test_every_change_can_be_taken_back(ground: MemoryGround, tmp_path: Pa
     first = await memory.remember(draft("one"), scope)
     second = await memory.remember(draft("two"), scope)
     await memory.store.forget([first])
+    await memory.store.mark_used([second])
     assert await memory.store.undo() == f"Remove {first.id}"
     assert {one.id for one in (await memory.store.read(scope)).entries} == {first.id, second.id}
     assert memory.store.path(scope).stat().st_mode & 0o77 == 0

@@ -8,7 +8,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from agent_core.events import Event, ExtensionError
+from agent_core.events import Event, ExtensionError, Notice
 from agent_core.kernel import EntryId, JsonObject
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.text import readable
@@ -47,6 +47,10 @@ class TemplateSource(Protocol):
         """Look in these places too from now on, in the place of those that were named so before."""
         ...
 
+    def own_commands(self) -> Sequence[CommandSource]:
+        """Return the sources of Tiller's own commands."""
+        ...
+
     async def refresh(self) -> tuple[str, ...]:
         """Read them anew; gives what is wrong with them, a sentence each."""
         ...
@@ -70,6 +74,10 @@ class NoTemplates:
     def look_also(self, *, skills: Sequence[str], prompts: Sequence[str]) -> None:
         """Look nowhere."""
         _ = skills, prompts
+
+    def own_commands(self) -> Sequence[CommandSource]:
+        """Return none."""
+        return ()
 
     async def refresh(self) -> tuple[str, ...]:
         """Find nothing wrong."""
@@ -106,7 +114,7 @@ class SlashCommands:
 
     def all(self) -> tuple[SlashCommand, ...]:
         """List what can be written after a slash, each name once."""
-        brought = (command for source in self.sources for command in source.commands())
+        brought = (command for source in self._all_sources() for command in source.commands())
         found: dict[str, SlashCommand] = {}
         for command in (*brought, *self.templates.commands()):
             _ = found.setdefault(command.name, command)
@@ -169,20 +177,28 @@ class SlashCommands:
             _ = self._publish(ExtensionError(extension=name, event=RENDERER, error=text))
             return None
 
+    def _all_sources(self) -> Sequence[CommandSource]:
+        return (*self.sources, *self.templates.own_commands())
+
     def _source_of(self, name: str) -> CommandSource | None:
-        for source in self.sources:
+        for source in self._all_sources():
             if any(command.name == name for command in source.commands()):
                 return source
         return None
 
-    def _begin(self, group: TaskGroup, name: str, work: Callable[[], Awaitable[None]]) -> None:
+    def _begin(
+        self, group: TaskGroup, name: str, work: Callable[[], Awaitable[str | None]]
+    ) -> None:
         running = object()
         self._running.add(running)
         group.start_soon(self._run, name, work, running)
 
-    async def _run(self, name: str, work: Callable[[], Awaitable[None]], running: object) -> None:
+    async def _run(
+        self, name: str, work: Callable[[], Awaitable[str | None]], running: object
+    ) -> None:
         try:
-            await work()
+            if text := await work():
+                _ = self._publish(Notice(level="info", text=text))
         except Exception as error:
             # Code of others: that it fails is told, and ends nothing. Where is for the log of whoever wrote it.
             log.warning("%s failed", readable(name), exc_info=True)

@@ -17,6 +17,7 @@ DEFERRED: Final[Sequence[str]] = (
     "agent_core.mcp.adapters.library",
     "agent_core.mcp.adapters.stdio",
     "agent_core.mcp.tool",
+    "agent_core.memory.consolidation",
     "agent_core.memory.session_memory",
     "agent_core.session.arguments_preview",
     "agent_core.session.history.titles",

@@ -18,6 +18,7 @@ from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
 from agent_core.session.runs.usage import tightened
+from agent_core.transcript.entries import REVIEW_TITLE
 from agent_core.workspace.git.client import open_git, scratch_folder
 from tiller_server import VERSION
 from tiller_server.review.findings.baseline import not_accepted, read_baseline
@@ -29,6 +30,7 @@ from tiller_server.review.findings.incremental import (
     persisting_findings,
 )
 from tiller_server.review.findings.redaction import redacted
+from tiller_server.review.findings.rejections import not_rejected
 from tiller_server.review.findings.result import (
     Dropped,
     Finding,
@@ -173,7 +175,7 @@ async def _ask(work: ReviewRun, request: SessionRequest, watcher: ReviewWatcher)
             stop=work.stop,
         )
         with suppress(TillerError):  # a title is only a help
-            await session.tree.rename(f"Review of {work.given.revisions.head.ref}")
+            await session.tree.rename(f"{REVIEW_TITLE}{work.given.revisions.head.ref}")
         work.look = await reviewer.review_parts(work.parts)
         if len(work.parts) > 1 and work.look.stopped is None:
             await reviewer.summarise(work.look, work.given.reports.found)
@@ -235,8 +237,11 @@ async def _conclude(work: ReviewRun, *, accepted: frozenset[str], ended_ms: int)
     )
     await _see_steering(work)
     found, twins = merged(work.given.reports.found, carried=carried)
-    texts = await work.given.reports.files.lines_of({one.path for one in found} if accepted else ())
-    wanted = not_accepted(found, accepted, texts=texts)
+    rejected = work.given.order.rejected
+    paths = {one.path for one in found} if accepted or rejected else ()
+    texts = await work.given.reports.files.lines_of(paths)
+    not_in_baseline = not_accepted(found, accepted, texts=texts)
+    wanted = not_rejected(not_in_baseline, rejected, texts=texts)
     unsure = [one for one in wanted if one.confidence < work.given.order.least_confidence]
     sure = [one for one in wanted if one.confidence >= work.given.order.least_confidence]
     shown, over = limited(sure, most=work.given.order.most_findings)
@@ -255,7 +260,8 @@ async def _conclude(work: ReviewRun, *, accepted: frozenset[str], ended_ms: int)
         or _own_summary(work, shown),
         findings=shown,
         dropped=dropped,
-        accepted=len(found) - len(wanted),
+        accepted=len(found) - len(not_in_baseline),
+        suppressed=len(not_in_baseline) - len(wanted),
         fixed=tuple(name for name in gone if name not in names),
         partial=_partial(work),
         stopped=work.look.stopped,

@@ -9,6 +9,7 @@ from msgspec import Struct
 from agent_core.events import Budgets, EventEnvelope
 from agent_core.kernel.values import Value
 from agent_core.session import AgentSession
+from tiller_server.review.findings.rejections import RejectedFinding
 from tiller_server.review.findings.result import Review
 from tiller_server.review.git.file_filter import ReviewFileFilter
 from tiller_server.review.model.chunks import PART_CHARS
@@ -34,6 +35,8 @@ class ReviewOrder(Value, frozen=True, kw_only=True):
     """A budget of money that is only kept when the model has a price; `budgets.usd` is kept always."""
     accepted: frozenset[str] | None = None
     """Fingerprints of findings that are not shown; None: as the baseline file of the base says."""
+    rejected: tuple[RejectedFinding, ...] = ()
+    """Findings that a person rejected before; they are not shown."""
     earlier: Review | None = None
     """An earlier review of the same change: only what came after it is looked at."""
     part_chars: int = PART_CHARS

@@ -117,3 +117,15 @@ def test_what_was_edited_into_nonsense_is_named_with_its_line(
     said = capsys.readouterr()
     assert [line.split()[-1] for line in said.out.splitlines()] == ["Docker", "hand"]
     assert f"{ground.file}:13: kind 'fcat' is none of fact" in said.err
+
+
+def test_without_sessions_nothing_is_proposed(ground: Ground, capsys: Capture) -> None:
+    assert ground.run("consolidate") == 2
+    assert "memory is off in this project" in capsys.readouterr().err
+    ground.run("on")
+    capsys.readouterr()
+    assert ground.run("consolidate") == 0
+    assert capsys.readouterr().out == "there are no new prompts in the sessions of this folder\n"
+    for verb in ("review", "accept", "drop"):
+        assert ground.run(verb) == 0
+    assert capsys.readouterr().out == "no entries are proposed\n" * 3

@@ -10,7 +10,7 @@ from agent_core.hooks import Hook, HookTable, InputReplaced, InputTyped
 from agent_core.kernel import MessageId
 from agent_core.messages import Image, Text, UserMessage, text_of
 from agent_core.resources.load_result import LoadedResources
-from agent_core.resources.offers import Completion, SlashCommand, SlashInvocation
+from agent_core.resources.offers import CommandSource, Completion, SlashCommand, SlashInvocation
 from agent_core.transcript.entries import MessageEntry
 from tests.support.session.scripted_model import SCRIPTED_FACTS, ScriptedModel, say
 from tests.support.session.sessions import Bench, bench
@@ -50,6 +50,9 @@ class Shelf:
 
     def look_also(self, *, skills: Sequence[str], prompts: Sequence[str]) -> None:
         pass
+
+    def own_commands(self) -> Sequence[CommandSource]:
+        return ()
 
     async def reload(self) -> LoadedResources:
         return LoadedResources()

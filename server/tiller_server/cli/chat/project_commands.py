@@ -197,7 +197,6 @@ def discarded_message(id_: str, kept_ref: str) -> str:
     return f"Removed the worktree of {id_}; {kept_ref} keeps its content."
 
 
-FOR_USER: Final = "--user"
 SWITCH_ON: Final = ("Yes, use memory in this project", "No")
 NOT_REMEMBERED: Final = "Nothing was stored."
 
@@ -223,14 +222,8 @@ async def remember_text(
         ConfigError: A memory file cannot be read or written.
     """
     from agent_core.memory.access import open_memory  # noqa: PLC0415 - only this needs it
-    from agent_core.memory.values import USER, MemoryDraft  # noqa: PLC0415 - as above
+    from agent_core.memory.command import remember as store  # noqa: PLC0415 - as above
 
-    first, _, rest = wanted.strip().partition(" ")
-    is_for_user = first == FOR_USER
-    text = rest if is_for_user else wanted
-    if not text.strip():
-        message = f"/remember takes a text, such as /remember Tests need Docker; {FOR_USER} before it is for all your projects"
-        raise UsageError(message)
     paths = request.paths or app_paths(request.env)
     memory = await open_memory(
         paths.memory,
@@ -239,13 +232,10 @@ async def remember_text(
         clock=request.clock,
         redactor=request.redactor,
     )
-    if not await memory.is_on():
+    if wanted.strip() and not await memory.is_on():
         title = "Memory is off in this project. Switch it on?"
         if await dialog.choose(title, SWITCH_ON) != 0:
             dialog.tell(NOT_REMEMBERED)
             return
         await memory.switch(on=True)
-    scope = USER if is_for_user else memory.project.scope
-    entry = await memory.remember(MemoryDraft(text=text, session=session), scope)
-    whose = "all your projects" if is_for_user else "this project"
-    dialog.tell(f"Remembered for {whose} ({entry.id}): {entry.text}", GREEN)
+    dialog.tell(await store(memory, wanted, session=session), GREEN)

@@ -86,7 +86,12 @@ async def _help(chat: ChatContext, _: str) -> None:
         )
         for title, names in GROUPS.items()
     ]
-    groups.append(("Of this project", [(f"/{one.name}", one.description) for one in offered]))
+    groups.append(
+        (
+            "Of this project",
+            [(f"/{one.name}", one.description) for one in offered if one.name not in COMMANDS],
+        )
+    )
     groups.append(("Keys and other input", [*KEYS]))
     width = min(max(len(left) for _, rows in groups for left, _ in rows), HELP_CELLS)
     for title, rows in groups:

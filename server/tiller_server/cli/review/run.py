@@ -18,6 +18,7 @@ from agent_core.events import Budgets
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.resources.paths import app_paths
 from tiller_server.cli.command_exit import TerminationRequest, abort, watch_for
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import (
@@ -41,6 +42,7 @@ from tiller_server.cli.terminal.stdio import OutputClosed, StandardStream, aband
 from tiller_server.review.engine import review
 from tiller_server.review.findings.baseline import not_accepted, read_baseline
 from tiller_server.review.findings.redaction import redacted
+from tiller_server.review.findings.rejections import RejectedFinding
 from tiller_server.review.findings.result import SEVERITIES, Review
 from tiller_server.review.git.file_filter import ReviewFileFilter
 from tiller_server.review.git.revisions import WORKING_TREE
@@ -178,9 +180,14 @@ async def _made(
     if options.stored is not None:
         stored = read_json(await content_of(options.stored), name=str(options.stored))
         return redacted(await _without_accepted(stored, options.baseline), redactor)
-    order = await order_of(options, environment.variables)
+    workspace = Path(await anyio.Path(options.workspace).resolve())
+    variables = environment.variables
+    order = replace(
+        await order_of(options, variables),
+        rejected=await _rejected(workspace, variables, redactor),
+    )
     request = SessionRequest(
-        workspace=Path(await anyio.Path(options.workspace).resolve()),
+        workspace=workspace,
         trusted=options.trust,
         env=environment.variables,
         model=options.model,
@@ -193,7 +200,26 @@ async def _made(
         made.append(await review(order, request, watcher=stopping.progress, stop=stopping.stop))
     if not made:
         raise StoppedEarly(stopping.ending.code)
+    if await _has_memory(variables):
+        from tiller_server.cli.review.rejections import store_review  # noqa: PLC0415 - as below
+
+        await store_review(made[0], workspace, variables, redactor)
     return made[0]
+
+
+async def _has_memory(variables: Mapping[str, str]) -> bool:
+    """Return whether memory is on in any project."""
+    return await anyio.Path(app_paths(variables).memory / "projects.json").exists()
+
+
+async def _rejected(
+    workspace: Path, variables: Mapping[str, str], redactor: Redactor
+) -> tuple[RejectedFinding, ...]:
+    if not await _has_memory(variables):
+        return ()
+    from tiller_server.cli.review.rejections import rejected_findings  # noqa: PLC0415 - only this needs it
+
+    return await rejected_findings(workspace, variables, redactor)
 
 
 async def _without_accepted(stored: Review, baseline: str | None) -> Review:

@@ -23,6 +23,7 @@ from tiller_server.cli.terminal.text import safe
 
 EXAMPLE: Final = "example: tiller memory add 'Integration tests need the staging database'"
 SHOWN_CHARS: Final = 100
+PROPOSALS: Final = frozenset({"consolidate", "review", "accept", "drop"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.set_defaults(json=False, workspace=".")
     verbs: CommandParsers = parser.add_subparsers(
-        dest="verb", required=True, metavar="on|off|list|add|show|forget|export|undo"
+        dest="verb",
+        required=True,
+        metavar="on|off|list|add|show|forget|export|undo|consolidate|review|accept|drop",
     )
     on = verbs.add_parser("on", help="use memory in this project")
     off = verbs.add_parser("off", help="stop using it; the entries stay")
@@ -56,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "export", help="print the memory files as Markdown, or all entries as JSON"
     )
     undo = verbs.add_parser("undo", help="take back the last change; again: restore it")
-    for one in (on, off, listing, adding, show, forget, export, undo):
+    proposals = _add_consolidation(verbs)
+    for one in (on, off, listing, adding, show, forget, export, undo, *proposals):
         add = one.add_argument
         add(
             "-C",
@@ -67,6 +71,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         if one in {listing, show, export}:
             add("--json", action="store_true", default=argparse.SUPPRESS, help="as JSON")
+
+
+def _add_consolidation(verbs: CommandParsers) -> Sequence[argparse.ArgumentParser]:
+    consolidate = verbs.add_parser(
+        "consolidate",
+        help="have a model propose entries from your prompts in earlier sessions",
+        epilog="example: tiller memory consolidate --if-idle 30",
+    )
+    _ = consolidate.add_argument(
+        "--model", metavar="PROVIDER/ID", help="the model to ask [the cheapest with a price]"
+    )
+    _ = consolidate.add_argument(
+        "--if-idle",
+        type=int,
+        default=0,
+        metavar="MINUTES",
+        help="do nothing if a session of this folder changed since then",
+    )
+    review = verbs.add_parser("review", help="show proposed entries as a diff")
+    accept = verbs.add_parser("accept", help="store proposed entries")
+    drop = verbs.add_parser("drop", help="remove proposed entries")
+    for one in (accept, drop):
+        _ = one.add_argument("ids", metavar="ID", nargs="*", help="the ids of entries [all]")
+    return consolidate, review, accept, drop
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
@@ -88,6 +116,14 @@ async def _run(options: argparse.Namespace, environment: Environment) -> int:
         clock=SystemClock(),
         redactor=redactor,
     )
+    if options.verb in PROPOSALS:
+        from tiller_server.cli.memory_proposals import proposals  # noqa: PLC0415 - it loads the models
+
+        return await proposals(memory, options, environment)
+    return await _run_verb(memory, options)
+
+
+async def _run_verb(memory: FolderMemory, options: argparse.Namespace) -> int:
     match options.verb:
         case "on" | "off":
             return await _switch(memory, on=options.verb == "on")

@@ -57,6 +57,14 @@ def _add_findings(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="accepted findings [.tiller/review-baseline.json of the base]",
     )
+    add(
+        "--reject",
+        metavar="FINDING",
+        action="append",
+        default=[],
+        help="remember that this finding of the last review is wrong: its fingerprint, or path:line; may be repeated",
+    )
+    add("--why", metavar="TEXT", default="", help="the reason of --reject")
     add("--write-baseline", metavar="FILE", type=Path, help="accept what is found, in this file")
     add(
         "--fail-on",
@@ -144,6 +152,10 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
     def work() -> int:
         _check(options)
+        if options.reject:
+            from tiller_server.cli.review.rejections import reject  # noqa: PLC0415 - as above
+
+            return anyio.run(reject, options, environment)
         return anyio.run(run_review, options, environment)
 
     return code_of("review", work, debug=options.debug, as_json=options.format == "json")
@@ -151,6 +163,8 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     wrong = (
+        (options.reject and not options.why.strip(), "--reject needs a reason; say --why TEXT"),
+        (options.why and not options.reject, "--why is the reason of --reject FINDING"),
         (
             options.uncommitted and options.head != "HEAD",
             "--uncommitted is a head of its own; leave out --head",

@@ -146,6 +146,8 @@ class Review(Value, frozen=True, kw_only=True):
     dropped: tuple[Dropped, ...] = ()
     accepted: int = 0
     """How many findings the baseline file has accepted; they are in no other field."""
+    suppressed: int = 0
+    """How many findings were not reported because a person rejected them before; they are in no other field."""
     fixed: tuple[str, ...] = ()
     """Fingerprints of an earlier review that are gone."""
     partial: str | None = None

@@ -59,6 +59,7 @@ def _run(review: Review) -> JsonObject:
             "tokens": header.tokens,
             "turns": header.turns,
             "accepted": review.accepted,
+            "suppressed": review.suppressed,
             "partial": review.partial,
         },
     }

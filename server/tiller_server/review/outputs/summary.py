@@ -56,6 +56,8 @@ def facts(review: Review) -> Iterator[tuple[str, str]]:
     )
     if review.accepted:
         yield "Accepted", f"{counted(review.accepted, 'finding')} of the baseline, not shown"
+    if review.suppressed:
+        yield "Suppressed", f"{counted(review.suppressed, 'finding')} rejected before, not shown"
     if review.fixed:
         yield "Fixed", f"{counted(len(review.fixed), 'finding')} of the earlier review"
     if header.session is not None:
