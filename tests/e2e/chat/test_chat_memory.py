@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.e2e.cli.test_cli_chat import chat, leave
+from tests.e2e.chat.test_cli_chat import chat, leave
 
 from tests.support.clients.server import Ground, says
 
