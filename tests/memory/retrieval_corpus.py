@@ -3,8 +3,18 @@
 import random
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
+from agent_core.kernel import SystemClock
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
+from agent_core.memory.index import MemoryIndex
+from agent_core.memory.markdown import with_entry
+from agent_core.memory.store import MemoryFileStore
+from agent_core.memory.values import MemoryEntry, MemoryScope
+
+DAY = "2026-11-28"
+PROJECT = MemoryScope("p")
 
 # Fact → question of a person who does not remember its words. {0} is a subject, as code and as people write it.
 PAIRS = (
@@ -102,3 +112,20 @@ def _others() -> Iterator[str]:
             continue
         for fact, _ in PAIRS:
             yield fact.format(f"{one}-{two}")
+
+
+def memory_index(folder: Path) -> MemoryIndex:
+    """Write the entries into the file of a project; return its index, which has not read them yet."""
+    store = MemoryFileStore(folder, env={}, clock=SystemClock(), redactor=Redactor())
+    path = store.path(PROJECT)
+    path.parent.mkdir(parents=True)
+    entries = (
+        MemoryEntry(id=f"e{number}", scope=PROJECT, text=text, created=DAY, line=0)
+        for number, text in enumerate(corpus())
+    )
+    written = [with_entry(" ", one).partition("\n\n")[2] for one in entries]
+    if len(written) != ENTRIES:
+        message = f"the corpus has {len(written)} entries, not {ENTRIES}"
+        raise ValueError(message)
+    _ = path.write_text("\n".join(written), "utf-8")
+    return MemoryIndex(PROJECT, path=path, read=store.read_now)

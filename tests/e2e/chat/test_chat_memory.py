@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from tests.e2e.chat.test_cli_chat import chat, leave
 
+from tests.e2e.chat.test_cli_chat import chat, leave
 from tests.support.clients.server import Ground, says
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
