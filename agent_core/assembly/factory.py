@@ -32,7 +32,6 @@ from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.tools.task_port import TaskOpening
 from agent_core.storage import OpenedSession, Recovery, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
-from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.storage.port import StoredSession
 from agent_core.tools import Tool
 from agent_core.transcript.entries import Header
@@ -178,8 +177,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
     Raises:
         WorkspaceMissing: The workspace is no folder.
         ModelUnknown: The model asked for cannot be used.
-        SessionNotFound: No session of that id.
-        SessionLocked: Another process has it.
+        SessionNotFound, SessionLocked: No session of that id, or another process has it.
         ToolSetInvalid, ExtensionBroken: Tools or extensions that are asked for are not there or cannot be loaded.
     """
     config = await load_workspace_config(request)
@@ -187,6 +185,7 @@ async def session_deps(request: SessionRequest) -> AsyncGenerator[SessionDeps]:
     extensions = SessionExtensions(request, config, values)
     await extensions.load()
     own, cleaning = HttpPool(clock=request.clock), ExitStack()
+    cleaning.callback(request.ledger.enter())
     pool = (request.pool or own).sharing(_limits(values))
     try:
         extensions.check_named()
@@ -382,6 +381,8 @@ def _store(request: SessionRequest, paths: AppPaths) -> SessionStore:
         case "files":
             return JsonlStore(paths.sessions, request.clock)
         case "memory":
+            from agent_core.storage.adapters.memory import MemoryStore  # noqa: PLC0415 - at first use
+
             return MemoryStore()
         case store:
             return store

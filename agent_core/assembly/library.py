@@ -30,7 +30,9 @@ from agent_core.resources.paths import AppPaths
 from agent_core.session.changes.record import recorded_changes
 from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
+from agent_core.storage.adapters.ledger import SqliteLedger
 from agent_core.storage.index import Hit, SessionIndex
+from agent_core.storage.ledger import CostQuery, CostReport
 from agent_core.storage.port import StoredSession
 from agent_core.storage.session_import import ImportResult, import_session
 from agent_core.transcript import Transcript
@@ -439,3 +441,16 @@ def _number(cursor: str) -> int:
         message = f"the cursor {cursor!r:.80} is none that was given out: begin without one"
         raise UsageError(message)
     return int(cursor)
+
+
+async def read_costs(paths: AppPaths, query: CostQuery) -> CostReport:
+    """Return sums over the model calls of the user.
+
+    Raises:
+        StorageUnavailable: The ledger cannot be read.
+    """
+    ledger = SqliteLedger(paths.costs)
+    try:
+        return await ledger.report(query)
+    finally:
+        await to_thread.run_sync(ledger.close)

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Literal
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from agent_core.assembly.workspace import AddedRoots
 from agent_core.events import ThinkingLevel
+from agent_core.events.values import CallPurpose
 from agent_core.extensions.loader import Factory
 from agent_core.extensions.ports import ViewFilter
 from agent_core.hooks import HookTable
@@ -26,6 +28,9 @@ from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.files.disk.disk_files import PathLocks
 from agent_core.workspace.sandbox import Prober, Sandbox
 
+if TYPE_CHECKING:
+    from agent_core.storage.adapters.ledger import SqliteLedger
+
 StoreKind = Literal["files", "memory"]
 
 
@@ -41,6 +46,39 @@ class TaskOrigin(Value, frozen=True, kw_only=True):
     """Folder of the outputs of tools."""
     sandbox: Sandbox | None
     """Closed by the outer session; None: the task has files, and so a sandbox, of its own."""
+
+
+class SharedLedger:
+    """The ledger of model calls that the sessions of a process share: opened at the first call, closed with the last session."""
+
+    def __init__(self) -> None:
+        self._ledger: SqliteLedger | None = None
+        self._sessions = 0
+        self._lock = Lock()
+
+    def of(self, paths: AppPaths) -> "SqliteLedger":
+        """Return the ledger of a user."""
+        from agent_core.storage.adapters.ledger import SqliteLedger  # noqa: PLC0415 - at first use
+
+        with self._lock:
+            if self._ledger is None:
+                self._ledger = SqliteLedger(paths.costs)
+            return self._ledger
+
+    def enter(self) -> Callable[[], None]:
+        """Keep the ledger open for a session; return what ends that. With the last session the ledger is closed; blocking."""
+        with self._lock:
+            self._sessions += 1
+        return self._leave
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._sessions -= 1
+            ledger = None if self._sessions else self._ledger
+            if ledger is not None:
+                self._ledger = None
+        if ledger is not None:
+            ledger.close()
 
 
 class SessionRequest(Value, frozen=True, kw_only=True):
@@ -90,6 +128,12 @@ class SessionRequest(Value, frozen=True, kw_only=True):
         lambda _, session: nullcontext(session)
     )
     """Entered for as long as the session of a task is open."""
+    purpose: CallPurpose = "main"
+    """Purpose of the conversation's model calls in the ledger."""
+    folder: Path | None = None
+    """Folder that the calls are counted for; None: the workspace."""
+    ledger: SharedLedger = msgspec.field(default_factory=SharedLedger)
+    """Ledger of model calls: to be shared by the sessions of a process."""
     titled: bool = False
     """Whether a model makes a title when the session has none, as the settings say: for sessions that people come back to."""
     notices: Sequence[str] = ()

@@ -199,6 +199,8 @@ def _session_request(work: ReviewRun, request: SessionRequest, folder: Path) -> 
         request,
         session="new",
         workspace=folder,
+        folder=work.given.revisions.root,
+        purpose="review",
         settings={**request.settings, "request": settings},
         tools=TOOLS,
         custom_tools=(*request.custom_tools, work.given.reports.tool()),
