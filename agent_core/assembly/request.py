@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -53,32 +53,27 @@ class SharedLedger:
 
     def __init__(self) -> None:
         self._ledger: SqliteLedger | None = None
-        self._sessions = 0
-        self._lock = Lock()
+        self._sessions: set[object] = set()
 
     def of(self, paths: AppPaths) -> "SqliteLedger":
         """Return the ledger of a user."""
         from agent_core.storage.adapters.ledger import SqliteLedger  # noqa: PLC0415 - at first use
 
-        with self._lock:
-            if self._ledger is None:
-                self._ledger = SqliteLedger(paths.costs)
-            return self._ledger
+        if self._ledger is None:
+            self._ledger = SqliteLedger(paths.costs)
+        return self._ledger
 
     def enter(self) -> Callable[[], None]:
         """Keep the ledger open for a session; return what ends that. With the last session the ledger is closed; blocking."""
-        with self._lock:
-            self._sessions += 1
-        return self._leave
+        session = object()
+        self._sessions.add(session)
+        return partial(self._leave, session)
 
-    def _leave(self) -> None:
-        with self._lock:
-            self._sessions -= 1
-            ledger = None if self._sessions else self._ledger
-            if ledger is not None:
-                self._ledger = None
-        if ledger is not None:
-            ledger.close()
+    def _leave(self, session: object) -> None:
+        self._sessions.discard(session)
+        # A session that begins now on another thread opens the same ledger again.
+        if not self._sessions and self._ledger is not None:
+            self._ledger.close()
 
 
 class SessionRequest(Value, frozen=True, kw_only=True):

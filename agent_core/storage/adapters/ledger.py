@@ -108,14 +108,17 @@ class SqliteLedger:
             limit. While calls of this process can still end below the limit they are waited for.
         """
         while True:
+            ended = self._ended
             refusal = await self._ask(lambda: self._file.reserve_within(row, limits))
             if refusal is None:
                 self._open[row.id] = row
                 return None
-            if not self._may_pass(refusal, row):
-                return refusal.text
-            with anyio.move_on_after(WAIT_S):
-                await self._ended.wait()
+            # A call that ended meanwhile may have made room.
+            if not ended.is_set():
+                if not self._may_pass(refusal, row):
+                    return refusal.text
+                with anyio.move_on_after(WAIT_S):
+                    await ended.wait()
 
     def _may_pass(self, refusal: "LimitReached", row: CallRow) -> bool:
         """Return whether calls of other sessions of this process may end below the limit."""
@@ -216,6 +219,8 @@ class LedgerFile:
         self._held: deque[CallRow] = deque()
         self._missing = 0
         self._problem: str | None = None
+        self._may_be_claimed = False
+        """Whether a process that has ended may have left rows that it was taking over."""
 
     def write(self, row: CallRow) -> None:
         """Write a row; one that cannot be written waits. Never raises because of the disk."""
@@ -257,7 +262,10 @@ class LedgerFile:
             StorageUnavailable: The ledger cannot be read.
         """
         try:
-            connection = self._opened()
+            connection = self._connected()
+            # Others may be writing: sums can be read all the same.
+            with suppress(sqlite3.OperationalError):
+                connection = self._opened()
             where, values = _where(query)
             key = _KEYS[query.by]
             order = "1" if query.by == "day" else "8 DESC, 1"
@@ -314,15 +322,25 @@ class LedgerFile:
 
     def _opened(self) -> sqlite3.Connection:
         """Return the connection; rows that wait are taken over first."""
+        connection = self._connected()
+        if self._has_waiting():
+            self._take_over(connection)
+        return connection
+
+    def _connected(self) -> sqlite3.Connection:
         if self._connection is not None and self._inode != _inode(self._path):
             self._disconnect()  # the file was removed: what we write would go nowhere
-        is_new = self._connection is None
         if self._connection is None:
             self._connection = _connected(self._path)
             self._inode = _inode(self._path)
-        if self._held or self._waiting.exists() or (is_new and _claimed(self._waiting)):
-            self._take_over(self._connection)
+            self._may_be_claimed = True
         return self._connection
+
+    def _has_waiting(self) -> bool:
+        if self._held or self._waiting.exists():
+            return True
+        may_be, self._may_be_claimed = self._may_be_claimed, False
+        return may_be and bool(_claimed(self._waiting))
 
     def _take_over(self, connection: sqlite3.Connection) -> None:
         """Write the rows that waited."""
