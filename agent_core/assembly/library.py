@@ -32,7 +32,8 @@ from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.ledger import SqliteLedger
 from agent_core.storage.index import Hit, SessionIndex
-from agent_core.storage.ledger import CostQuery, CostReport
+from agent_core.storage.ledger import CallRow, CostQuery, CostReport
+from agent_core.storage.ledger_import import imported_rows
 from agent_core.storage.port import StoredSession
 from agent_core.storage.session_import import ImportResult, import_session
 from agent_core.transcript import Transcript
@@ -443,14 +444,34 @@ def _number(cursor: str) -> int:
     return int(cursor)
 
 
-async def read_costs(paths: AppPaths, query: CostQuery) -> CostReport:
-    """Return sums over the model calls of the user.
+async def _import_older(ledger: SqliteLedger, paths: AppPaths, clock: Clock) -> Sequence[str]:
+    """Import the usage of session files that are older than the ledger, once; return what prevents it."""
+    created_ms = await ledger.created_ms()
+    if created_ms is None:
+        return ()
+    store = JsonlStore(paths.sessions, clock)
+    rows: list[CallRow] = []
+    for summary in await store.list():
+        with suppress(SessionNotFound, SessionDamaged):
+            stored = await store.read(summary.session)
+            rows.extend(imported_rows(stored, before_ms=created_ms))
+    try:
+        await ledger.add_imported(rows)
+    except StorageUnavailable as error:
+        return (str(error),)
+    return ()
+
+
+async def read_costs(paths: AppPaths, query: CostQuery, clock: Clock) -> CostReport:
+    """Return sums over the model calls of the user; the first time sessions that are older than the ledger are imported.
 
     Raises:
         StorageUnavailable: The ledger cannot be read.
     """
     ledger = SqliteLedger(paths.costs)
     try:
-        return await ledger.report(query)
+        problem = await _import_older(ledger, paths, clock)
+        report = await ledger.report(query)
+        return replace(report, problems=(*report.problems, *problem))
     finally:
         await to_thread.run_sync(ledger.close)

@@ -101,3 +101,17 @@ def test_a_question_that_makes_no_sense_is_refused(ground: Ground) -> None:
     assert refused.code == 2
     assert "write 2026-11-28, or 7d" in refused.err
     assert tiller(ground, "costs").out == "no model calls are recorded\n"
+
+
+def test_sessions_that_are_older_than_the_ledger_are_imported_once(ground: Ground) -> None:
+    priced(ground)
+    ground.provider.script([says("one") | {"usage": SMALL}, says("two") | {"usage": SMALL}])
+    assert tiller(ground, "run", "look").code == 0
+    for file in ground.dirs.data.glob("costs.sqlite3*"):
+        file.unlink()
+    for _ in range(2):
+        total = costs(ground)["total"]
+        assert (total["calls"], Decimal(total["usd"])) == (1, SMALL_USD)
+    assert tiller(ground, "run", "--continue", "look").code == 0
+    total = costs(ground)["total"]
+    assert (total["calls"], Decimal(total["usd"])) == (2, 2 * SMALL_USD)

@@ -55,7 +55,8 @@ CREATE TABLE IF NOT EXISTS calls (
     status TEXT NOT NULL, origin TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS calls_by_day ON calls (day, folder, cost, reserved);
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO facts VALUES ('created_ms', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));
 """
 _BEGIN: Final = (
     f"INSERT OR IGNORE INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - names of fields
@@ -145,6 +146,22 @@ class SqliteLedger:
             StorageUnavailable: The ledger cannot be read.
         """
         return await self._ask(lambda: self._file.report(query))
+
+    async def created_ms(self) -> int | None:
+        """Return when the ledger began, in Unix milliseconds; None: older sessions are imported already.
+
+        Raises:
+            StorageUnavailable: The ledger cannot be read.
+        """
+        return await self._ask(self._file.created_ms)
+
+    async def add_imported(self, rows: Sequence[CallRow]) -> None:
+        """Write the rows of older sessions, all or none, and remember that they are imported.
+
+        Raises:
+            StorageUnavailable: The ledger cannot be written now.
+        """
+        await self._ask(lambda: self._file.add_imported(rows))
 
     def close(self) -> None:
         """Write the waiting rows, as far as they can be written, and close the file. Blocking."""
@@ -280,14 +297,45 @@ class LedgerFile:
         except (sqlite3.Error, OSError) as error:
             if self._replace_damaged(error):
                 return self.report(query)
-            message = f"the cost ledger {str(self._path)!r} cannot be read: {error}"
-            raise StorageUnavailable(message) from error
+            raise _unreadable(self._path, error) from error
         return CostReport(
             by=query.by,
             sums=tuple(map(_sum, grouped)),
             total=_sum(whole[0]),
             problems=self.problems(),
         )
+
+    def created_ms(self) -> int | None:
+        """Return when the ledger began; None: older sessions are imported already.
+
+        Raises:
+            StorageUnavailable: The ledger cannot be read.
+        """
+        try:
+            facts: list[tuple[str, int]] = (
+                self._connected().execute("SELECT name, value FROM facts").fetchall()
+            )
+        except (sqlite3.Error, OSError) as error:
+            if self._replace_damaged(error):
+                return self.created_ms()
+            raise _unreadable(self._path, error) from error
+        found = dict(facts)
+        return None if "imported" in found else found.get("created_ms")
+
+    def add_imported(self, rows: Sequence[CallRow]) -> None:
+        """Write the rows of older sessions, all or none.
+
+        Raises:
+            StorageUnavailable: The ledger cannot be written now.
+        """
+        try:
+            connection = self._connected()
+            with _Transaction(connection):
+                _ = connection.executemany(_BEGIN, map(_values, rows))
+                _ = connection.execute("INSERT OR REPLACE INTO facts VALUES ('imported', 1)")
+        except (sqlite3.Error, OSError) as error:
+            message = f"older sessions could not be imported into the cost ledger: {error}"
+            raise StorageUnavailable(message) from error
 
     def problems(self) -> Sequence[str]:
         """Return which rows are missing or wait, one sentence each."""
@@ -439,6 +487,10 @@ def _connected(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _unreadable(path: Path, error: Exception) -> StorageUnavailable:
+    return StorageUnavailable(f"the cost ledger {str(path)!r} cannot be read: {error}")
 
 
 def _values(row: CallRow) -> Sequence[object]:

@@ -16,6 +16,7 @@ import anyio
 import pytest
 
 from agent_core.assembly.library import read_costs
+from agent_core.kernel import SystemClock
 from agent_core.resources.paths import app_paths
 from agent_core.storage.ledger import CostQuery, dollars
 from tests.support.clients.server import Ground, calls, says
@@ -123,7 +124,7 @@ def test_the_ledger_has_what_the_provider_billed(ground: Ground) -> None:
         kills += 1
     asked = [one for one in ground.provider.log(bodies="without") if one["method"] == "POST"]
     prices = billed(turns)[: len(asked)]
-    report = anyio.run(read_costs, app_paths(ground.env), CostQuery(by="purpose"))
+    report = anyio.run(read_costs, app_paths(ground.env), CostQuery(by="purpose"), SystemClock())
     total = report.total
     assert report.problems == ()
     assert {one.key for one in report.sums} >= {"main", "task", "compaction"}

@@ -59,7 +59,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     try:
         folder = None if options.workspace is None else str(Path(options.workspace).resolve())
         query = CostQuery(by=options.by, since=first_day(options.since), folder=folder)
-        report = anyio.run(read_costs, app_paths(environment.variables), query)
+        report = anyio.run(read_costs, app_paths(environment.variables), query, SystemClock())
     except TillerError as error:
         if options.json:
             speak_json()
