@@ -30,7 +30,7 @@ from agent_core.resources.paths import AppPaths
 from agent_core.session.changes.record import recorded_changes
 from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
-from agent_core.storage.adapters.ledger import SqliteLedger
+from agent_core.storage.adapters.ledger import LedgerFile, SqliteLedger
 from agent_core.storage.index import Hit, SessionIndex
 from agent_core.storage.ledger import CallRow, CostQuery, CostReport
 from agent_core.storage.ledger_import import imported_rows
@@ -460,6 +460,11 @@ async def _import_older(ledger: SqliteLedger, paths: AppPaths, clock: Clock) -> 
     except StorageUnavailable as error:
         return (str(error),)
     return ()
+
+
+def ledger_problems(paths: AppPaths) -> Sequence[str]:
+    """Return which rows of model calls wait or are missing, one sentence each. Blocking."""
+    return LedgerFile(paths.costs).problems()
 
 
 async def read_costs(paths: AppPaths, query: CostQuery, clock: Clock) -> CostReport:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.clients.server import Ground, calls, says
+from tests.support.clients.server import Ground, calls, prompt, says
+from tests.support.lsp.lsp_profiles import PANEL
 from tests.support.programs.terminal import tiller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
@@ -115,3 +116,22 @@ def test_sessions_that_are_older_than_the_ledger_are_imported_once(ground: Groun
     assert tiller(ground, "run", "--continue", "look").code == 0
     total = costs(ground)["total"]
     assert (total["calls"], Decimal(total["usd"])) == (2, 2 * SMALL_USD)
+
+
+async def test_an_editor_gets_the_sums(ground: Ground) -> None:
+    priced(ground)
+    ground.provider.script([says("done") | {"usage": SMALL}])
+    async with ground.client(PANEL) as client:
+        session = (await client.request("agent/session/open", {}))["session"]
+        before = await client.request("agent/costs", {})
+        assert (before["sums"], before["total"]["calls"]) == ([], 0)
+        stream = client.subscribe()
+        await stream.ready()
+        await client.request("agent/prompt", prompt("look"))
+        await stream.wait(type="run.ended")
+        report = await client.request("agent/costs", {"by": "model", "ofSession": session})
+        (row,) = report["sums"]
+        assert (row["key"], row["calls"], row["unknown"]) == ("lab/m", 1, 0)
+        assert Decimal(row["usd"]) == SMALL_USD
+        other = await client.request("agent/costs", {"by": "day", "ofSession": "another"})
+        assert other["total"]["calls"] == 0

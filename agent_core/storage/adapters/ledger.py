@@ -88,11 +88,9 @@ class SqliteLedger:
 
     def __init__(self, path: Path) -> None:
         """Name the file; nothing is opened before the first row."""
-        self._path = path
-        self._waiting = path.with_suffix(".waiting.jsonl")
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: Thread | None = None
-        self._file = LedgerFile(path, self._waiting)
+        self._file = LedgerFile(path)
         self._open: dict[str, CallRow] = {}
         """Reservations of this process."""
         self._ended = anyio.Event()
@@ -227,9 +225,9 @@ class LimitReached(msgspec.Struct, frozen=True, kw_only=True):
 class LedgerFile:
     """The file of the ledger. Everything here blocks, and is called on one thread."""
 
-    def __init__(self, path: Path, waiting: Path) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._waiting = waiting
+        self._waiting = path.with_suffix(".waiting.jsonl")
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
         self._retry_at = 0.0
