@@ -46,6 +46,7 @@ positional arguments:
     run       answer one prompt and print the answer
     review    review the changes between two commits
     sessions  list, search, show and export sessions
+    costs     show what model calls cost
     worktree  list, compare, merge and remove worktrees
     auth      sign in to model providers, and out
     models    list models, choose the default, add a server
