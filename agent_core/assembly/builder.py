@@ -17,6 +17,7 @@ from agent_core.kernel.values import Value
 from agent_core.loop import LoopContext, TurnCount
 from agent_core.mcp.approvals import is_of_server
 from agent_core.messages import ToolCall
+from agent_core.resources.load_result import Reloadable
 from agent_core.session import AgentSession
 from agent_core.session.changes.detection import UserEdits
 from agent_core.session.changes.revert import ProposalApplier
@@ -128,7 +129,6 @@ def _binding(parts: SessionParts, session: AgentSession, group: TaskGroup) -> Ex
         commands=parts.commands,
         toolbox=parts.toolbox,
         models=parts.models,
-        source=parts.deps.source,
         usage=parts.usage,
         prompt=parts.deps.system_prompt,
     )
@@ -291,12 +291,20 @@ def _views(parts: SessionParts, starter: RunStarter) -> SessionViews:
             parts.commands,
             recorder=parts.recorder,
             settings=parts.settings,
-            reloads=parts.reloads,
+            reloads=_reloads(parts),
         ),
         programs=ProgramView(parts.recorder, queue=parts.queue, runs=parts.runs),
         tasks=parts.given_tasks,
         info=_info(parts),
     )
+
+
+def _reloads(parts: SessionParts) -> Sequence[Reloadable]:
+    """Return the resources that a reload reads again, in this order; each may depend on those before it."""
+    # The folders that hooks name come last: behind the code of others, which may give other folders now.
+    deps = parts.deps
+    found = (deps.extensions, parts.settings, *deps.reloads, parts.servers, parts.hook_paths)
+    return tuple(one for one in found if one is not None)
 
 
 def _branches(parts: SessionParts, tree: BranchTree, starter: RunStarter) -> Branches:

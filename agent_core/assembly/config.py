@@ -98,11 +98,13 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
 
 
 def allowance(budgets: BudgetSettings) -> BudgetPolicy:
-    """Return what each run may use up."""
+    """Return what each run may use up, and what a day may cost."""
     most = Budgets(
         usd=budgets.usd, tokens=budgets.tokens, turns=budgets.turns, minutes=budgets.minutes
     )
-    return BudgetPolicy(ceiling=most)
+    return BudgetPolicy(
+        ceiling=most, day_usd=budgets.day_usd, folder_day_usd=budgets.folder_day_usd
+    )
 
 
 def _bash(bash: BashSettings) -> dict[str, JsonValue]:
@@ -258,7 +260,7 @@ class LiveSettings:
         options.cache = made.cache
         options.titles, options.title_model = made.titles, made.title_model
         options.tool_options = made.tool_options
-        workspace.allowance.ceiling = allowance(values.budgets).ceiling
+        workspace.allowance.adopt(allowance(values.budgets))
         workspace.permissions.fallback = values.permission.fallback
         workspace.permissions.timeout_s = values.permission.timeout_s
 

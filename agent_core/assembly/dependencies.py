@@ -37,7 +37,7 @@ from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import PromptSection, render_prompt
 from agent_core.resources.settings.values import SettingsValues
-from agent_core.session.context import WorkspaceContext
+from agent_core.session.context import LedgerAccess, WorkspaceContext
 from agent_core.session.history.branches import fork_writer_for
 from agent_core.session.input.system_prompt import Sections, SystemPrompt
 from agent_core.storage import OpenedSession, SessionStore
@@ -193,6 +193,16 @@ def _built_in(
     return (*tools, *remembering)
 
 
+def _ledger(request: SessionRequest, config: WorkspaceConfig) -> LedgerAccess:
+    """Return where model calls are recorded: those in a worktree are calls for the checkout that it was made from."""
+    purpose = request.purpose if request.task is None or request.purpose != "main" else "task"
+    return LedgerAccess(
+        open=lambda: request.ledger.of(config.paths),
+        folder=str(request.folder or config.origin),
+        purpose=purpose,
+    )
+
+
 def presets_of(agents: Sequence[AgentDefinition]) -> Sequence[TaskPresetInfo]:
     """Return how models see agents."""
     return [TaskPresetInfo(name=one.name, description=one.description) for one in agents]
@@ -288,6 +298,7 @@ def _workspace_context(
         allowed=config.allowed,
         allowance=allowance(config.settings.values.budgets),
         secrets=config.secrets,
+        ledger=_ledger(request, config),
     )
 
 

@@ -39,7 +39,7 @@ from agent_core.session import AgentSession
 from agent_core.session.context import EventPublisher, WorkspaceContext, report_to
 from agent_core.session.input.commands import SlashCommands
 from agent_core.session.input.system_prompt import SystemPrompt
-from agent_core.session.model_selection import ModelResolver, ModelSelection
+from agent_core.session.model_selection import ModelSelection
 from agent_core.session.runs.usage import UsageTracker
 from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import Tool
@@ -234,7 +234,6 @@ class ExtensionBinding(Value, frozen=True, kw_only=True):
     commands: SlashCommands
     toolbox: ToolRegistry
     models: ModelSelection
-    source: ModelResolver
     usage: UsageTracker
     prompt: SystemPrompt
 
@@ -253,9 +252,7 @@ class ExtensionBinding(Value, frozen=True, kw_only=True):
 
     def model(self, ref: str | None) -> Model:
         """Return a model by its name; None: the one in force."""
-        if ref is None:
-            return self.models.required()
-        return self.source.open(self.source.resolve(ref).model)
+        return self.models.required() if ref is None else self.models.open(ref)
 
     def spent(self, usage: Usage) -> None:
         """Count and publish usage of an extension's model call."""

@@ -34,7 +34,6 @@ from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.tools.task_port import TaskOpening
 from agent_core.storage import OpenedSession, Recovery, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
-from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.storage.port import StoredSession
 from agent_core.tools import Tool
 from agent_core.transcript.entries import Header
@@ -227,6 +226,7 @@ async def _chosen_deps(
     extensions = SessionExtensions(request, config, values)
     await extensions.load()
     own, cleaning = HttpPool(clock=request.clock), ExitStack()
+    cleaning.callback(request.ledger.enter())
     pool = (request.pool or own).sharing(_limits(values))
     try:
         extensions.check_named()
@@ -455,6 +455,8 @@ def _store(request: SessionRequest, paths: AppPaths) -> SessionStore:
         case "files":
             return JsonlStore(paths.sessions, request.clock)
         case "memory":
+            from agent_core.storage.adapters.memory import MemoryStore  # noqa: PLC0415 - at first use
+
             return MemoryStore()
         case store:
             return store

@@ -30,7 +30,10 @@ from agent_core.resources.paths import AppPaths
 from agent_core.session.changes.record import recorded_changes
 from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
+from agent_core.storage.adapters.ledger import LedgerFile, SqliteLedger
 from agent_core.storage.index import Hit, SessionIndex
+from agent_core.storage.ledger import CallRow, CostQuery, CostReport
+from agent_core.storage.ledger_import import imported_rows
 from agent_core.storage.port import StoredSession
 from agent_core.storage.session_import import ImportResult, import_session
 from agent_core.transcript import Transcript
@@ -439,3 +442,41 @@ def _number(cursor: str) -> int:
         message = f"the cursor {cursor!r:.80} is none that was given out: begin without one"
         raise UsageError(message)
     return int(cursor)
+
+
+async def _import_older(ledger: SqliteLedger, paths: AppPaths, clock: Clock) -> Sequence[str]:
+    """Import the usage of session files that are older than the ledger, once; return what prevents it."""
+    created_ms = await ledger.created_ms()
+    if created_ms is None:
+        return ()
+    store = JsonlStore(paths.sessions, clock)
+    rows: list[CallRow] = []
+    for summary in await store.list():
+        with suppress(SessionNotFound, SessionDamaged):
+            stored = await store.read(summary.session)
+            rows.extend(imported_rows(stored, before_ms=created_ms))
+    try:
+        await ledger.add_imported(rows)
+    except StorageUnavailable as error:
+        return (str(error),)
+    return ()
+
+
+def ledger_problems(paths: AppPaths) -> Sequence[str]:
+    """Return which rows of model calls wait or are missing, one sentence each. Blocking."""
+    return LedgerFile(paths.costs).problems()
+
+
+async def read_costs(paths: AppPaths, query: CostQuery, clock: Clock) -> CostReport:
+    """Return sums over the model calls of the user; the first time sessions that are older than the ledger are imported.
+
+    Raises:
+        StorageUnavailable: The ledger cannot be read.
+    """
+    ledger = SqliteLedger(paths.costs)
+    try:
+        problem = await _import_older(ledger, paths, clock)
+        report = await ledger.report(query)
+        return replace(report, problems=(*report.problems, *problem))
+    finally:
+        await to_thread.run_sync(ledger.close)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from agent_core.assembly.workspace import AddedRoots
 from agent_core.events import ThinkingLevel
+from agent_core.events.values import CallPurpose
 from agent_core.extensions.loader import Factory
 from agent_core.extensions.ports import ViewFilter
 from agent_core.hooks import HookTable
@@ -28,6 +30,7 @@ from agent_core.workspace.files.disk.disk_files import PathLocks
 from agent_core.workspace.sandbox import Prober, Sandbox
 
 if TYPE_CHECKING:
+    from agent_core.storage.adapters.ledger import SqliteLedger
     from agent_core.telemetry.queue import Exporter
     from agent_core.telemetry.session import ProcessTelemetry
 
@@ -71,6 +74,34 @@ class SharedTelemetry(Struct):
         """Send what is left, within two seconds."""
         if self.current is not None:
             await self.current.close()
+
+
+class SharedLedger:
+    """The ledger of model calls that the sessions of a process share: opened at the first call, closed with the last session."""
+
+    def __init__(self) -> None:
+        self._ledger: SqliteLedger | None = None
+        self._sessions: set[object] = set()
+
+    def of(self, paths: AppPaths) -> "SqliteLedger":
+        """Return the ledger of a user."""
+        from agent_core.storage.adapters.ledger import SqliteLedger  # noqa: PLC0415 - at first use
+
+        if self._ledger is None:
+            self._ledger = SqliteLedger(paths.costs)
+        return self._ledger
+
+    def enter(self) -> Callable[[], None]:
+        """Keep the ledger open for a session; return what ends that. With the last session the ledger is closed; blocking."""
+        session = object()
+        self._sessions.add(session)
+        return partial(self._leave, session)
+
+    def _leave(self, session: object) -> None:
+        self._sessions.discard(session)
+        # A session that begins now on another thread opens the same ledger again.
+        if not self._sessions and self._ledger is not None:
+            self._ledger.close()
 
 
 class SessionRequest(Value, frozen=True, kw_only=True):
@@ -122,6 +153,12 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """Entered for as long as the session of a task is open."""
     memory: "SessionMemory | None" = None
     """The memory, opened with the session; None: it is off."""
+    purpose: CallPurpose = "main"
+    """Purpose of the conversation's model calls in the ledger."""
+    folder: Path | None = None
+    """Folder that the calls are counted for; None: the workspace."""
+    ledger: SharedLedger = msgspec.field(default_factory=SharedLedger)
+    """Ledger of model calls: to be shared by the sessions of a process."""
     titled: bool = False
     """Whether a model makes a title when the session has none, as the settings say: for sessions that people come back to."""
     notices: Sequence[str] = ()

@@ -74,6 +74,7 @@ from agent_core.transcript import Transcript
 
 if TYPE_CHECKING:
     from agent_core.session.history.titles import SessionTitles
+    from agent_core.session.runs.model_calls import SessionCalls
     from agent_core.session.tools.background import SessionBackground
     from agent_core.session.tools.tasks import SessionTasks
 
@@ -224,6 +225,15 @@ class BaseParts:
             look_again=deps.look_again,
             scoped=deps.scoped_models,
             unwritten=deps.asked_for,
+            recorder=lambda: self.calls,
+        )
+
+    @cached_property
+    def calls(self) -> "SessionCalls":
+        from agent_core.session.runs.model_calls import session_calls  # noqa: PLC0415 - at first use
+
+        return session_calls(
+            self.workspace.ledger, self.services, self.budgets, self.workspace.allowance
         )
 
     @cached_property
@@ -278,6 +288,7 @@ class BaseParts:
             models=self.models,
             max_turns=lambda: self.deps.options.max_turns,
             outer=(lambda: None) if self.deps.outer is None else self.deps.outer.exhausted,
+            tree=None if self.deps.outer is None else self.deps.outer.budgets,
         )
 
     # ------------------------------------------------------------------ input
@@ -585,16 +596,3 @@ class SessionParts(BaseParts):
     @cached_property
     def hook_paths(self) -> HookResourcePaths:
         return HookResourcePaths(self.hooks, self.workspace.workspace.root, self.deps.templates)
-
-    @cached_property
-    def reloads(self) -> Sequence[Reloadable]:
-        """The resources that a reload reads again, in this order; each may depend on those before it."""
-        parts = (
-            self.deps.extensions,
-            self.settings,
-            *self.deps.reloads,
-            self.servers,
-            # Behind the code of others, which may give other folders now.
-            self.hook_paths,
-        )
-        return tuple(one for one in parts if one is not None)

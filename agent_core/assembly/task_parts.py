@@ -76,4 +76,5 @@ def _outer(parts: SessionParts, task: TaskInfo) -> OuterSession:
         edits=None if task.worktree is not None else edits,
         on_spent=parts.usage.spent,
         exhausted=parts.budgets.exhausted_for_tasks,
+        budgets=parts.budgets,
     )

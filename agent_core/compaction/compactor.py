@@ -206,6 +206,7 @@ class Summariser:
             max_tokens=_answer_tokens(self._model.facts),
             # Nobody sends these words again: writing them to a cache would only cost.
             cache="none",
+            purpose="compaction",
         )
         answer = await self._patiently(request)
         fault = _fault(answer)

@@ -63,6 +63,10 @@ class QueueItem(EventValue, frozen=True, kw_only=True):
     source: InputSource = "person"
 
 
+CallPurpose = Literal["main", "compaction", "title", "memory", "task", "review", "extension"]
+"""Purpose of a model call. `task` and `review`: an answer in the conversation of a task, or of a review."""
+
+
 class Budgets(EventValue, frozen=True, kw_only=True):
     """Limits of one run; None: no limit."""
 

@@ -317,6 +317,7 @@ async def _ask_model(
         system=system,
         messages=(UserMessage(content=(Text(text=prompt),), at_ms=at_ms),),
         max_tokens=max_tokens,
+        purpose="extension",
     )
     async with model.stream(request) as parts:
         async for part in parts:

@@ -220,6 +220,8 @@ async def ask(
         session=loop.session,
         cache=demand.cache,
         without_thoughts=demand.without_thoughts,
+        run=loop.run,
+        turn=turn,
     )
     grown = partial(MessageGrown, run=loop.run, item=stream.item)
     try:

@@ -11,7 +11,7 @@ import anyio
 from agent_core.events import MessageEnded, MessageStarted, TurnEnded, TurnStarted, UsageReport
 from agent_core.hooks import MessageBegun, MessageOver, TurnBegun, TurnOver
 from agent_core.kernel import EntryId, ItemId, TurnId
-from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.errors import BudgetExceeded, ProviderError
 from agent_core.kernel.values import Value
 from agent_core.loop.answer import AnswerStream, StoredAnswer, ask
 from agent_core.loop.batch import run_batch
@@ -49,6 +49,7 @@ async def run_turns(
     Raises:
         ProviderError: A model call failed; everything before it is in the transcript, and `run_turns` may
             be called again to go on from there.
+        BudgetExceeded: A budget does not allow the next model call.
         CallsRepeated: The model does nothing but repeat calls whose results it has.
     """
     take = first or loop.inbox.take_steering
@@ -92,7 +93,7 @@ async def _turn(loop: LoopContext, take: Callable[[], tuple[UserInput, ...]]) ->
         answered = await ask(loop, demand, stream, turn=turn)
         if answered.message.tool_calls:
             results = await run_batch(loop, demand, answered, turn=turn)
-    except ProviderError:
+    except (ProviderError, BudgetExceeded):
         _ = _end(loop, demand, begun, stop="error", tokens=stream.usage)
         raise
     except anyio.get_cancelled_exc_class():

@@ -7,7 +7,8 @@ from typing import Literal, Protocol
 import msgspec
 
 from agent_core.events import ThinkingLevel
-from agent_core.kernel import JsonObject, JsonValue
+from agent_core.events.values import CallPurpose
+from agent_core.kernel import JsonObject, JsonValue, RunId, TurnId
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Usage
 
@@ -98,6 +99,11 @@ class ModelRequest(Value, frozen=True, kw_only=True):
     """The retention of the model in models.json overrides `short` and `long`, but not `none`."""
     without_thoughts: bool = False
     """Leave out thoughts and signatures, also the model's own: a provider refused them."""
+    purpose: CallPurpose = "main"
+    """For the ledger, as are `run` and `turn`; no provider is sent them."""
+    run: RunId | None = None
+    """None: the run that goes on, if there is one."""
+    turn: TurnId | None = None
 
 
 class TextDelta(Value, frozen=True, kw_only=True):

@@ -55,6 +55,11 @@ class AppPaths(Value, frozen=True, kw_only=True):
         return self.data / "index.sqlite3"
 
     @property
+    def costs(self) -> Path:
+        """Ledger of model calls."""
+        return self.data / "costs.sqlite3"
+
+    @property
     def outputs(self) -> Path:
         """Outputs of tools that were too long to be shown, in a folder per session."""
         return self.data / "outputs"

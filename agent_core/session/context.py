@@ -22,7 +22,7 @@ from agent_core.events import (
     RunStatus,
     SessionStateChanged,
 )
-from agent_core.events.values import SessionState as State
+from agent_core.events.values import CallPurpose, SessionState as State
 from agent_core.hooks import HookFailure
 from agent_core.kernel import (
     Clock,
@@ -53,6 +53,7 @@ from agent_core.session.runs.slot import Activity
 from agent_core.session.runs.usage import BudgetPolicy
 from agent_core.session.snapshot import SnapshotBuilder
 from agent_core.session.tools.processes import ProcessLog
+from agent_core.storage.ledger import CallLedger
 from agent_core.workspace import Workspace
 from agent_core.workspace.permissions.call_permission import SecretAccess
 
@@ -103,6 +104,16 @@ class WorkspaceContext(Struct, kw_only=True):
     allowance: BudgetPolicy = msgspec.field(default_factory=BudgetPolicy)
     secrets: SecretAccess = msgspec.field(default_factory=SecretAccess)
     """The secret files that a person let the session read."""
+    ledger: "LedgerAccess | None" = None
+    """The ledger of the session's model calls; None: they are not recorded."""
+
+
+class LedgerAccess(Value, frozen=True, kw_only=True):
+    """The ledger of model calls, and what the calls of a session are counted for."""
+
+    open: Callable[[], CallLedger]
+    folder: str
+    purpose: CallPurpose
 
 
 class EventPublisher(Struct, kw_only=True):

@@ -1,7 +1,7 @@
 """Selection of the model and of its thinking level, and the hooks that are told."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Container, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
@@ -10,7 +10,7 @@ from agent_core.hooks.catalogue import ModelSelectionSource
 from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
 from agent_core.kernel.values import Value
 from agent_core.messages import Image, UserContent
-from agent_core.providers import Model, ModelInfo
+from agent_core.providers import Model, ModelInfo, ModelRequest, StreamEvent
 from agent_core.providers.auth.credentials import ProviderState
 from agent_core.providers.catalog.catalogue import ModelScope, Named, next_of
 from agent_core.providers.messages.request_options import clamp, supported
@@ -66,8 +66,47 @@ class ModelResolver(Protocol):
         ...
 
 
-class ModelSelection:
-    """The choice in force; it counts from the next request.
+class CallRecorder(Protocol):
+    """Asks a model and records the call."""
+
+    def stream(
+        self, model: Model, request: ModelRequest, /
+    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
+        """Ask, as `Model.stream` does.
+
+        Raises:
+            BudgetExceeded: A budget does not allow the call.
+        """
+        ...
+
+
+class RecordedModel:
+    """A model whose calls are recorded in the ledger, whoever asks it."""
+
+    def __init__(self, model: Model, recorder: Callable[[], CallRecorder]) -> None:
+        """Wrap a model.
+
+        Args:
+            model: The model.
+            recorder: Returns the recorder of the session; called at each request.
+        """
+        self._model = model
+        self._recorder = recorder
+
+    @property
+    def facts(self) -> ModelInfo:
+        """Facts about the model."""
+        return self._model.facts
+
+    def stream(
+        self, request: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
+        """Ask and record the call."""
+        return self._recorder().stream(self._model, request)
+
+
+class ModelSelection:  # noqa: PLR0904 - models are opened here alone, so that every call is recorded
+    """The choice in force; it counts from the next request. Every model of a session is opened here.
 
     `thinking` is the level wished for. It stays when the model has no such level: each request then takes the nearest
     that the model has.
@@ -83,6 +122,7 @@ class ModelSelection:
         look_again: Callable[[], Model | None] = lambda: None,
         scoped: Sequence[str] = (),
         unwritten: Container[Choosable] = (),
+        recorder: Callable[[], CallRecorder] | None = None,
     ) -> None:
         """Create the choice.
 
@@ -94,10 +134,11 @@ class ModelSelection:
             look_again: Chooses again while there is none: a provider may have received an API key since.
             scoped: Patterns of the models to cycle through; empty: all that have a key.
             unwritten: The parts of the choice that are not in the session's file yet and must be written.
+            recorder: Returns the recorder of the calls; None: they are not recorded.
         """
-        self.source = source
-        """Where other models come from."""
-        self._model = model
+        self._source = source
+        self._recorder = recorder
+        self._model = None if model is None else self._recorded(model)
         self._why_none = why_none
         self._look_again = look_again
         self._scoped = tuple(scoped)
@@ -136,22 +177,37 @@ class ModelSelection:
             ModelUnknown: There is none; the text says what to do.
         """
         if self._model is None:
-            self._model = self._look_again()
+            self._model = self._found()
         if self._model is None:
             raise ModelUnknown(self._why_none or NO_MODEL)
         return self._model
 
+    def open(self, ref: str) -> Model:
+        """Return a model by name, ready to be asked; the choice stays.
+
+        Raises:
+            ModelUnknown: There is no such model, or it has no credentials.
+        """
+        return self._recorded(self._source.open(self._source.resolve(ref).model))
+
+    def _recorded(self, model: Model) -> Model:
+        return model if self._recorder is None else RecordedModel(model, self._recorder)
+
+    def _found(self) -> Model | None:
+        model = self._look_again()
+        return None if model is None else self._recorded(model)
+
     def all_models(self) -> tuple[ModelInfo, ...]:
         """List every model, also those that cannot be asked."""
-        return self.source.models()
+        return self._source.models()
 
     def providers(self) -> Mapping[str, ProviderState]:
         """Return the providers by id, and whether they can be asked."""
-        return self.source.states()
+        return self._source.states()
 
     def available(self) -> tuple[ModelInfo, ...]:
         """List every model that can be asked."""
-        return self.source.available()
+        return self._source.available()
 
     async def refresh(self, *, servers: Servers = "keep") -> None:
         """Record what the user has written or logged in to since; where there is no model, look for one.
@@ -161,17 +217,17 @@ class ModelSelection:
         Args:
             servers: `find` asks the model servers of this machine what they have.
         """
-        changed = await self.source.refresh(servers=servers)
+        changed = await self._source.refresh(servers=servers)
         if self._model is None:
-            self._model = self._look_again()
+            self._model = self._found()
         elif changed:
             # One that is not there any more fails at the next request, which says so.
             with suppress(ModelUnknown):
-                self._model = self.source.open(self.source.resolve(self._model.facts.ref).model)
+                self._model = self.open(self._model.facts.ref)
 
     def scoped(self) -> ModelScope:
         """Return the models that `cycle` goes through."""
-        return self.source.scope(self._scoped)
+        return self._source.scope(self._scoped)
 
     def choose(self, ref: str) -> Model:
         """Choose by name, and the thinking level with it when the name says one.
@@ -179,15 +235,15 @@ class ModelSelection:
         Raises:
             ModelUnknown: No such model; the choice stays.
         """
-        return self._take(self.source.resolve(ref))
+        return self._take(self._source.resolve(ref))
 
     def take_up(self, ref: str) -> bool:
         """Choose a model that was in force before, by its full name; False: it cannot be used now, and the choice stays."""
-        facts = next((one for one in self.source.available() if one.ref == ref), None)
+        facts = next((one for one in self._source.available() if one.ref == ref), None)
         if facts is None:
             return False
         try:
-            self._model = self.source.open(facts)
+            self._model = self._recorded(self._source.open(facts))
         except ModelUnknown:
             return False
         return True
@@ -214,7 +270,7 @@ class ModelSelection:
         return self.thinking
 
     def _take(self, named: Named) -> Model:
-        model = self.source.open(named.model)
+        model = self._recorded(self._source.open(named.model))
         self._model = model
         if named.thinking is not None:
             self.thinking = named.thinking

@@ -48,6 +48,7 @@ positional arguments:
     eval      run an agent on tasks with known solutions
     sessions  list, search, show and export sessions
     memory    list, add and remove what Tiller remembers
+    costs     show what model calls cost
     worktree  list, compare, merge and remove worktrees
     auth      sign in to model providers, and out
     models    list models, choose the default, add a server

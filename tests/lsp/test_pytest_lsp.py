@@ -35,6 +35,7 @@ METHODS = {
     "agent/command/complete",
     "agent/command/list",
     "agent/compact",
+    "agent/costs",
     "agent/editorContext",
     "agent/extension/list",
     "agent/extension/press",

@@ -20,7 +20,6 @@ from agent_core.providers.http.client import (
     SendJson,
     request_json,
 )
-from agent_core.providers.json_positions import place_of
 
 LATEST_MS = 1e17
 """Upper bound of an expiry time, in milliseconds since 1970; it also excludes infinities."""
@@ -108,6 +107,8 @@ def read_auth(text: str, *, path: Path) -> AuthFile:
     for provider, given in value.items():
         found = _entry(given)
         if isinstance(found, str):
+            from agent_core.providers.json_positions import place_of  # noqa: PLC0415 - at first use
+
             line, column = place_of(text, (provider,))
             message = f"{path}:{line}:{column}: {provider}: {found}; sign in again (tiller auth login {provider})"
             problems.append(ConfigError(message, path=path, line=line, column=column))

@@ -17,7 +17,6 @@ from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.kernel.values import SecretValue
 from agent_core.providers.catalog.catalogue import ProviderInfo, builtin_providers
-from agent_core.providers.json_positions import place_of
 from agent_core.providers.messages.request_options import LEVEL_MAP
 from agent_core.providers.model import ModelInfo, Prices, PriceTier, WireApi
 
@@ -310,6 +309,8 @@ def _unknown(
 
 
 def _problem(text: str, path: Path, where: Sequence[str | int], what: str) -> ConfigError:
+    from agent_core.providers.json_positions import place_of  # noqa: PLC0415 - at first use
+
     line, column = place_of(text, where)
     dotted = ".".join(str(step) for step in where)
     message = f"{path}:{line}:{column}: {dotted}: {what}"

@@ -26,9 +26,8 @@ LADDERS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }
 """Keys whose values go from strict to loose."""
 
-CEILINGS = frozenset(
-    (("maxTurns",), *(("budgets", name) for name in ("usd", "tokens", "turns", "minutes")))
-)
+BUDGETS = ("usd", "tokens", "turns", "minutes", "dayUsd", "folderDayUsd")
+CEILINGS = frozenset((("maxTurns",), *(("budgets", name) for name in BUDGETS)))
 """Keys that limit spending: null is no limit."""
 
 USER_ONLY = frozenset(

@@ -146,12 +146,18 @@ class SteerSettings(SettingsGroup):
 
 
 class BudgetSettings(SettingsGroup):
-    """Limits of one run; null: none."""
+    """Limits of one run, and of what one day may cost; null: none."""
 
     usd: SecondsSetting | None = Field(default=None, description="US dollars.")
     tokens: CountSetting | None = Field(default=None, description="Tokens of all kinds.")
     turns: CountSetting | None = Field(default=None, description="Answers of the model.")
     minutes: SecondsSetting | None = Field(default=None, description="Minutes of wall time.")
+    day_usd: SecondsSetting | None = Field(
+        default=None, description="US dollars of all model calls of one day."
+    )
+    folder_day_usd: SecondsSetting | None = Field(
+        default=None, description="US dollars of the model calls of one day in this folder."
+    )
 
 
 class HookSettings(SettingsGroup):

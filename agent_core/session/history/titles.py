@@ -187,8 +187,7 @@ class SessionTitles:
             PriceUnknown: There is a budget of money, and the model has no price.
         """
         ref = self._options.title_model
-        source = self._models.source
-        model = self._models.model if ref is None else source.open(source.resolve(ref).model)
+        model = self._models.model if ref is None else self._models.open(ref)
         if model is None or model.facts.api == "embedded":
             return None
         if why := unpriced(self._allowance.budgets, model.facts):
@@ -245,4 +244,5 @@ def _request(facts: ModelInfo, prompt: str) -> ModelRequest:
         messages=(UserMessage(content=(Text(text=prompt),), at_ms=0),),
         max_tokens=THINKING_OUTPUT_TOKENS if thinks else OUTPUT_TOKENS,
         cache="none",
+        purpose="title",
     )

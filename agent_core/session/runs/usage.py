@@ -1,8 +1,10 @@
 """Use of tokens and money by runs, and their budgets."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import TypeVar
 
+import anyio
 import msgspec
 from msgspec import Struct
 
@@ -14,6 +16,9 @@ from agent_core.messages import AssistantMessage, Usage
 from agent_core.providers import ModelInfo
 from agent_core.session.model_selection import ModelSelection
 
+OPEN_CALLS = (
+    "the run ended because other model calls of it that go on may use the rest of its budget"
+)
 GO_ON = "say «go on» for another run, or raise the budget"
 
 
@@ -24,6 +29,15 @@ class BudgetPolicy(Struct, kw_only=True):
     """Budgets of the settings; the upper limit."""
     requested: Budgets = msgspec.field(default_factory=Budgets)
     """Budgets that a client has set since."""
+    day_usd: float | None = None
+    """US dollars of one day, in all folders; None: no limit."""
+    folder_day_usd: float | None = None
+    """US dollars of one day in the session's folder."""
+
+    def adopt(self, settings: "BudgetPolicy") -> None:
+        """Set the limits to those of changed settings; those that a client has set stay."""
+        self.ceiling = settings.ceiling
+        self.day_usd, self.folder_day_usd = settings.day_usd, settings.folder_day_usd
 
     @property
     def budgets(self) -> Budgets:
@@ -245,6 +259,7 @@ class RunBudgets:
         models: ModelSelection,
         max_turns: Callable[[], int | None] = lambda: None,
         outer: Callable[[], str | None] = lambda: None,
+        tree: "RunBudgets | None" = None,
     ) -> None:
         """Create it.
 
@@ -254,12 +269,16 @@ class RunBudgets:
             models: The model in force, for its price.
             max_turns: Returns the answers of a run after which the model is asked for a last one; None: no limit.
             outer: Returns which budget of the session that gave this task is used up, as a sentence; None: none is.
+            tree: Budgets of the session that gave this task; None: the session is no task.
         """
         self._policy = policy
         self._usage = usage
         self._models = models
         self._max_turns = max_turns
         self._outer = outer
+        self._tree = tree
+        self._open: dict[str, Usage] = {}
+        self._closed = anyio.Event()
 
     @property
     def time_limit_s(self) -> float | None:
@@ -281,6 +300,52 @@ class RunBudgets:
     def exhausted(self) -> str | None:
         """Return which budget of the run, its tasks included, is used up, as a sentence; None: none is."""
         return self._outer() or exhausted_budget(self._policy.budgets, self._usage.used())
+
+    def reserve(self, call: str, reserved: Usage) -> str | None:
+        """Reserve what a call may use, in this session and in the one that gave this task.
+
+        Returns:
+            Which budget is used up, with what other calls that go on may use; then nothing is reserved.
+        """
+        why = self.refusal()
+        if why is None:
+            self.hold(call, reserved)
+        return why
+
+    def release(self, call: str) -> None:
+        """End the reservation of a call, whose usage is counted from now on; one that is not there is ignored."""
+        if self._open.pop(call, None) is not None:
+            self._closed.set()
+            self._closed = anyio.Event()
+        if self._tree is not None:
+            self._tree.release(call)
+
+    async def wait_for_release(self) -> bool:
+        """Wait until a call of another session of the tree ends; False at once when that would change nothing."""
+        top = self._tree or self
+        # A session never waits for its own call: a hook asks a model while the answer that it looks at comes.
+        if self._open or not top._open or self.exhausted():  # noqa: SLF001 - the same class
+            return False
+        await top._closed.wait()  # noqa: SLF001 - the same class
+        return True
+
+    def hold(self, call: str, reserved: Usage) -> None:
+        """Count what a call may use as used until its release."""
+        self._open[call] = reserved
+        if self._tree is not None:
+            self._tree.hold(call, reserved)
+
+    def refusal(self) -> str | None:
+        """Return which budget of money or tokens is used up, with what the calls that go on may use; None: none is."""
+        budgets = self._policy.budgets
+        limits = Budgets(usd=budgets.usd, tokens=budgets.tokens)
+        used = self._usage.used()
+        why = exhausted_budget(limits, used)
+        if why is None and self._open:
+            tokens = reduce(Usage.plus, self._open.values(), used.tokens)
+            if exhausted_budget(limits, msgspec.structs.replace(used, tokens=tokens)) is not None:
+                why = f"{OPEN_CALLS}; {GO_ON}"
+        return why or (None if self._tree is None else self._tree.refusal())
 
     def exhausted_for_tasks(self) -> str | None:
         """Return the same without the minutes, which each run has of its own: a task may outlive the run that gave it."""

@@ -28,6 +28,7 @@ from agent_core.session.context import WorkspaceContext
 from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.permissions.permission_prompts import PermissionPrompts
 from agent_core.session.permissions.question_prompts import QuestionPrompts
+from agent_core.session.runs.usage import RunBudgets
 from agent_core.storage.port import StoredSession
 from agent_core.tools import Tool
 from agent_core.tools.port import BackgroundCommands
@@ -101,6 +102,8 @@ class OuterSession(Value, frozen=True, kw_only=True):
     on_spent: Callable[[Usage], None]
     exhausted: Callable[[], str | None]
     """Returns which budget of the outer session is used up, as a sentence; None: none is."""
+    budgets: RunBudgets
+    """Budgets of the outer session, in which the calls of the task reserve what they may use."""
 
 
 class OuterEdits(Value, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from tiller_server.lsp.features.checkpoint_restore import checkpoint_restore
 from tiller_server.lsp.features.command_complete import command_complete
 from tiller_server.lsp.features.command_list import command_list
 from tiller_server.lsp.features.compact import compact
+from tiller_server.lsp.features.costs import costs
 from tiller_server.lsp.features.editor_context import editor_context
 from tiller_server.lsp.features.extension_list import extension_list
 from tiller_server.lsp.features.extension_press import extension_press
@@ -114,6 +115,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
         session_stats,
         session_tree,
         status,
+        costs,
         steer,
         subscribe,
         thinking_cycle,

@@ -59,6 +59,7 @@ METHODS: Final[tuple[str, ...]] = (
     "agent/auth/login",
     "agent/auth/logout",
     "agent/status",
+    "agent/costs",
 )
 """Requests that this server answers. `feature_table` has the handlers; a test compares them with this list."""
 NOTIFICATIONS: Final[tuple[str, ...]] = ("agent/trust", "agent/ack", "agent/editorContext")

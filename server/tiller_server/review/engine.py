@@ -201,6 +201,8 @@ def _session_request(work: ReviewRun, request: SessionRequest, folder: Path) -> 
         request,
         session="new",
         workspace=folder,
+        folder=work.given.revisions.root,
+        purpose="review",
         settings={**request.settings, "request": settings},
         workflow="review",
         tools=TOOLS,

@@ -34,7 +34,7 @@ agent/status agent/steer agent/followUp agent/session/tree agent/session/navigat
 agent/session/label agent/session/rename agent/session/stats agent/model/list agent/model/cycle
 agent/thinking/cycle agent/bash agent/plan/respond agent/background/move agent/background/stop agent/task/resume agent/task/stop agent/task/changes agent/task/merge agent/task/discard agent/command/list agent/command/complete agent/resources/reload
 agent/extension/list agent/extension/press agent/extension/render
-agent/review agent/auth/status agent/auth/login agent/auth/logout
+agent/review agent/auth/status agent/auth/login agent/auth/logout agent/costs
 """
 TOLD = "agent/ack agent/editorContext agent/trust"
 ASKING = """

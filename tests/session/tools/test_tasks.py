@@ -316,6 +316,26 @@ async def test_the_budget_is_one_for_the_run_and_its_tasks() -> None:
         assert it.session.info.snapshot().usage.tokens.total == 3 * USED.total
 
 
+@pytest.mark.parametrize("calls_paid", [2, 3, 4])
+async def test_tasks_side_by_side_exceed_a_budget_by_one_call_at_most(calls_paid: int) -> None:
+    models: list[ScriptedModel] = []
+
+    def model(_: TaskOpening) -> ScriptedModel:
+        models.append(ScriptedModel([say("done", usage=USED)]))
+        return models[-1]
+
+    given = both(give("a", id="c1"), give("b", id="c2"))
+    budgets = Budgets(tokens=calls_paid * USED.total + 1)
+    async with ground(given, say("So.", usage=USED), tasks=model, budgets=budgets) as (it, _):
+        results = await ask(it)
+        asked = len(it.model.requests) + sum(len(one.requests) for one in models)
+        # The answer with the two tasks is worth two calls.
+        assert asked == calls_paid
+        assert it.session.info.snapshot().usage.tokens.total == (calls_paid + 1) * USED.total
+        stopped = [one for one in results if "stopped at its budget" in one]
+        assert len(stopped) == (1 if calls_paid == 2 else 0)
+
+
 async def test_a_lost_task_is_reported_when_the_session_is_opened_again_and_can_be_continued() -> (
     None
 ):

@@ -115,6 +115,7 @@ export type Place =
   | "auth"
   | "changes"
   | "review"
+  | "costs"
   | "rules"
   /** The session of a task, and what it changed in its worktree. */
   | "task"

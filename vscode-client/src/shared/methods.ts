@@ -37,6 +37,7 @@ export const PANEL_METHODS = [
   "agent/changes/list",
   "agent/changes/resolve",
   "agent/permission/respond",
+  "agent/costs",
   "agent/permission/rules",
   "agent/question/respond",
   "agent/model/list",
@@ -62,6 +63,7 @@ type OfNoSession = {
 /** Methods whose params have no `session`: the server refuses fields that a method does not have. */
 const ofNoSession: Readonly<Record<OfNoSession, true>> = {
   "agent/auth/status": true,
+  "agent/costs": true,
   "agent/permission/respond": true,
   "agent/permission/rules": true,
   "agent/question/respond": true,

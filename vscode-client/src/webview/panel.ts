@@ -14,6 +14,7 @@ import { loadReports } from "./task-verbs.js";
 import { followedTask, isUnended } from "./tasks.js";
 import {
   loadCheckpoints,
+  loadCosts,
   loadModels,
   loadRules,
   loadSessions,
@@ -228,6 +229,7 @@ const LOADS: Readonly<Record<string, (panel: Panel) => void>> = {
   models: loadModels,
   auth: loadModels,
   changes: refreshChanges,
+  costs: loadCosts,
   rules: loadRules,
 };
 

@@ -183,6 +183,7 @@ function replaced(state: PanelState, session: PanelState["session"]): PanelState
   const kept = { models, keyless, commands, sessions, sessionsNext, sessionQuery, modelQuery };
   const lists: Lists = {
     ...kept,
+    costs: undefined,
     rules: undefined,
     nodes: undefined,
     leaf: null,

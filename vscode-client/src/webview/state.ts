@@ -20,6 +20,7 @@ import type {
   Checkpoint,
   CheckpointScope,
   Command,
+  CostsResult,
   JsonValue,
   ModelEntry,
   PermissionRequest,
@@ -164,6 +165,8 @@ export interface Lists {
   /** Names of the providers that need no key, by id: servers on this machine or network. */
   keyless: ReadonlyMap<string, string> | undefined;
   modelQuery: string;
+  /** Costs of model calls by day. */
+  costs: CostsResult | undefined;
   /** The permission rules in force. */
   rules: readonly Rule[] | undefined;
   commands: readonly Command[] | undefined;
@@ -292,6 +295,7 @@ export const START: PanelState = {
     models: undefined,
     keyless: undefined,
     modelQuery: "",
+    costs: undefined,
     rules: undefined,
     commands: undefined,
   },

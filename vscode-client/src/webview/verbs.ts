@@ -343,6 +343,13 @@ export function loadRules(panel: Panel): void {
   });
 }
 
+export function loadCosts(panel: Panel): void {
+  attempt(panel, "costs", async () => {
+    const costs = await panel.host.request("agent/costs", { by: "day" });
+    panel.dispatch({ type: "listed", lists: { costs } });
+  });
+}
+
 export function removeRule(panel: Panel, rule: Rule): void {
   attempt(panel, `rule:${rule.id}`, async () => {
     const { rules } = await panel.host.request("agent/permission/rules", { op: "remove", rule });

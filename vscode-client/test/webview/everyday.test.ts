@@ -347,6 +347,28 @@ panelTest("a low window shows the answers of a permission request whole", async 
   assert.ok(isWhole, "a part of the button is hidden");
 });
 
+panelTest("costs are shown by day, and an unknown cost is no zero", async (stage) => {
+  const sum = { calls: 2, input: 1000, output: 100, cacheRead: 0, cacheWrite: 0 };
+  const days = [
+    { ...sum, key: "2026-11-27", usd: "0.5", unknown: 0, atMostUsd: "0" },
+    { ...sum, key: "2026-11-28", usd: "1.25", unknown: 1, atMostUsd: "0.4" },
+  ];
+  const total = { ...sum, key: "", calls: 4, usd: "1.75", unknown: 1, atMostUsd: "0.4" };
+  await stage.answer({ "agent/costs": { sums: days, total, problems: ["3 rows wait to be written"] } });
+  await stage.play(HELLO, emptySnapshot());
+  await stage.page.locator("button.meter").click();
+  await stage.page.getByRole("button", { name: "Costs by day…" }).click();
+  await stage.page.getByText("≥ $1.75 in all").waitFor();
+  const rows = stage.page.locator(".cost-day");
+  assert.match(await stage.text(rows.first()), /2026-11-28\s+≥ \$1\.25/);
+  assert.equal(await stage.count(rows), 2);
+  await stage.page
+    .getByText("1 call has an unknown cost; those without a known end cost at most $0.40.")
+    .waitFor();
+  await stage.page.getByText("3 rows wait to be written").waitFor();
+  assert.deepEqual(await stage.requests("agent/costs"), [{ by: "day" }]);
+});
+
 panelTest("rules are listed by what they do, and one is removed", async (stage) => {
   const rule = { id: "r1", tool: "bash", argvPrefix: ["npm", "test"], verdict: "allow", scope: "project" };
   await stage.answer({ "agent/permission/rules": { rules: [rule] } });

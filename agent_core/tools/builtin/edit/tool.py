@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from pydantic import Field, field_validator, model_validator
 
@@ -14,13 +14,6 @@ from agent_core.kernel.text import DEFAULT_MAX_BYTES, format_size, truncate_head
 from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
-from agent_core.tools.builtin.edit.match import (
-    EditedText,
-    EditSpan,
-    Replacement,
-    apply_edits,
-    with_lf,
-)
 from agent_core.tools.builtin.search.common import PATH_NAMES, path_said
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.workspace import FileBytes, FileText, WriteResult
@@ -31,6 +24,9 @@ from agent_core.workspace.diff.unified_diff import (
     split_lines,
     unified_rows,
 )
+
+if TYPE_CHECKING:
+    from agent_core.tools.builtin.edit.match import EditedText, EditSpan, Replacement
 
 CONTEXT_LINES = 4
 ALIGN_LINES = 1_000
@@ -54,7 +50,7 @@ class Diff(Value, frozen=True, kw_only=True):
     """The notations are too long to be given whole."""
 
 
-def diff_of(before_lf: str, spans: Sequence[EditSpan], *, path: str) -> Diff:
+def diff_of(before_lf: str, spans: "Sequence[EditSpan]", *, path: str) -> Diff:
     """Return the diff and the patch of a change.
 
     Args:
@@ -78,7 +74,7 @@ def diff_of(before_lf: str, spans: Sequence[EditSpan], *, path: str) -> Diff:
     )
 
 
-def _blocks(text: str, spans: Sequence[EditSpan]) -> Iterator[LineChange]:
+def _blocks(text: str, spans: "Sequence[EditSpan]") -> Iterator[LineChange]:
     """Widen spans to whole lines; those that share a line become one."""
     waiting = list(reversed(spans))
     while waiting:
@@ -230,6 +226,8 @@ def edit_tool() -> ModelTool[EditArguments]:
 
 
 async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
+    from agent_core.tools.builtin.edit.match import Replacement  # noqa: PLC0415 - at first use
+
     files = context.files
     # First where the file is, also under another spelling; then whether it may be written.
     found = await files.resolve(arguments.path, "read")
@@ -261,12 +259,15 @@ async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
     return _result(arguments, written, diff, warning=context.name_warning)
 
 
-def _applied(file: FileText, edits: list[Replacement], path: str) -> EditedText:
+def _applied(file: FileText, edits: "list[Replacement]", path: str) -> "EditedText":
+    from agent_core.tools.builtin.edit.match import apply_edits  # noqa: PLC0415 - at first use
+
     return apply_edits(file.text, edits, path=path)
 
 
-def _diff(file: FileText, edited: EditedText, written: WriteResult, shown: str) -> Diff:
+def _diff(file: FileText, edited: "EditedText", written: WriteResult, shown: str) -> Diff:
     """Describe the change as it was made: in text that is newer than what was read, it stands elsewhere."""
+    from agent_core.tools.builtin.edit.match import EditSpan, with_lf  # noqa: PLC0415 - at first use
     from agent_core.workspace.diff.minimal_edits import line_edits  # noqa: PLC0415 - at first use
 
     if written.before is None and written.edited is None:
@@ -280,7 +281,7 @@ def _diff(file: FileText, edited: EditedText, written: WriteResult, shown: str) 
     return diff_of(before, spans, path=shown)
 
 
-def _cached_text(cached: str, file: FileText, edited: EditedText) -> str:
+def _cached_text(cached: str, file: FileText, edited: "EditedText") -> str:
     """Return what a model knows of a file after an edit: it saw nothing else of what changed since it read the file."""
     from agent_core.workspace.diff.merge import merge  # noqa: PLC0415 - at first use
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from agent_core.assembly.library import ledger_problems
 from agent_core.kernel.text import format_size
 from agent_core.resources.paths import AppPaths
 from tiller_server import VERSION
@@ -24,6 +25,7 @@ def place_checks(paths: AppPaths, *, workspace: Path, env: Mapping[str, str]) ->
     yield _folders(paths)
     yield _room(paths)
     yield _sessions(paths)
+    yield _costs(paths)
     yield _daemon(env)
     yield _trust(paths, workspace)
     yield _repository(workspace)
@@ -63,6 +65,14 @@ def _sessions(paths: AppPaths) -> Check:
         found=f"{count}; the last line of {len(torn)} is torn, {torn[0].name} for one",
         advice="nothing: it is cut off and kept beside the file when the session is opened",
     )
+
+
+def _costs(paths: AppPaths) -> Check:
+    problems = ledger_problems(paths)
+    if not problems:
+        return Check(name="costs", status="ok", found=f"the ledger of model calls is {paths.costs}")
+    advice = "tiller costs; it takes over what waits when the ledger can be written"
+    return Check(name="costs", status="note", found="; ".join(problems), advice=advice)
 
 
 def _daemon(env: Mapping[str, str]) -> Check:

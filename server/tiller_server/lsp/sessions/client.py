@@ -16,6 +16,7 @@ from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
+from agent_core.resources.paths import AppPaths
 from agent_core.session.views import SessionView
 from tiller_server.lsp.changes.display import ChangeDisplay
 from tiller_server.lsp.clients.environment import ClientEnvironment
@@ -48,6 +49,7 @@ class Sessions(Protocol):
     """Where a connection gets its sessions."""
 
     started_ms: int
+    paths: AppPaths
     redactor: Redactor
     """Removes secrets from outgoing messages."""
     signing_in: SignInFlows

@@ -60,7 +60,7 @@ class SessionHost:
         self.redactor = Redactor()
         self.redactor.hold_environment(config.env)
         hide_in_log(self.redactor)
-        paths = app_paths(config.env)
+        self.paths = paths = app_paths(config.env)
         self._pool = SessionPool(
             paths, clock=self._clock, redactor=self.redactor, opener=opener or open_session
         )

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agent_core.assembly import SessionRequest
 from agent_core.assembly.config import home_of
 from agent_core.assembly.library import SessionLibrary, open_library
-from agent_core.assembly.request import SharedTelemetry
+from agent_core.assembly.request import SharedLedger, SharedTelemetry
 from agent_core.assembly.workspace import AddedRoots
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import SessionClosed
@@ -82,6 +82,7 @@ class _Shared(Value, frozen=True, kw_only=True):
     redactor: Redactor
     locks: PathLocks = msgspec.field(default_factory=PathLocks)
     prober: Prober = msgspec.field(default_factory=Prober)
+    ledger: SharedLedger = msgspec.field(default_factory=SharedLedger)
     watches: FolderWatches = msgspec.field(default_factory=FolderWatches)
     telemetry: SharedTelemetry = msgspec.field(
         default_factory=lambda: SharedTelemetry(outlives_sessions=True)
@@ -252,6 +253,7 @@ class SessionPool:
             locks=self._shared.locks,
             redactor=self._shared.redactor,
             prober=self._shared.prober,
+            ledger=self._shared.ledger,
             added=AddedRoots(),
             files=before_disk,
             custom_tools=(DiagnosticsTool(EditorDiagnostics(lambda: overlays[0].files.opened)),),

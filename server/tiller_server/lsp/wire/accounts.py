@@ -21,6 +21,7 @@ __all__ = [
     "AUTH_LOGIN",
     "AUTH_LOGOUT",
     "AUTH_STATUS",
+    "COSTS",
     "SERVED",
     "STATUS",
     "TOOLS_REGISTER",
@@ -30,6 +31,9 @@ __all__ = [
     "AuthLogoutParams",
     "AuthStatusParams",
     "AuthStatusResult",
+    "CostSums",
+    "CostsParams",
+    "CostsResult",
     "DaemonStatus",
     "RegisteredTool",
     "SessionStatus",
@@ -167,10 +171,51 @@ class StatusResult(WireModel):
     """Quirks of the editor in force, as `name=true` or `name=false`."""
 
 
+class CostsParams(WireModel):
+    """Return sums over the model calls of the user."""
+
+    by: Literal["day", "model", "provider", "folder", "session", "purpose"] = "day"
+    """Criterion of the groups. The tasks of a session count for it."""
+    since: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+    """First day, in the time zone of the server; left out: all."""
+    of_session: str | None = None
+    """Only calls of this session and its tasks."""
+
+
+class CostSums(WireModel):
+    """Sums over the calls of a group."""
+
+    key: str
+    """The day, model, provider, folder, session or purpose; empty for the total."""
+    calls: SafeCount
+    input: SafeCount
+    output: SafeCount
+    cache_read: SafeCount
+    cache_write: SafeCount
+    usd: str
+    """Cost of the calls whose cost is known, in US dollars, as a decimal number."""
+    unknown: SafeCount
+    """Calls whose cost is not known."""
+    at_most_usd: str
+    """The most that the calls of unknown cost can have cost, without those of models that have no price."""
+
+
+class CostsResult(WireModel):
+    """Sums over model calls."""
+
+    sums: FailFastList[CostSums]
+    """By day: oldest first; otherwise the most expensive first."""
+    total: CostSums
+    """Sums over all of them."""
+    problems: FailFastList[str]
+    """Rows that are missing or wait, one sentence each."""
+
+
 TOOLS_REGISTER: Final = request("agent/tools/register", ToolsRegisterParams, ToolsRegisterResult)
 AUTH_STATUS: Final = request("agent/auth/status", AuthStatusParams, AuthStatusResult)
 AUTH_LOGIN: Final = request("agent/auth/login", AuthLoginParams, AuthLoginResult)
 AUTH_LOGOUT: Final = request("agent/auth/logout", AuthLogoutParams, AuthStatusResult)
 STATUS: Final = request("agent/status", StatusParams, StatusResult)
-SERVED: Final = (TOOLS_REGISTER, AUTH_STATUS, AUTH_LOGIN, AUTH_LOGOUT, STATUS)
+COSTS: Final = request("agent/costs", CostsParams, CostsResult)
+SERVED: Final = (TOOLS_REGISTER, AUTH_STATUS, AUTH_LOGIN, AUTH_LOGOUT, STATUS, COSTS)
 """Methods of this module that clients call, in the order of PROTOCOL.md."""

@@ -7,6 +7,7 @@ import { errorLine } from "../safe-text.js";
 import { changes } from "./changes.js";
 import { checkpoints } from "./checkpoints.js";
 import { composer } from "./composer.js";
+import { costs } from "./costs.js";
 import { dock } from "./dock.js";
 import { models } from "./models.js";
 import { icon, iconButton, type View } from "./parts.js";
@@ -58,6 +59,8 @@ function place(panel: Panel): View {
       return changes(panel);
     case "review":
       return review(panel);
+    case "costs":
+      return costs(panel);
     case "rules":
       return rules(panel);
     case "taskChanges":

@@ -3,7 +3,7 @@
 import { html, nothing } from "lit";
 import type { Panel } from "../panel-context.js";
 import type { SessionView } from "../state.js";
-import { compact } from "../verbs.js";
+import { compact, go } from "../verbs.js";
 import { costText, countText } from "../words.js";
 import { icon, styled, type View } from "./parts.js";
 import { menuKey } from "./pickers.js";
@@ -43,6 +43,10 @@ function numbers(panel: Panel, session: SessionView): View {
     panel.dispatch({ type: "menu", name: undefined });
     compact(panel);
   };
+  const showCosts = () => {
+    panel.dispatch({ type: "menu", name: undefined });
+    go(panel, "costs");
+  };
   const setLimit = () => {
     panel.dispatch({ type: "menu", name: undefined });
     panel.host.post({ type: "command", command: "tiller.setCostLimit" });
@@ -56,6 +60,9 @@ function numbers(panel: Panel, session: SessionView): View {
     <dl>${lines(session).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     <button type="button" class="menu-item" @click=${makeRoom}>
       ${icon("fold")} <span class="menu-label">Compact conversation</span>
+    </button>
+    <button type="button" class="menu-item" @click=${showCosts}>
+      ${icon("graph")} <span class="menu-label">Costs by day…</span>
     </button>
     <button type="button" class="menu-item" @click=${setLimit}>
       ${icon("credit-card")} <span class="menu-label">Set a cost limit per run…</span>
