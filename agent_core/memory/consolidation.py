@@ -344,6 +344,7 @@ async def _ask(model: Model, text: str) -> tuple[str, Usage]:
         messages=(UserMessage(content=(Text(text=text),), at_ms=0),),
         max_tokens=OUTPUT_TOKENS,
         cache="none",
+        purpose="memory",
     )
     with anyio.move_on_after(REQUEST_S):
         async with model.stream(request) as parts:

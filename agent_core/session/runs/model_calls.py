@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events.values import CallPurpose
-from agent_core.kernel import Clock, RunId, SessionId
+from agent_core.kernel import Clock, RunId, SessionId, uuid7
 from agent_core.kernel.errors import BudgetExceeded
 from agent_core.kernel.values import Value
 from agent_core.messages import (
@@ -90,7 +90,7 @@ class SessionCalls:
         account: CallAccount,
         *,
         ledger: CallLedger | None,
-        budget: RunBudgets,
+        budget: RunBudgets | None,
         allowance: BudgetPolicy,
         current_run: Callable[[], RunId | None],
         new_id: Callable[[], str],
@@ -101,7 +101,7 @@ class SessionCalls:
         Args:
             account: Ids and folder of the rows.
             ledger: Where rows are written; None: nowhere.
-            budget: Budget of the current run.
+            budget: Budget of the current run; None: the calls belong to no run.
             allowance: Limits of a day.
             current_run: Returns the run that goes on.
             new_id: Makes ids of calls, which grow with time.
@@ -139,7 +139,7 @@ class SessionCalls:
             status = "failed"
             raise
         finally:
-            self._budget.release(call.row.id)
+            self._release(call.row)
             if not call.is_settled:
                 with anyio.move_on_after(SETTLE_S, shield=True):
                     await self._settle(call, status)
@@ -156,11 +156,12 @@ class SessionCalls:
         )
         run = None if request.purpose in BESIDE_RUNS else request.run or self._current_run()
         row = self._row(facts, request, run=run, reserved=reserved)
-        if run is not None:
+        budget = None if run is None else self._budget
+        if budget is not None:
             cost = None if reserved is None else Cost(output=reserved / 10**12)
             usage = Usage(input=input_tokens, output=output_tokens, cost=cost)
-            while (why := self._budget.reserve(row.id, usage)) is not None:
-                if request.purpose == "extension" or not await self._budget.wait_for_release():
+            while (why := budget.reserve(row.id, usage)) is not None:
+                if request.purpose == "extension" or not await budget.wait_for_release():
                     raise BudgetExceeded(why)
         call = OngoingCall(row, self._clock.monotonic_s())
         if self._ledger is None:
@@ -168,9 +169,13 @@ class SessionCalls:
         try:
             await self._open(self._ledger, facts, row)
         except BaseException:
-            self._budget.release(row.id)
+            self._release(row)
             raise
         return call
+
+    def _release(self, row: CallRow) -> None:
+        if self._budget is not None:
+            self._budget.release(row.id)
 
     async def _open(self, ledger: CallLedger, facts: ModelInfo, row: CallRow) -> None:
         limits = self._limits_of(row)
@@ -291,6 +296,22 @@ def session_calls(
         current_run=lambda: snapshot.activity.run,
         new_id=services.new_id,
         clock=services.clock,
+    )
+
+
+def calls_for_memory(
+    ledger: CallLedger, *, folder: str, allowance: BudgetPolicy, clock: Clock
+) -> SessionCalls:
+    """Return the recorder of the calls that consolidate the memory of a project; they belong to no session."""
+    session = SessionId("memory")
+    return SessionCalls(
+        CallAccount(session=session, root=session, folder=folder, purpose="memory"),
+        ledger=ledger,
+        budget=None,
+        allowance=allowance,
+        current_run=lambda: None,
+        new_id=lambda: uuid7(clock.now_ms()),
+        clock=clock,
     )
 
 

@@ -2,12 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.to_thread
 
+from agent_core.assembly.config import allowance
 from agent_core.assembly.library import open_library
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import UsageError
@@ -16,7 +19,12 @@ from agent_core.memory.access import OFF, FolderMemory
 from agent_core.memory.consolidation import Consolidation, cheapest
 from agent_core.providers import ModelInfo
 from agent_core.providers.registry import ModelRegistry
-from agent_core.resources.paths import app_paths
+from agent_core.resources.paths import AppPaths, app_paths
+from agent_core.resources.settings.layers import Layer, load_settings
+from agent_core.resources.trust.workspace_trust import origin_of
+from agent_core.session.model_selection import RecordedModel
+from agent_core.session.runs.model_calls import SessionCalls, calls_for_memory
+from agent_core.storage.adapters.ledger import SqliteLedger
 from agent_core.storage.port import StoredSession
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE
@@ -67,14 +75,35 @@ async def _consolidate(
                 [f"a session changed in the last {options.if_idle} minutes; nothing was done"]
             )
         sessions: list[StoredSession] = [await library.read(one.session) for one in page.sessions]
-    async with open_registry(paths, environment, workspace=root) as registry:
+    async with (
+        open_registry(paths, environment, workspace=root) as registry,
+        _recorder(paths, root) as calls,
+    ):
         result = await consolidation.run(
-            sessions, lambda: registry.open(_model(registry, options.model))
+            sessions,
+            lambda: RecordedModel(registry.open(_model(registry, options.model)), lambda: calls),
         )
     if not result.prompts:
         return _print(["there are no new prompts in the sessions of this folder"])
     _ = sys.stderr.write(f"prompts looked at: {result.prompts}; tokens: {result.usage.total:,}\n")
     return await _review(consolidation, colour=environment.colour(sys.stdout))
+
+
+@asynccontextmanager
+async def _recorder(paths: AppPaths, root: Path) -> AsyncGenerator[SessionCalls]:
+    """Open the ledger, in which the call is recorded, with the limits of a day that the user set."""
+    settings = await load_settings([Layer(name="user", content=paths.settings)])
+    ledger = SqliteLedger(paths.costs)
+    try:
+        yield calls_for_memory(
+            ledger,
+            folder=str(origin_of(root, paths)),
+            allowance=allowance(settings.values.budgets),
+            clock=SystemClock(),
+        )
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(ledger.close)
 
 
 def _model(registry: ModelRegistry, named: str | None) -> ModelInfo:

@@ -48,6 +48,8 @@ def test_entries_are_proposed_from_the_prompts_shown_and_accepted(ground: Ground
     body = ground.provider.requests[-1]["body"]
     assert "tools" not in body
     assert "Noted." not in json.dumps(body)
+    costs = json.loads(tiller(ground, "costs", "--by", "purpose", "--json").stdout)
+    assert {one["key"]: one["calls"] for one in costs["sums"]} == {"main": 1, "memory": 1}
     assert tiller(ground, "memory", "list").stdout == ""
     accepted = tiller(ground, "memory", "accept")
     assert accepted.stdout.endswith(": Deploys happen on Tuesdays\n")
