@@ -24,6 +24,25 @@ type Scene = (stage: Stage) => Promise<unknown>;
 
 const shell = readLog("shell").answers;
 const edits = readLog("edits").answers;
+const SUM = {
+  calls: 12,
+  input: 80_000,
+  output: 4_100,
+  cacheRead: 61_000,
+  cacheWrite: 0,
+  unknown: 0,
+  atMostUsd: "0",
+};
+const COSTS = {
+  sums: [
+    { ...SUM, key: "2026-11-25", usd: "4.61" },
+    { ...SUM, key: "2026-11-26", usd: "0.0042" },
+    { ...SUM, key: "2026-11-27", usd: "2.05", unknown: 2, atMostUsd: "0.8" },
+    { ...SUM, key: "2026-11-28", usd: "0" },
+  ],
+  total: { ...SUM, key: "", calls: 48, usd: "6.6642", unknown: 2, atMostUsd: "0.8" },
+  problems: ["3 rows wait to be written"],
+};
 const LISTS = {
   "agent/model/list": shell["agent/model/list"],
   "agent/changes/list": edits["before"],
@@ -251,6 +270,13 @@ const SCENES: Readonly<Record<string, Scene>> = {
   meter: async (stage) => {
     await stage.playLog("edits", { until: "run.ended" });
     await stage.page.locator(".meter").click();
+    await stage.settled();
+  },
+  costs: async (stage) => {
+    await stage.answer({ "agent/costs": COSTS });
+    await stage.playLog("edits", { until: "run.ended" });
+    await stage.page.locator(".meter").click();
+    await stage.page.getByRole("button", { name: "Costs by day…" }).click();
     await stage.settled();
   },
   modes: async (stage) => {

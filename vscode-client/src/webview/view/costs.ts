@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 import type { CostSums } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
-import { countText } from "../words.js";
+import { costText, countText } from "../words.js";
 import { placeHead } from "./header.js";
 import { spinner, styled, type View } from "./parts.js";
 
@@ -38,11 +38,17 @@ function day(one: CostSums, most: number): View {
 
 /** Says a sum; one with calls of unknown cost is a lower bound. */
 function spent(one: CostSums): string {
-  return `${one.unknown > 0 ? "≥ " : ""}$${Number(one.usd).toFixed(2)}`;
+  return `${one.unknown > 0 ? "≥ " : ""}${dollars(one.usd)}`;
+}
+
+function dollars(usd: string): string {
+  return costText({ amount: Number(usd), currency: "USD", estimated: false }) ?? "$0";
 }
 
 function unknown(total: CostSums): string {
   const calls = `${total.unknown} ${total.unknown === 1 ? "call has" : "calls have"} an unknown cost`;
-  const most = Number(total.atMostUsd);
-  return most > 0 ? `${calls}; those without a known end cost at most $${most.toFixed(2)}.` : `${calls}.`;
+  const isBounded = Number(total.atMostUsd) > 0;
+  return isBounded
+    ? `${calls}; those without a known end cost at most ${dollars(total.atMostUsd)}.`
+    : `${calls}.`;
 }
