@@ -203,7 +203,7 @@ def test_colour_is_only_where_it_is_wanted_and_never_in_the_words() -> None:
 def test_the_summary_says_what_is_known_of_the_cost() -> None:
     unknown = UsageReport(tokens=Usage(input=10), context_used=0, context_size=0)
     free = UsageReport(tokens=Usage(cost=Cost()), context_used=0, context_size=0)
-    assert summary(result(usage=unknown)) == "done · 2 files +3 -1 · 0.0k tokens · cost unknown"
+    assert summary(result(usage=unknown)) == "done · 2 files +3 -1 · 10 tokens · cost unknown"
     assert summary(result("cancelled", usage=free)) == "cancelled · 2 files +3 -1 · $0.0000"
 
 

@@ -139,18 +139,16 @@ def lines(report: CostReport) -> Sequence[str]:
         return ("no model calls are recorded",)
     names = [safe(one.key) for one in report.sums]
     width = max(map(len, (*names, report.by, "total")))
-    head = f"{report.by.upper():<{width}}  {'CALLS':>6}  {'INPUT':>7}  {'CACHED':>7}  {'OUTPUT':>7}  {'USD':>12}"
+    head = f"{report.by.upper():<{width}}  {'CALLS':>5}  {'INPUT':>6}  {'CACHED':>6}  {'OUTPUT':>6}  {'USD':>10}"
     rows = [_line(name, one, width) for name, one in zip(names, report.sums, strict=True)]
     return (head, *rows, _line("total", report.total, width), *_unknown(report.total))
 
 
 def _line(name: str, one: CostSum, width: int) -> str:
     usd = f"{'≥ ' if one.unknown else ''}{one.usd:.4f}"
-    fresh = tokens(one.input + one.cache_write)
-    return (
-        f"{name:<{width}}  {one.calls:>6,}  {fresh:>7}  {tokens(one.cache_read):>7}  "
-        f"{tokens(one.output):>7}  {usd:>12}"
-    )
+    counts = (one.input + one.cache_write, one.cache_read, one.output)
+    columns = "  ".join(f"{tokens(count) if count else '0':>6}" for count in counts)
+    return f"{name:<{width}}  {one.calls:>5,}  {columns}  {usd:>10}"
 
 
 def _unknown(total: CostSum) -> Sequence[str]:

@@ -338,7 +338,8 @@ def summary(result: RunResult | RunEnded) -> str:
         parts.append(f"{changes.files} {word} +{changes.additions} -{changes.deletions}")
     tokens = result.usage.tokens
     if tokens.total:
-        parts.append(f"{tokens.total / KILO:.1f}k tokens")
+        few = tokens.total < KILO
+        parts.append(f"{tokens.total} tokens" if few else f"{tokens.total / KILO:.1f}k tokens")
     if tokens.cost is not None:
         parts.append(f"${tokens.cost.total:.4f}")
     elif tokens.total:
