@@ -17,6 +17,8 @@ STARTED = {
     "eval": (["eval", "missing"], 2, "'missing' is not a folder"),
     "demo": (["demo"], 1, "the tests still fail"),
     "sessions": (["sessions", "list"], 0, "no sessions"),
+    "memory": (["memory", "list"], 0, "there are no entries"),
+    "costs": (["costs"], 0, "no model calls are recorded"),
     "worktree": (["worktree", "list"], 0, "no worktrees"),
     "auth": (["auth", "status"], 0, "lab"),
     "models": (["models", "list"], 0, "lab/m"),

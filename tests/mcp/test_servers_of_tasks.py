@@ -14,6 +14,7 @@ async def test_a_task_calls_a_tool_of_the_server_that_runs(
     server = f"echo started >> {starts}; exec {shlex.quote(sys.executable)} {GOOD}"
     office.servers(shop={"command": "sh", "args": ["-c", server]})
     look = call("mcp__shop__look", word="twice")
+    before = len(office.lab.requests)
     order = {"description": "look", "prompt": "Look.", "preset": "general"}
     async with office.session(trusted=True) as session:
         results = await office.run(
@@ -27,5 +28,5 @@ async def test_a_task_calls_a_tool_of_the_server_that_runs(
         )
     assert "you said twice" in results[0]
     assert "It said it." in results[1]
-    assert "mcp__shop__look" in office.declared(2)
+    assert "mcp__shop__look" in office.declared(before + 2)
     assert starts.read_text(encoding="utf-8") == "started\n"
