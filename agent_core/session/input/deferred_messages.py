@@ -1,7 +1,10 @@
 """Deferred messages: each enters the transcript when it is due, never between a call and its result."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Literal
+
+import anyio
 
 from agent_core.events import Delivery, Event, MessageEnded, MessageStarted
 from agent_core.kernel import EntryId, ItemId, RunId
@@ -36,6 +39,8 @@ class DeferredMessages:
         self._recorder = recorder
         self._new_id = new_id
         self._messages: list[DeferredMessage] = []
+        self._unwritten: dict[str, anyio.Event] = {}
+        """Set when a message is in the file, or cannot be; by its id."""
 
     def put(self, deferred: DeferredMessage) -> None:
         """Add a deferred message that is already in the session file."""
@@ -55,15 +60,14 @@ class DeferredMessages:
             StorageError: They are not in the file, and nothing of them is kept.
         """
         deferred = DeferredMessage(deferred_id=self._new_id(), flush_at=flush_at, message=message)
-        # Before it is written: its moment may come while the disk works, and would not come again soon.
-        self._messages.append(deferred)
-        try:
-            _ = await self._recorder.accept(
-                deferred_entry(deferred.deferred_id, flush_at, message), *beside
-            )
-        except BaseException:
-            self._messages = [one for one in self._messages if one is not deferred]
-            raise
+        with self._being_written(deferred):
+            try:
+                _ = await self._recorder.accept(
+                    deferred_entry(deferred.deferred_id, flush_at, message), *beside
+                )
+            except BaseException:
+                self._messages = [one for one in self._messages if one is not deferred]
+                raise
 
     async def keep(
         self,
@@ -80,9 +84,20 @@ class DeferredMessages:
             beside: Entries that are written with it, in one step.
         """
         deferred = DeferredMessage(deferred_id=self._new_id(), flush_at=flush_at, message=message)
-        self._messages.append(deferred)
         entry = deferred_entry(deferred.deferred_id, flush_at, message)
-        _ = await self._recorder.keep(entry, *beside)
+        with self._being_written(deferred):
+            _ = await self._recorder.keep(entry, *beside)
+
+    @contextmanager
+    def _being_written(self, deferred: DeferredMessage) -> Generator[None]:
+        """Add a message before it is written: its moment may come while the disk works, and would not come again soon."""
+        over = self._unwritten[deferred.deferred_id] = anyio.Event()
+        self._messages.append(deferred)
+        try:
+            yield
+        finally:
+            del self._unwritten[deferred.deferred_id]
+            over.set()
 
     async def flush(self, *points: FlushPoint, run: RunId | None, publish: PublishEvent) -> None:
         """Move the deferred messages that are due into the conversation, in the order in which they were deferred.
@@ -90,6 +105,10 @@ class DeferredMessages:
         On return none is due any more, including messages that were deferred meanwhile.
         """
         while deferred := next((one for one in self._messages if one.flush_at in points), None):
+            if (unwritten := self._unwritten.get(deferred.deferred_id)) is not None:
+                # In the file it stands before the note that it was delivered, or it would be delivered again.
+                await unwritten.wait()
+                continue
             self._messages.remove(deferred)
             message = deferred.message
             draft = (
