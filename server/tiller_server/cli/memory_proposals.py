@@ -93,11 +93,12 @@ async def _consolidate(
 async def _recorder(paths: AppPaths, root: Path) -> AsyncGenerator[SessionCalls]:
     """Open the ledger, in which the call is recorded, with the limits of a day that the user set."""
     settings = await load_settings([Layer(name="user", content=paths.settings)])
+    folder = await anyio.to_thread.run_sync(origin_of, root, paths)
     ledger = SqliteLedger(paths.costs)
     try:
         yield calls_for_memory(
             ledger,
-            folder=str(origin_of(root, paths)),
+            folder=str(folder),
             allowance=allowance(settings.values.budgets),
             clock=SystemClock(),
         )
