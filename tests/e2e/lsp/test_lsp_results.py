@@ -86,6 +86,7 @@ async def give_a_task(ground: Ground, ask: Callable[[str, dict[str, Any]], Await
     resumed = await ask("agent/task/resume", {"id": "t1"})
     assert resumed["state"] == "queued"
     assert (await ask("agent/task/stop", {"id": "t1"}))["state"] == "cancelled"
+    assert (await ask("agent/costs", {"by": "purpose"}))["total"]["calls"] > 0
     await merge_a_task(ground, ask)
 
 
