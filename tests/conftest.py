@@ -18,6 +18,8 @@ from tests.support.harness.isolation import COVERAGE_VARIABLE, TillerDirs, forei
 from tests.support.harness.seed_ids import guard_for
 from tests.support.harness.shared import shared_path
 from tests.support.harness.sizes import is_campaign, is_complete
+from tests.support.provider import LoopbackProvider
+from tests.support.session.folders import Folder
 
 # A busy machine is slow without being wrong, so no example has a deadline.
 for _name, _examples in (("quick", 20), ("ci", 50), ("campaign", 2000)):
@@ -181,3 +183,18 @@ def covered_env(_coverage_of_children: str | None, child_env: dict[str, str]) ->
 def shared() -> Path:
     """Return the folder of reference data; skips without it."""
     return shared_path()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tiller_dirs: TillerDirs) -> Folder:
+    """Return a workspace without anything in it."""
+    root = tmp_path / "work"
+    root.mkdir()
+    return Folder(root, tiller_dirs)
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[LoopbackProvider]:
+    """Run one provider for all tests that ask for it; each writes its own script."""
+    with LoopbackProvider() as provider:
+        yield provider

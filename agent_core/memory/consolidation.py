@@ -9,7 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,7 +23,14 @@ from agent_core.kernel.private_file import locked, replace_text
 from agent_core.kernel.values import Value
 from agent_core.memory.access import FolderMemory
 from agent_core.memory.markdown import with_entry
-from agent_core.memory.values import KINDS, MemoryDraft, MemoryEntry, MemoryKind, MemoryScope
+from agent_core.memory.values import (
+    KINDS,
+    MemoryDraft,
+    MemoryEntry,
+    MemoryKind,
+    MemoryScope,
+    one_of,
+)
 from agent_core.messages import Text, Usage, UserMessage
 from agent_core.messages.attachments import attachment_name
 from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished
@@ -248,9 +255,9 @@ class Consolidation:
         count = 0
         for line in answer.splitlines():
             fields = as_object(_decoded(line))
-            number, kind, text = fields.get("prompt"), fields.get("kind"), fields.get("text")
-            is_listed = isinstance(number, int) and 0 < number <= len(prompts)
-            if not is_listed or kind not in KINDS or kind == "rejected-finding":
+            prompt, text = _prompt(prompts, fields.get("prompt")), fields.get("text")
+            kind = one_of(KINDS, fields.get("kind"))
+            if prompt is None or kind is None or kind == "rejected-finding":
                 continue
             try:
                 clean = self._memory.store.checked(text if isinstance(text, str) else "")
@@ -260,10 +267,9 @@ class Consolidation:
                 continue
             existing.add(_key(clean))
             count += 1
-            prompt = prompts[cast("int", number) - 1]
             yield ProposedEntry(
                 id=secrets.token_hex(ID_BYTES),
-                kind=cast("MemoryKind", kind),
+                kind=kind,
                 text=clean,
                 session=prompt.session,
                 source=prompt.entry,
@@ -353,6 +359,13 @@ async def _ask(model: Model, text: str) -> tuple[str, Usage]:
                     return part.message.text, part.message.usage
     message = f"{model.facts.ref} did not answer within {REQUEST_S} s"
     raise ProviderError(message, reason="timeout", provider=model.facts.provider)
+
+
+def _prompt(prompts: Sequence[UserPrompt], number: JsonValue) -> UserPrompt | None:
+    """Return the prompt of a number, from 1; None: there is none."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        return None
+    return prompts[number - 1] if 0 < number <= len(prompts) else None
 
 
 def _released(state: ConsolidationState, token: str) -> ConsolidationState:

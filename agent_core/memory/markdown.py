@@ -8,7 +8,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -18,13 +18,12 @@ from agent_core.memory.values import (
     NO_FIELDS,
     ORIGINS,
     TRUSTS,
+    ChoiceT,
     MemoryEntry,
     MemoryFile,
-    MemoryKind,
-    MemoryOrigin,
     MemoryScope,
-    MemoryTrust,
     is_day,
+    one_of,
 )
 from agent_core.resources.load_result import LoadProblem
 
@@ -205,17 +204,17 @@ def _entry(part: _Part, lines: Sequence[str], scope: MemoryScope) -> MemoryEntry
         raise _Invalid(part.start, "the entry has no text; it is not used")
     if len(text) > MOST_CHARS:
         raise _Invalid(part.text_at, f"the text has {len(text)} characters, at most {MOST_CHARS} are allowed; this entry is not used")  # fmt: skip
-    kind = cast("MemoryKind", _choice(part, "kind", KINDS))
+    kind = _choice(part, "kind", KINDS)
     return MemoryEntry(
         id=id_,
         scope=scope,
         text=text,
         kind=kind,
         path=part.fields.get("path", ("", 0))[0] or None,
-        origin=cast("MemoryOrigin", _choice(part, "origin", ORIGINS)),
+        origin=_choice(part, "origin", ORIGINS),
         session=part.fields.get("session", ("", 0))[0] or None,
         source=part.fields.get("source", ("", 0))[0] or None,
-        trust=cast("MemoryTrust", _choice(part, "trust", TRUSTS)),
+        trust=_choice(part, "trust", TRUSTS),
         created=_day(part, "created"),
         used=_day(part, "used"),
         expires=_day(part, "expires"),
@@ -226,14 +225,14 @@ def _entry(part: _Part, lines: Sequence[str], scope: MemoryScope) -> MemoryEntry
     )
 
 
-def _choice(part: _Part, name: str, choices: Sequence[str]) -> str:
+def _choice(part: _Part, name: str, choices: Sequence[ChoiceT]) -> ChoiceT:
     """Return the value of a field; without it, the first choice."""
     value, index = part.fields.get(name, ("", 0))
     if not value:
         return choices[0]
-    if value not in choices:
-        raise _Invalid(index, f"{name} {value[:SHOWN_CHARS]!r} is none of {', '.join(choices)}; this entry is not used")  # fmt: skip
-    return value
+    if (choice := one_of(choices, value)) is not None:
+        return choice
+    raise _Invalid(index, f"{name} {value[:SHOWN_CHARS]!r} is none of {', '.join(choices)}; this entry is not used")  # fmt: skip
 
 
 def _day(part: _Part, name: str) -> str | None:
@@ -244,19 +243,6 @@ def _day(part: _Part, name: str) -> str | None:
 
 
 def _written(entry: MemoryEntry) -> str:
-    fields = {
-        "id": entry.id,
-        "kind": entry.kind,
-        "path": entry.path,
-        "origin": entry.origin,
-        "session": entry.session,
-        "source": entry.source,
-        "trust": entry.trust,
-        "created": entry.created,
-        "used": entry.used,
-        "expires": entry.expires,
-        **entry.fields,
-    }
-    header = [f"{name}: {' '.join(value.split())}" for name, value in fields.items() if value]
+    header = [f"{name}: {' '.join(value.split())}" for name, value in entry.header().items()]
     text = [RULE if line.strip() == FENCE else line for line in entry.text.splitlines()]
     return "\n".join([FENCE, *header, FENCE, *text])

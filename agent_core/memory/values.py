@@ -1,10 +1,10 @@
 """Entries of the memory, and where they are kept."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from fnmatch import translate
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -12,6 +12,7 @@ from agent_core.kernel import rfc3339
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import LoadProblem
 
+ChoiceT = TypeVar("ChoiceT", bound=str)
 MemoryKind: TypeAlias = Literal["fact", "preference", "decision", "lesson", "rejected-finding"]
 MemoryTrust: TypeAlias = Literal["stated", "observed", "derived"]
 """`stated`: a person wrote it; `derived`: a model proposed it, and a person accepted it; `observed`: a program saw it."""
@@ -73,6 +74,23 @@ class MemoryEntry(MemoryDraft, frozen=True, kw_only=True):
     line: int
     """Line of the file where it begins, from 1."""
 
+    def header(self) -> Mapping[str, str]:
+        """Return the fields beside the text by their names in the file, without those that have no value."""
+        fields = {
+            "id": self.id,
+            "kind": self.kind,
+            "path": self.path,
+            "origin": self.origin,
+            "session": self.session,
+            "source": self.source,
+            "trust": self.trust,
+            "created": self.created,
+            "used": self.used,
+            "expires": self.expires,
+            **self.fields,
+        }
+        return {name: value for name, value in fields.items() if value}
+
     def is_expired(self, today: str) -> bool:
         """Return whether its last day is over."""
         return self.expires is not None and self.expires < today
@@ -88,6 +106,11 @@ class MemoryFile(Value, frozen=True, kw_only=True):
     entries: tuple[MemoryEntry, ...] = ()
     problems: tuple[LoadProblem, ...] = ()
     """Parts that could not be read; the rest works."""
+
+
+def one_of(choices: Iterable[ChoiceT], value: object) -> ChoiceT | None:
+    """Return the choice that a value names; None: it names none."""
+    return next((one for one in choices if one == value), None)
 
 
 def day_of(at_ms: int) -> str:

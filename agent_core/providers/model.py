@@ -1,6 +1,6 @@
 """The port of models: a request in, parts of one answer out."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
 
@@ -175,3 +175,42 @@ class Model(Protocol):
                 an error of reason `protocol`, never a short answer.
         """
         ...
+
+
+class CallRecorder(Protocol):
+    """Asks a model and records the call."""
+
+    def stream(
+        self, model: Model, request: ModelRequest, /
+    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
+        """Ask, as `Model.stream` does.
+
+        Raises:
+            BudgetExceeded: A budget does not allow the call.
+        """
+        ...
+
+
+class RecordedModel:
+    """A model whose calls are recorded, whoever asks it."""
+
+    def __init__(self, model: Model, recorder: Callable[[], CallRecorder]) -> None:
+        """Wrap a model.
+
+        Args:
+            model: The model.
+            recorder: Returns the recorder; called at each request.
+        """
+        self._model = model
+        self._recorder = recorder
+
+    @property
+    def facts(self) -> ModelInfo:
+        """Facts about the model."""
+        return self._model.facts
+
+    def stream(
+        self, request: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
+        """Ask and record the call."""
+        return self._recorder().stream(self._model, request)

@@ -1,7 +1,7 @@
 """Selection of the model and of its thinking level, and the hooks that are told."""
 
-from collections.abc import AsyncGenerator, Callable, Container, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
@@ -10,10 +10,11 @@ from agent_core.hooks.catalogue import ModelSelectionSource
 from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
 from agent_core.kernel.values import Value
 from agent_core.messages import Image, UserContent
-from agent_core.providers import Model, ModelInfo, ModelRequest, StreamEvent
+from agent_core.providers import Model, ModelInfo
 from agent_core.providers.auth.credentials import ProviderState
 from agent_core.providers.catalog.catalogue import ModelScope, Named, next_of
 from agent_core.providers.messages.request_options import clamp, supported
+from agent_core.providers.model import CallRecorder, RecordedModel
 from agent_core.session.history.entries import EntryFactory, model_entry, thinking_entry
 
 NO_MODEL = (
@@ -64,45 +65,6 @@ class ModelResolver(Protocol):
             ModelUnknown: It has no credentials.
         """
         ...
-
-
-class CallRecorder(Protocol):
-    """Asks a model and records the call."""
-
-    def stream(
-        self, model: Model, request: ModelRequest, /
-    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
-        """Ask, as `Model.stream` does.
-
-        Raises:
-            BudgetExceeded: A budget does not allow the call.
-        """
-        ...
-
-
-class RecordedModel:
-    """A model whose calls are recorded in the ledger, whoever asks it."""
-
-    def __init__(self, model: Model, recorder: Callable[[], CallRecorder]) -> None:
-        """Wrap a model.
-
-        Args:
-            model: The model.
-            recorder: Returns the recorder of the session; called at each request.
-        """
-        self._model = model
-        self._recorder = recorder
-
-    @property
-    def facts(self) -> ModelInfo:
-        """Facts about the model."""
-        return self._model.facts
-
-    def stream(
-        self, request: ModelRequest
-    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
-        """Ask and record the call."""
-        return self._recorder().stream(self._model, request)
 
 
 class ModelSelection:  # noqa: PLR0904 - models are opened here alone, so that every call is recorded

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 
 import anyio
@@ -32,6 +32,7 @@ from agent_core.providers import (
     StreamFinished,
     UsageUpdate,
 )
+from agent_core.providers.model import RecordedModel
 from agent_core.telemetry import names
 from agent_core.telemetry.content import MessageWriter
 from agent_core.telemetry.queue import TelemetryQueue
@@ -222,11 +223,11 @@ class SessionTelemetry:
 
     def traced(self, model: Model) -> Model:
         """Return a model whose calls are recorded."""
-        return TracedModel(model, self)
+        return RecordedModel(model, lambda: self)
 
     @asynccontextmanager
-    async def model_call(
-        self, model: Model, request: ModelRequest
+    async def stream(
+        self, model: Model, request: ModelRequest, /
     ) -> AsyncGenerator[AsyncGenerator[StreamEvent, None]]:
         """Ask a model and record the call, however it ends."""
         facts = model.facts
@@ -362,25 +363,6 @@ class ModelCall(Struct, kw_only=True):
                         self.gaps_s.append(now_s - before_s)
                     before_s = now_s
             yield part
-
-
-class TracedModel:
-    """A model whose calls are recorded as spans."""
-
-    def __init__(self, model: Model, telemetry: SessionTelemetry) -> None:
-        self._model = model
-        self._telemetry = telemetry
-
-    @property
-    def facts(self) -> ModelInfo:
-        """Facts about the model."""
-        return self._model.facts
-
-    def stream(
-        self, request: ModelRequest
-    ) -> AbstractAsyncContextManager[AsyncGenerator[StreamEvent, None]]:
-        """Ask; the call is recorded."""
-        return self._telemetry.model_call(self._model, request)
 
 
 class ProcessTelemetry:

@@ -80,7 +80,7 @@ def test_the_page_has_what_the_table_has() -> None:
     assert "tiller sessions import" in text
 
 
-def test_the_table_says_what_was_not_counted() -> None:
+def test_the_table_names_attempts_that_are_not_counted() -> None:
     lines = as_table(evaluation()).splitlines()
     assert "a     repair      1/2      2       0  ≥ $0.5000  0.0 s" in lines
     assert "r     review  invalid      0       0    unknown  0.0 s" in lines

@@ -1,7 +1,7 @@
 """A memory folder of one user, and projects to use it in."""
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from agent_core.memory.access import FolderMemory, open_memory
 from agent_core.memory.values import MemoryDraft, MemoryEntry
 from agent_core.session import AgentSession
 from tests.support.harness.clock import FakeClock
-from tests.support.harness.isolation import TillerDirs
 from tests.support.provider import LoopbackProvider, write_config
 from tests.support.session.folders import Folder
 from tests.support.workspace.worktrees import ENV
@@ -42,21 +41,6 @@ class MemoryGround:
 @pytest.fixture
 def ground(tmp_path: Path) -> MemoryGround:
     return MemoryGround(tmp_path / "memory")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, tiller_dirs: TillerDirs) -> Folder:
-    """Return a workspace without anything in it."""
-    root = tmp_path / "work"
-    root.mkdir()
-    return Folder(root, tiller_dirs)
-
-
-@pytest.fixture(scope="session")
-def lab() -> Iterator[LoopbackProvider]:
-    """Run one provider for all tests; each writes its own script."""
-    with LoopbackProvider() as provider:
-        yield provider
 
 
 class RememberingFolder:

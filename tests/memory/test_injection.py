@@ -91,7 +91,7 @@ def delivering(channel: str, number: int, *, root: Path, site: str) -> dict[str,
 async def attempt(
     session: AgentSession, lab: LoopbackProvider, *answers: dict[str, Any], asks: bool
 ) -> None:
-    """Let the model answer; the user allows what brings the instruction, and refuses everything behind it.
+    """Run a prompt with these answers of the model; the user allows what brings the instruction, and refuses everything behind it.
 
     Args:
         session: The session.

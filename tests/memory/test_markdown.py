@@ -113,7 +113,7 @@ GOOD = "---\nid: good\n---\nGood.\n"
         ("---\nid: a\ncolour: red\n---\nText.\n", 7, "the field 'colour' is unknown"),
     ],
 )  # fmt: skip
-def test_nonsense_is_told_with_its_line_and_the_rest_works(
+def test_nonsense_is_reported_with_its_line_and_the_rest_works(
     nonsense: str, line: int, reason: str
 ) -> None:
     end = "---\nid: last\n---\nLast.\n" if "closing" not in reason else ""

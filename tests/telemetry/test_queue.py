@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -76,10 +75,9 @@ def test_a_full_queue_drops_without_waiting_and_reports_it_once(
     queue = TelemetryQueue(lambda: sink, delay_s=0)
     queue.put(span())
     sink.entered.wait()
-    begun_s = time.perf_counter()
+    # Nothing is taken before the sink is released: one that waited would wait without end.
     for number in range(LIMIT + 500):
         queue.put(span(number))
-    assert time.perf_counter() - begun_s < 0.5
     assert (queue.waiting, queue.dropped) == (LIMIT, 500)
     sink.released.set()
     queue.close()
@@ -108,9 +106,10 @@ def test_a_collector_that_hangs_is_not_waited_for(caplog: pytest.LogCaptureFixtu
     queue.put(span())
     sink.entered.wait()
     queue.put(span())
-    begun_s = time.perf_counter()
     queue.close(within_s=0.05)
-    assert time.perf_counter() - begun_s < 0.5
+    # It has returned, and the collector has not.
+    assert not sink.released.is_set()
+    assert sink.batches == []
     assert queue.dropped == 2
     assert "the collector does not answer" in caplog.text
     sink.released.set()

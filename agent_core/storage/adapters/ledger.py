@@ -30,9 +30,7 @@ from agent_core.storage.ledger import (
 
 VERSION: Final = 1
 BUSY_MS: Final = 100
-"""How long the writing of another process is waited for."""
 RETRY_S: Final = 1.0
-"""After a failure the file is left alone for so long."""
 MOST_HELD: Final = 10_000
 """Rows held in memory when not even the file of waiting rows can be written; more are missing."""
 CLOSE_S: Final = 5.0
@@ -86,11 +84,17 @@ class SqliteLedger:
     appended to a file beside it and taken over later. A damaged ledger is put aside, and a new one is begun.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Name the file; nothing is opened before the first row."""
+    def __init__(self, path: Path, *, busy_ms: int = BUSY_MS, retry_s: float = RETRY_S) -> None:
+        """Name the file; nothing is opened before the first row.
+
+        Args:
+            path: The file.
+            busy_ms: How long the writing of another process is waited for.
+            retry_s: After a failure the file is left alone for so long.
+        """
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: Thread | None = None
-        self._file = LedgerFile(path)
+        self._file = LedgerFile(path, busy_ms=busy_ms, retry_s=retry_s)
         self._open: dict[str, CallRow] = {}
         """Reservations of this process."""
         self._ended = anyio.Event()
@@ -225,8 +229,10 @@ class LimitReached(msgspec.Struct, frozen=True, kw_only=True):
 class LedgerFile:
     """The file of the ledger. Everything here blocks, and is called on one thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, busy_ms: int = BUSY_MS, retry_s: float = RETRY_S) -> None:
         self._path = path
+        self._busy_ms = busy_ms
+        self._retry_s = retry_s
         self._waiting = path.with_suffix(".waiting.jsonl")
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -377,7 +383,7 @@ class LedgerFile:
         if self._connection is not None and self._inode != _inode(self._path):
             self._disconnect()  # the file was removed: what we write would go nowhere
         if self._connection is None:
-            self._connection = _connected(self._path)
+            self._connection = _connected(self._path, self._busy_ms)
             self._inode = _inode(self._path)
             self._may_be_claimed = True
         return self._connection
@@ -420,7 +426,7 @@ class LedgerFile:
                 self._missing += 1
 
     def _failed(self, error: sqlite3.Error | OSError) -> None:
-        self._retry_at = time.monotonic() + RETRY_S
+        self._retry_at = time.monotonic() + self._retry_s
         if self._problem is None:
             _log.warning("the cost ledger %r cannot be written: %s", str(self._path), error)
         self._problem = str(error)
@@ -468,10 +474,10 @@ class _Transaction:
             _ = self._connection.execute("ROLLBACK")
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connected(path: Path, busy_ms: int) -> sqlite3.Connection:
     path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE))
-    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MS / 1000)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=busy_ms / 1000)
     try:
         _ = connection.execute("PRAGMA journal_mode = WAL")
         # A power cut may take the newest rows, never the file; a killed process takes nothing.

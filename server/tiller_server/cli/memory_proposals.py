@@ -18,11 +18,11 @@ from agent_core.kernel.text import one_line
 from agent_core.memory.access import OFF, FolderMemory
 from agent_core.memory.consolidation import Consolidation, cheapest
 from agent_core.providers import ModelInfo
+from agent_core.providers.model import RecordedModel
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.layers import Layer, load_settings
 from agent_core.resources.trust.workspace_trust import origin_of
-from agent_core.session.model_selection import RecordedModel
 from agent_core.session.runs.model_calls import SessionCalls, calls_for_memory
 from agent_core.storage.adapters.ledger import SqliteLedger
 from agent_core.storage.port import StoredSession

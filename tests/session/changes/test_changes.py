@@ -38,19 +38,12 @@ from agent_core.transcript import Header, Transcript
 from agent_core.workspace import FileBytes, FileText, FileWrite, WriteResult
 from agent_core.workspace.files.text import sha256_of
 from tests.support.harness.clock import FakeClock
+from tests.support.session.held_log import NoDiskFailures
 from tests.support.workspace.memory_files import MemoryFiles
 
 ROOT = Path("/w")
 A = ROOT / "a.py"
 RUN, CALL = RunId("r"), ToolCallId("c")
-
-
-class NoNews:
-    def failed(self, error: object, /) -> None:
-        raise AssertionError(error)
-
-    def works_again(self, entries: int, /) -> None:
-        raise AssertionError(entries)
 
 
 def sha(text: str) -> str:
@@ -120,7 +113,7 @@ async def recorded(
     clock = FakeClock()
     log = await MemoryStore().create(Header(id=SessionId("s"), at_ms=0, cwd="/w"))
     record = ChangeRecord(
-        Recorder(log, Transcript(()), clock=clock, news=NoNews()),
+        Recorder(log, Transcript(()), clock=clock, news=NoDiskFailures()),
         contents or MemoryBlobStore(),
         publish=told.append,
         current_run=lambda: RUN,

@@ -14,24 +14,15 @@ from agent_core.transcript import Transcript
 from agent_core.transcript.entries import CustomEntry, CustomMessageEntry
 from tests.support.harness.clock import FakeClock
 from tests.support.session.entries import header
+from tests.support.session.held_log import NoDiskFailures
 
 REPORT = CustomMessage(custom_type="report", content=(Text(text="Done."),), display=False, at_ms=0)
-
-
-class NoNews:
-    """Hears nothing of the disk, since none fails."""
-
-    def failed(self, error: object, /) -> None:
-        raise AssertionError(error)
-
-    def works_again(self, entries: int, /) -> None:
-        raise AssertionError(entries)
 
 
 async def test_a_message_that_is_due_while_it_is_written_is_delivered_once() -> None:
     transcript = Transcript()
     log = await MemoryStore().create(header())
-    recorder = Recorder(log, transcript, clock=FakeClock(), news=NoNews())
+    recorder = Recorder(log, transcript, clock=FakeClock(), news=NoDiskFailures())
     ids = iter("abcdef")
     deferred = DeferredMessages(recorder, new_id=lambda: next(ids))
     with anyio.fail_after(5):

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from agent_core.kernel import RunId, SessionId
 from agent_core.kernel.errors import StorageUnavailable
-from agent_core.storage.adapters import ledger as module
 from agent_core.storage.adapters.ledger import SqliteLedger
 from agent_core.storage.ledger import CallRow, CostQuery, SpendingLimit, picodollars
 
@@ -54,7 +53,15 @@ def ledger(path: Path) -> Iterator[SqliteLedger]:
     opened.close()
 
 
-async def test_sums_are_exact_and_an_unknown_cost_is_told_apart(ledger: SqliteLedger) -> None:
+@pytest.fixture
+def hasty(path: Path) -> Iterator[SqliteLedger]:
+    """Return a ledger that waits for nobody and tries again at once."""
+    opened = SqliteLedger(path, busy_ms=10, retry_s=0)
+    yield opened
+    opened.close()
+
+
+async def test_sums_are_exact_and_an_unknown_cost_is_no_zero(ledger: SqliteLedger) -> None:
     for number in range(10):
         begun = row(f"c{number}")
         ledger.reserve(begun)
@@ -79,33 +86,28 @@ async def test_a_row_that_is_written_twice_is_one_row_and_its_end_holds(
 
 
 async def test_rows_wait_while_another_process_has_the_ledger_locked(
-    ledger: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch
+    hasty: SqliteLedger, path: Path
 ) -> None:
-    monkeypatch.setattr(module, "RETRY_S", 0.0)
-    monkeypatch.setattr(module, "BUSY_MS", 10)
-    await ledger.settle(ended(row("before"), "0.1"))
+    await hasty.settle(ended(row("before"), "0.1"))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with anyio.fail_after(5):
         begun = row("during")
-        ledger.reserve(begun)
-        await ledger.settle(ended(begun, "0.2"))
-        assert await ledger.reserve_within(row("within"), [limit("9")]) is None
-    report = await ledger.report(CostQuery())
+        hasty.reserve(begun)
+        await hasty.settle(ended(begun, "0.2"))
+        assert await hasty.reserve_within(row("within"), [limit("9")]) is None
+    report = await hasty.report(CostQuery())
     assert report.total.calls == 1
     (problem,) = report.problems
     assert problem.startswith("3 rows wait to be written (database is locked)")
     other.execute("COMMIT")
     other.close()
-    report = await ledger.report(CostQuery())
+    report = await hasty.report(CostQuery())
     assert (report.total.calls, report.total.usd, report.problems) == (3, Decimal("0.3"), ())
 
 
-async def test_rows_of_a_process_that_has_ended_are_taken_over_by_the_next(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BUSY_MS", 10)
-    first = SqliteLedger(path)
+async def test_rows_of_a_process_that_has_ended_are_taken_over_by_the_next(path: Path) -> None:
+    first = SqliteLedger(path, busy_ms=10)
     await first.settle(ended(row("before"), "0.1"))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -151,20 +153,18 @@ async def test_a_ledger_that_can_be_written_nowhere_stops_no_call(tmp_path: Path
 
 
 async def test_rows_are_held_in_memory_when_the_file_of_waiting_rows_cannot_be_written_either(
-    ledger: SqliteLedger, path: Path, monkeypatch: pytest.MonkeyPatch
+    hasty: SqliteLedger, path: Path
 ) -> None:
-    monkeypatch.setattr(module, "RETRY_S", 0.0)
-    await ledger.settle(ended(row("before"), "0.1"))
+    await hasty.settle(ended(row("before"), "0.1"))
     waiting = path.with_suffix(".waiting.jsonl")
     waiting.mkdir()
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr(module, "BUSY_MS", 10)
-    await ledger.settle(ended(row("during"), "0.2"))
+    await hasty.settle(ended(row("during"), "0.2"))
     blocker.execute("COMMIT")
     blocker.close()
     waiting.rmdir()
-    report = await ledger.report(CostQuery())
+    report = await hasty.report(CostQuery())
     assert (report.total.calls, report.problems) == (2, ())
 
 

@@ -71,3 +71,13 @@ async def held(entries: Sequence[AnyEntry] = ()) -> tuple[HeldLog, OpenedSession
     log = HeldLog(await MemoryStore().create(header))
     log.written.extend(entries)
     return log, OpenedSession(log=log, entries=tuple(entries), recovery=Recovery())
+
+
+class NoDiskFailures:
+    """A listener for tests in which the disk works: a failure of it fails the test."""
+
+    def failed(self, error: object, /) -> None:
+        raise AssertionError(error)
+
+    def works_again(self, entries: int, /) -> None:
+        raise AssertionError(entries)

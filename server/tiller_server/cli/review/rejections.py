@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -14,13 +14,13 @@ from agent_core.kernel.errors import UsageError
 from agent_core.kernel.private_file import replace_text
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.memory.access import OFF, FolderMemory, open_memory
-from agent_core.memory.values import MOST_CHARS, MemoryDraft, MemoryEntry
+from agent_core.memory.values import MOST_CHARS, MemoryDraft, MemoryEntry, one_of
 from agent_core.resources.paths import app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, complain
 from tiller_server.cli.review.files import content_of
 from tiller_server.review.findings.rejections import RejectedFinding, sketch_of
-from tiller_server.review.findings.result import CATEGORIES, Category, Finding, Review
+from tiller_server.review.findings.result import CATEGORIES, Finding, Review
 from tiller_server.review.outputs.json_report import read_json, render_json
 from tiller_server.review.outputs.summary import place
 
@@ -145,13 +145,13 @@ async def _lines(workspace: Path, path: str) -> Sequence[str]:
 
 def _rejected(entry: MemoryEntry) -> RejectedFinding | None:
     fields = entry.fields
-    category = fields.get("rule", "")
-    if entry.kind != KIND or category not in CATEGORIES:
+    category = one_of(CATEGORIES, fields.get("rule"))
+    if entry.kind != KIND or category is None:
         return None
     return RejectedFinding(
         fingerprint=fields.get("fingerprint", ""),
         path=fields.get("file", ""),
-        category=cast("Category", category),
+        category=category,
         sketch=fields.get("sketch", ""),
     )
 

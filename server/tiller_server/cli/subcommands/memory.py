@@ -217,22 +217,7 @@ async def _export(memory: FolderMemory, *, as_json: bool) -> int:
 
 def as_json(entry: MemoryEntry) -> JsonObject:
     """Return an entry with the names of its fields in its file, those without a value left out."""
-    fields: JsonObject = {
-        "id": entry.id,
-        "scope": entry.scope.name,
-        "kind": entry.kind,
-        "text": entry.text,
-        "path": entry.path,
-        "origin": entry.origin,
-        "session": entry.session,
-        "source": entry.source,
-        "trust": entry.trust,
-        "created": entry.created,
-        "used": entry.used,
-        "expires": entry.expires,
-        **entry.fields,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    return {"scope": entry.scope.name, "text": entry.text, **entry.header()}
 
 
 def _write_json(memory: FolderMemory, file: MemoryFile, *, is_on: bool) -> int:
