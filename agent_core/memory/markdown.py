@@ -18,7 +18,7 @@ from agent_core.memory.values import (
     NO_FIELDS,
     ORIGINS,
     TRUSTS,
-    ChoiceT,
+    MemberT,
     MemoryEntry,
     MemoryFile,
     MemoryScope,
@@ -225,7 +225,7 @@ def _entry(part: _Part, lines: Sequence[str], scope: MemoryScope) -> MemoryEntry
     )
 
 
-def _choice(part: _Part, name: str, choices: Sequence[ChoiceT]) -> ChoiceT:
+def _choice(part: _Part, name: str, choices: Sequence[MemberT]) -> MemberT:
     """Return the value of a field; without it, the first choice."""
     value, index = part.fields.get(name, ("", 0))
     if not value:

@@ -12,7 +12,7 @@ from agent_core.kernel import rfc3339
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import LoadProblem
 
-ChoiceT = TypeVar("ChoiceT", bound=str)
+MemberT = TypeVar("MemberT", bound=str)
 MemoryKind: TypeAlias = Literal["fact", "preference", "decision", "lesson", "rejected-finding"]
 MemoryTrust: TypeAlias = Literal["stated", "observed", "derived"]
 """`stated`: a person wrote it; `derived`: a model proposed it, and a person accepted it; `observed`: a program saw it."""
@@ -108,7 +108,7 @@ class MemoryFile(Value, frozen=True, kw_only=True):
     """Parts that could not be read; the rest works."""
 
 
-def one_of(choices: Iterable[ChoiceT], value: object) -> ChoiceT | None:
+def one_of(choices: Iterable[MemberT], value: object) -> MemberT | None:
     """Return the choice that a value names; None: it names none."""
     return next((one for one in choices if one == value), None)
 
