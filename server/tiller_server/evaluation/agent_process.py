@@ -120,7 +120,7 @@ async def run_review(order: RunOrder, *, base: str, head: str) -> AgentRun:
         *_limits(order.limits),
     )
     with anyio.move_on_after(order.limits.minutes * 60 + GRACE_S) as scope:
-        async with _started(arguments, order.place.variables, order.place.folder) as process:
+        async with _AgentProcess(arguments, order.place.variables, order.place.folder) as process:
             output, errors = bytearray(), bytearray()
             async with anyio.create_task_group() as group:
                 group.start_soon(_collect, process.stdout, output)
@@ -172,7 +172,7 @@ async def _follow(
     is_killed = False
     errors = bytearray()
     async with (
-        _started(arguments, order.place.variables, order.place.folder) as process,
+        _AgentProcess(arguments, order.place.variables, order.place.folder) as process,
         anyio.create_task_group() as group,
     ):
         group.start_soon(_collect, process.stderr, errors)
@@ -227,7 +227,7 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-class _Started:
+class _AgentProcess:
     """A process in a group of its own, which is killed with everything it started."""
 
     def __init__(self, arguments: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
@@ -256,10 +256,6 @@ class _Started:
             os.killpg(process.pid, signal.SIGKILL)
         with anyio.CancelScope(shield=True):
             await process.aclose()
-
-
-def _started(arguments: Sequence[str], env: Mapping[str, str], folder: Path) -> _Started:
-    return _Started(arguments, env, folder)
 
 
 async def _lines(stream: ByteReceiveStream | None) -> AsyncGenerator[bytes]:

@@ -105,4 +105,5 @@ def _request(client: ConnectedClient, open_session: OpenSession) -> SessionReque
         store="memory",
         redactor=client.host.redactor,
         telemetry=client.host.telemetry,
+        ledger=client.host.ledger,
     )

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.assembly.library import SessionLibrary
-from agent_core.assembly.request import SharedTelemetry
+from agent_core.assembly.request import SharedLedger, SharedTelemetry
 from agent_core.events import EventSubscription, RunStarted
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import TillerError
@@ -54,6 +54,8 @@ class Sessions(Protocol):
     """Removes secrets from outgoing messages."""
     signing_in: SignInFlows
     telemetry: SharedTelemetry
+    """Of the process."""
+    ledger: SharedLedger
     """Of the process."""
 
     async def registry(self, env: Mapping[str, str]) -> ModelRegistry:

@@ -65,6 +65,7 @@ class SessionHost:
             paths, clock=self._clock, redactor=self.redactor, opener=opener or open_session
         )
         self.telemetry = self._pool.telemetry
+        self.ledger = self._pool.ledger
         self.figures = self._pool.figures
         """Returns figures for `tiller daemon metrics`."""
         self._bindings = Bindings(paths.data / FILE)

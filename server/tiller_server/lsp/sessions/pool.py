@@ -126,6 +126,7 @@ class SessionPool:
         self._opener = opener
         self._shared = _Shared(pool=HttpPool(clock=clock), redactor=redactor)
         self.telemetry = self._shared.telemetry
+        self.ledger = self._shared.ledger
         self._root = _Root()
         self._held: dict[SessionId, OpenSession] = {}
         self._used = UsedTokens()
