@@ -148,11 +148,9 @@ async def _share(
     prompt: str,
 ) -> Switch | None:
     """Talk in a session that the daemon has open; None: the daemon does not have it."""
+    from tiller_server.agent_client.connection import AgentRefused  # noqa: PLC0415 - seldom needed
     from tiller_server.cli.shared_session.chat import SharedChatSession  # noqa: PLC0415 - seldom needed
-    from tiller_server.cli.shared_session.connection import (  # noqa: PLC0415 - seldom needed
-        DaemonRefused,
-        connected,
-    )
+    from tiller_server.cli.shared_session.daemon_client import connected  # noqa: PLC0415 - as above
 
     root = Path(await anyio.Path(request.workspace).resolve())
     files = FileIndex(root)
@@ -161,7 +159,7 @@ async def _share(
             return None
         session = SharedChatSession(connection, request)
         entries: Sequence[AnyEntry] | None = None
-        with suppress(DaemonRefused), anyio.move_on_after(OPEN_S):
+        with suppress(AgentRefused), anyio.move_on_after(OPEN_S):
             await session.open(identity, root)
             entries = await session.stored_entries()
         if entries is None:

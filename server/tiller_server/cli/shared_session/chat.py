@@ -2,15 +2,19 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from agent_core.assembly import SessionRequest
 from agent_core.events import Answer
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.resources.paths import app_paths
+from tiller_server.agent_client.connection import AgentClient
+from tiller_server.agent_client.session import SharedSession
 from tiller_server.cli.chat.completion import InputSuggestion, command_suggestions
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome
 from tiller_server.cli.chat.slash_commands import COMMANDS as LOCAL, OTHER_NAMES
 from tiller_server.cli.shared_session.commands import COMMANDS, run_command
-from tiller_server.cli.shared_session.connection import DaemonConnection
-from tiller_server.cli.shared_session.session import SharedSession
+from tiller_server.cli.terminal.permission_prompt import BY
 
 
 class SharedPermissions:
@@ -48,16 +52,21 @@ class SharedQuestions:
 class SharedChatSession(SharedSession):
     """A session of the daemon in a conversation."""
 
-    def __init__(self, connection: DaemonConnection, request: SessionRequest) -> None:
+    def __init__(self, connection: AgentClient, request: SessionRequest) -> None:
         """Prepare it; `open` comes first.
 
         Args:
             connection: The connection.
             request: How a session of this terminal's own would be opened.
         """
-        super().__init__(connection, request)
+        super().__init__(connection, request.paths or app_paths(request.env), name=BY)
+        self._request = request
         self.permissions = SharedPermissions(self)
         self.questions = SharedQuestions(self)
+
+    def request_for(self, session: str) -> SessionRequest:
+        """Return the request that opens another session in this terminal."""
+        return replace(self._request, session=session)
 
     @property
     def commands(self) -> Collection[str]:

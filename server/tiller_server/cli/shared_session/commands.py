@@ -12,6 +12,7 @@ from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserContent
 from agent_core.transcript import AnyEntry, build_context
+from tiller_server.agent_client.events import value_of
 from tiller_server.cli.chat.account_commands import ask_model
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
 from tiller_server.cli.chat.project_commands import (
@@ -39,7 +40,6 @@ from tiller_server.cli.chat.slash_commands import (
     undone,
 )
 from tiller_server.cli.chat.status import StatusSource, background_lines, mode_line, task_lines
-from tiller_server.cli.shared_session.events import value_of
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.lsp.documents.uris import path_of
 
@@ -59,7 +59,7 @@ class SharedStatus(StatusSource, Protocol):
 
 
 class SharedActions(Protocol):
-    """Actions of commands in the session; each raises DaemonRefused when the daemon refuses it."""
+    """Actions of commands in the session; each raises AgentRefused when the daemon refuses it."""
 
     @property
     def state(self) -> SharedStatus:
@@ -118,7 +118,7 @@ async def run_command(
 
     Raises:
         UsageError: It works only in a session that this terminal has for itself, or its argument is wrong.
-        DaemonRefused: The daemon refused it.
+        AgentRefused: The daemon refused it.
     """
     command = COMMANDS.get(OTHER_NAMES.get(name, name))
     if command is None:

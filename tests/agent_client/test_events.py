@@ -8,7 +8,7 @@ import pytest
 from agent_core.events import Event, EventEnvelope, PermissionRequested, SessionUsage
 from agent_core.events.codec import NAMES
 from tests.events.test_codec import SAMPLES
-from tiller_server.cli.shared_session.events import SHOWN, event_of
+from tiller_server.agent_client.events import SHOWN, event_of
 from tiller_server.lsp.encode import serializer
 
 READ = [one for one in SAMPLES if isinstance(one, SHOWN)]

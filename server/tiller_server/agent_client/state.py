@@ -41,7 +41,7 @@ from agent_core.events import (
 from agent_core.kernel import ItemId, JsonObject, RunId, TurnId
 from agent_core.kernel.json import as_object, is_object
 from agent_core.messages import Text, text_of
-from tiller_server.cli.shared_session.events import asked_of, value_of
+from tiller_server.agent_client.events import asked_of, value_of
 
 
 class SharedState(msgspec.Struct, kw_only=True):

@@ -1,16 +1,14 @@
-"""A session that the daemon has loaded, over a connection of this terminal."""
+"""A session of a server of the methods `agent/*`, as a front end uses it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 from uuid import uuid4
 
 import msgspec
-from msgspec.structs import replace
 
-from agent_core.assembly import SessionRequest
 from agent_core.assembly.library import open_library
 from agent_core.events import (
     Event,
@@ -22,29 +20,29 @@ from agent_core.events.codec import block
 from agent_core.kernel import JsonObject, JsonValue, SessionId, SystemClock
 from agent_core.kernel.json import as_object, is_object
 from agent_core.messages import Text, UserContent
-from agent_core.resources.paths import app_paths
+from agent_core.resources.paths import AppPaths
 from agent_core.transcript import AnyEntry, Transcript
 from tiller_server import VERSION
-from tiller_server.cli.chat.slash_commands import MODES
-from tiller_server.cli.shared_session.connection import DaemonConnection, DaemonRefused
-from tiller_server.cli.shared_session.events import event_of
-from tiller_server.cli.shared_session.state import SharedState
-from tiller_server.cli.terminal.permission_prompt import BY
+from tiller_server.agent_client.connection import AgentClient, AgentRefused
+from tiller_server.agent_client.events import event_of
+from tiller_server.agent_client.state import SharedState
 
 TRIES: Final = 5
 """How often the file is read until no event lies between it and the state."""
-TOKEN: Final = "terminal"  # noqa: S105 - a progress token
+TOKEN: Final = "session"  # noqa: S105 - a progress token
+MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
 
 
 class SharedSession:
     """A session of the daemon."""
 
-    def __init__(self, connection: DaemonConnection, request: SessionRequest) -> None:
+    def __init__(self, connection: AgentClient, paths: AppPaths, *, name: str) -> None:
         """Prepare it; `open` comes first.
 
         Args:
-            connection: The connection.
-            request: How a session of this terminal's own would be opened.
+            connection: The connection; this session is its only user.
+            paths: Where sessions are stored.
+            name: Name of the client, as in `initialize`.
         """
         self.id = ""
         self.root = Path()
@@ -53,7 +51,8 @@ class SharedSession:
         self.offered: Mapping[str, str] = {}
         """Descriptions of the skills, templates and commands of extensions, by name."""
         self._connection = connection
-        self._request = request
+        self._paths = paths
+        self._name = name
         self._feed = EventFeed(SystemClock())
         self._posted: set[asyncio.Task[JsonValue]] = set()
         self._snapshot: JsonObject = {}
@@ -71,10 +70,10 @@ class SharedSession:
             root: The workspace.
 
         Raises:
-            DaemonRefused: The daemon does not have it and cannot load it, as when another process has.
+            AgentRefused: The daemon does not have it and cannot load it, as when another process has.
         """
         agent: JsonObject = {
-            "client": {"name": BY, "version": VERSION, "role": "panel"},
+            "client": {"name": self._name, "version": VERSION, "role": "panel"},
             "session": {"open": "none"},
             "capabilities": {
                 "v": 1,
@@ -86,7 +85,7 @@ class SharedSession:
         folder: JsonObject = {"uri": root.as_uri(), "name": root.name}
         params: JsonObject = {
             "processId": None,
-            "clientInfo": {"name": BY, "version": VERSION},
+            "clientInfo": {"name": self._name, "version": VERSION},
             "rootUri": root.as_uri(),
             "workspaceFolders": [folder],
             "capabilities": {},
@@ -110,10 +109,9 @@ class SharedSession:
 
         Raises:
             StorageError: The file cannot be read.
-            DaemonRefused: The daemon has gone.
+            AgentRefused: The daemon has gone.
         """
-        paths = self._request.paths or app_paths(self._request.env)
-        async with open_library(paths, clock=self._request.clock) as library:
+        async with open_library(self._paths, clock=SystemClock()) as library:
             path: Sequence[AnyEntry] = ()
             for _ in range(TRIES):
                 before = self._snapshot.get("seq")
@@ -128,7 +126,7 @@ class SharedSession:
         """Fetch the state of this moment.
 
         Raises:
-            DaemonRefused: The session cannot be opened.
+            AgentRefused: The session cannot be opened.
         """
         opened = await self.request("agent/session/open", {"session": self.id})
         self._snapshot = as_object(opened)
@@ -136,13 +134,13 @@ class SharedSession:
             self.state = SharedState.of(self._snapshot)
         except (msgspec.ValidationError, ValueError) as error:
             message = f"the snapshot of the daemon cannot be read: {error}"
-            raise DaemonRefused(message) from error
+            raise AgentRefused(message) from error
 
     async def request(self, method: str, params: JsonObject) -> JsonValue:
         """Send a request about the session and wait for its result.
 
         Raises:
-            DaemonRefused: The daemon answered with an error, or has gone.
+            AgentRefused: The daemon answered with an error, or has gone.
         """
         return await self._connection.request(method, params)
 
@@ -176,7 +174,7 @@ class SharedSession:
             }
             try:
                 ended = as_object(await self.request("agent/subscribe", params))
-            except DaemonRefused:
+            except AgentRefused:
                 return "The connection to the daemon has ended. The session is stored."
             reason = str(ended.get("reason"))
             self._snapshot = {**self._snapshot, "seq": ended.get("last")}
@@ -203,7 +201,7 @@ class SharedSession:
         for mode in (*MODES[place:], *MODES[: place - 1]):
             try:
                 await self.configure({"mode": mode})
-            except DaemonRefused:
+            except AgentRefused:
                 continue  # looser than the settings allow
             return mode
         return self.state.config.mode
@@ -213,15 +211,11 @@ class SharedSession:
         params: JsonObject = {"messageId": uuid4().hex, "content": [block(Text(text=text))]}
         _ = await self.request("agent/followUp", params)
 
-    def request_for(self, session: str) -> SessionRequest:
-        """Return the request that opens another session in this terminal."""
-        return replace(self._request, session=session)
-
     async def configure(self, changes: JsonObject) -> None:
         """Change the configuration.
 
         Raises:
-            DaemonRefused: A value is not allowed.
+            AgentRefused: A value is not allowed.
         """
         _ = await self.request("agent/session/configure", {"set": changes})
 

@@ -1,0 +1,1 @@
+"""A client of the methods `agent/*`, for front ends that are not language servers themselves: chat, ACP, RPC."""

@@ -1,0 +1,193 @@
+"""A connection to a server of the methods `agent/*`: requests in both directions, notifications, and the end."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from socket import socketpair
+from typing import Final
+
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import TillerError
+from agent_core.kernel.json import as_object, decode, encode, is_object
+from tiller_server.lsp.app import App
+from tiller_server.lsp.transport.framing import FrameError, FrameReader, frame
+from tiller_server.lsp.transport.outbox import Sink
+from tiller_server.lsp.transport.stdio import InputStream
+
+READ_BYTES: Final = 1 << 16
+NOT_FOUND: Final = -32601
+CANCELLED: Final = -32800
+ASKED: Final = frozenset({"agent/permission", "agent/question"})
+"""Requests of the server that its events show too, and that are answered by a request of ours."""
+
+RequestHandler = Callable[[JsonObject], Awaitable[JsonValue]]
+"""Answers a request of the server: from its parameters to its result; an AgentRefused is the error of the answer."""
+
+
+class AgentRefused(TillerError):
+    """The server refused a request, or has gone.
+
+    Attributes:
+        code: Code of the JSON-RPC error; None when the connection has ended.
+        data: Data of the error, `{}` when it has none.
+    """
+
+    def __init__(
+        self, message: str, *, code: int | None = None, data: JsonObject | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data: JsonObject = data or {}
+
+
+class AgentClient:
+    """One connection; used in one event loop."""
+
+    def __init__(self, sink: Sink, *, handlers: Mapping[str, RequestHandler] | None = None) -> None:
+        """Prepare it; `read` has to run for answers to arrive.
+
+        Args:
+            sink: The stream to the server, after the first line.
+            handlers: Answers of requests of the server, by method; any other but `ASKED` is refused.
+        """
+        self._sink = sink
+        self._handlers = handlers or {}
+        self._numbers = count(1)
+        self._answers: dict[int, asyncio.Future[JsonValue]] = {}
+        self._asked: list[JsonValue] = []
+        self._handling: dict[JsonValue, asyncio.Task[None]] = {}
+        self._is_over = False
+        self.on_notification: Callable[[str, JsonObject], None] = lambda _name, _params: None
+        """Function that is called with each notification of the server, in order; it must not raise."""
+
+    async def request(self, method: str, params: JsonObject) -> JsonValue:
+        """Send a request and wait for its result; when the wait is cancelled, so is the request.
+
+        Raises:
+            AgentRefused: The server answered with an error, or the connection ended before.
+        """
+        if self._is_over:
+            message = "the daemon has ended"
+            raise AgentRefused(message)
+        number = next(self._numbers)
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        self._send({"id": number, "method": method, "params": params})
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.notify("$/cancelRequest", {"id": number})
+            raise
+        finally:
+            _ = self._answers.pop(number, None)
+
+    def notify(self, method: str, params: JsonObject) -> None:
+        """Send a notification."""
+        self._send({"method": method, "params": params})
+
+    async def read(self, reader: InputStream) -> None:
+        """Pass on what the server sends, until the connection ends; every open request fails then."""
+        frames = FrameReader()
+        try:
+            with suppress(OSError, FrameError):
+                while data := await reader.read(READ_BYTES):
+                    frames.feed(data)
+                    while (body := frames.take()) is not None:
+                        self._take(as_object(decode(body.decode())))
+        finally:
+            self._is_over = True
+            self._sink.close()
+            for task in self._handling.values():
+                _ = task.cancel()
+            for answer in self._answers.values():
+                if not answer.done():
+                    answer.set_exception(AgentRefused("the daemon has ended"))
+
+    def _take(self, message: JsonObject) -> None:
+        number, method, params = message.get("id"), message.get("method"), message.get("params")
+        given = as_object(params)
+        if isinstance(method, str) and number is None:
+            if method == "$/cancelRequest":
+                self._cancelled(given.get("id"))
+            else:
+                self.on_notification(method, given)
+        elif isinstance(method, str):
+            self._asked_for(number, method, given)
+        elif isinstance(number, int) and (answer := self._answers.get(number)) is not None:
+            self._settle(answer, message)
+
+    def _asked_for(self, number: JsonValue, method: str, params: JsonObject) -> None:
+        if (handler := self._handlers.get(method)) is not None:
+            task = asyncio.get_running_loop().create_task(self._handle(number, handler, params))
+            self._handling[number] = task
+            task.add_done_callback(lambda _: self._handling.pop(number, None))
+        elif method in ASKED:
+            self._asked.append(number)
+        else:
+            self._refuse(number, NOT_FOUND, f"this client does not answer {method}")
+
+    async def _handle(self, number: JsonValue, handler: RequestHandler, params: JsonObject) -> None:
+        try:
+            result = await handler(params)
+        except AgentRefused as error:
+            self._refuse(number, error.code or NOT_FOUND, str(error))
+        except asyncio.CancelledError:
+            self._refuse(number, CANCELLED, "the request was cancelled")
+            raise
+        else:
+            self._send({"id": number, "result": result})
+
+    def _refuse(self, number: JsonValue, code: int, message: str) -> None:
+        self._send({"id": number, "error": {"code": code, "message": message}})
+
+    def _cancelled(self, number: JsonValue) -> None:
+        """End a request of the server; a question was answered elsewhere, and its event says so too."""
+        if (task := self._handling.get(number)) is not None:
+            _ = task.cancel()
+        elif number in self._asked:
+            self._asked.remove(number)
+            self._refuse(number, CANCELLED, "answered elsewhere")
+
+    def _settle(self, answer: asyncio.Future[JsonValue], message: JsonObject) -> None:
+        if answer.done():
+            return
+        error = message.get("error")
+        if is_object(error):
+            code = error.get("code")
+            refused = AgentRefused(
+                str(error.get("message")),
+                code=code if isinstance(code, int) else None,
+                data=as_object(error.get("data")),
+            )
+            answer.set_exception(refused)
+        else:
+            answer.set_result(message.get("result"))
+
+    def _send(self, message: JsonObject) -> None:
+        if not self._is_over:
+            self._sink.write(frame(encode({"jsonrpc": "2.0", **message})))
+
+
+@asynccontextmanager
+async def attached(
+    app: App, *, handlers: Mapping[str, RequestHandler] | None = None
+) -> AsyncGenerator[AgentClient]:
+    """Serve a client in this process; the connection ends with the context.
+
+    Args:
+        app: The server's half of the connection; nothing else uses it.
+        handlers: Answers of requests of the server, by method.
+    """
+    ours, theirs = socketpair()
+    reader, sink = await asyncio.open_connection(sock=ours)
+    their_reader, their_sink = await asyncio.open_connection(sock=theirs)
+    client = AgentClient(sink, handlers=handlers)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(app.connection.serve(their_reader, their_sink))
+        reading = tasks.create_task(client.read(reader))
+        try:
+            yield client
+        finally:
+            app.connection.close()
+            _ = await asyncio.wait([serving])
+            _ = reading.cancel()
