@@ -28,7 +28,7 @@ from agent_core.storage.ledger import (
     picodollars,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 BUSY_MS: Final = 100
 RETRY_S: Final = 1.0
 MOST_HELD: Final = 10_000
@@ -52,14 +52,35 @@ CREATE TABLE IF NOT EXISTS calls (
     reasoning INTEGER NOT NULL, price TEXT, cost INTEGER, reserved INTEGER, first_ms INTEGER, total_ms INTEGER,
     status TEXT NOT NULL, origin TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS calls_by_day ON calls (day, folder, cost, reserved);
+CREATE INDEX IF NOT EXISTS calls_by_date ON calls (day);
+DROP INDEX IF EXISTS calls_by_day;
+CREATE TABLE IF NOT EXISTS spending (
+    day TEXT NOT NULL, folder TEXT NOT NULL, cost INTEGER NOT NULL, held INTEGER NOT NULL, PRIMARY KEY (day, folder)
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS call_begun AFTER INSERT ON calls BEGIN
+    INSERT INTO spending VALUES (
+        new.day, new.folder, coalesce(new.cost, 0), CASE WHEN new.cost IS NULL THEN coalesce(new.reserved, 0) ELSE 0 END
+    ) ON CONFLICT (day, folder) DO UPDATE SET cost = cost + excluded.cost, held = held + excluded.held;
+END;
+CREATE TRIGGER IF NOT EXISTS call_ended AFTER UPDATE ON calls BEGIN
+    UPDATE spending SET
+        cost = cost - coalesce(old.cost, 0) + coalesce(new.cost, 0),
+        held = held - CASE WHEN old.cost IS NULL THEN coalesce(old.reserved, 0) ELSE 0 END
+            + CASE WHEN new.cost IS NULL THEN coalesce(new.reserved, 0) ELSE 0 END
+    WHERE day = new.day AND folder = new.folder;
+END;
+DELETE FROM spending;
+INSERT INTO spending
+    SELECT day, folder, coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0)
+    FROM calls GROUP BY day, folder;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT OR IGNORE INTO facts VALUES ('created_ms', CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));
 """
-_BEGIN: Final = (
-    f"INSERT OR IGNORE INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - names of fields
-)
-_END: Final = _BEGIN.replace("IGNORE", "REPLACE", 1)
+_ROW: Final = f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - names of fields
+_BEGIN: Final = f"{_ROW} ON CONFLICT (id) DO NOTHING"
+# The day and the folder of a call stay what they are: the triggers count on it.
+_ENDED: Final = tuple(one for one in _COLUMNS if one not in {"id", "day", "folder"})
+_END: Final = f"{_ROW} ON CONFLICT (id) DO UPDATE SET {', '.join(f'{one} = excluded.{one}' for one in _ENDED)}"
 _KEYS: Final[Mapping[Grouping, str]] = {
     "day": "day",
     "model": "provider || '/' || model",
@@ -348,7 +369,7 @@ class LedgerFile:
             found.append(
                 f"{self._missing} calls are missing: neither the ledger nor the file of waiting rows could be written"
             )
-        if waiting := len(self._held) + _count_lines((self._waiting, *_claimed(self._waiting))):
+        if waiting := len(self._held) + _count_rows((self._waiting, *_claimed(self._waiting))):
             why = f" ({self._problem})" if self._problem else ""
             found.append(f"{waiting} rows wait to be written{why}; the sums are without them")
         found.extend(
@@ -415,11 +436,15 @@ class LedgerFile:
         """Have a row wait in the file beside the ledger, or in memory when that cannot be written either."""
         try:
             fd = os.open(self._waiting, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
+            # A full disk may have cut the line before: this one does not continue it.
+            line = b"\n" + msgspec.json.encode(row) + b"\n"
             try:
-                _ = os.write(fd, msgspec.json.encode(row) + b"\n")
+                is_cut = os.write(fd, line) < len(line)
             finally:
                 os.close(fd)
         except OSError:
+            is_cut = True
+        if is_cut:
             if len(self._held) < MOST_HELD:
                 self._held.append(row)
             else:
@@ -506,7 +531,7 @@ def _limit_reached(connection: sqlite3.Connection, limit: SpendingLimit) -> Limi
     where = "WHERE day = ?" if folder is None else "WHERE day = ? AND folder = ?"
     values = [limit.day] if folder is None else [limit.day, folder]
     sums: list[tuple[int, int]] = connection.execute(
-        f"SELECT coalesce(sum(cost), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0) FROM calls {where}",  # noqa: S608 - constants
+        f"SELECT coalesce(sum(cost), 0), coalesce(sum(held), 0) FROM spending {where}",  # noqa: S608 - constants
         values,
     ).fetchall()
     spent, held = sums[0]
@@ -566,16 +591,16 @@ def _claimed(waiting: Path) -> Sequence[Path]:
 def _rows(content: bytes) -> Sequence[CallRow]:
     rows: list[CallRow] = []
     for line in content.splitlines():
-        with suppress(msgspec.MsgspecError):  # a line that was cut off with its process or its disk
+        with suppress(msgspec.MsgspecError):  # empty, or cut off with its process or its disk
             rows.append(msgspec.json.decode(line, type=CallRow))
     return rows
 
 
-def _count_lines(paths: Sequence[Path]) -> int:
+def _count_rows(paths: Sequence[Path]) -> int:
     count = 0
     for path in paths:
         with suppress(OSError):
-            count += path.read_bytes().count(b"\n")
+            count += len(_rows(path.read_bytes()))
     return count
 
 

@@ -168,6 +168,26 @@ async def test_rows_are_held_in_memory_when_the_file_of_waiting_rows_cannot_be_w
     assert (report.total.calls, report.problems) == (2, ())
 
 
+async def test_limits_count_the_calls_of_a_ledger_of_an_earlier_version(path: Path) -> None:
+    first = SqliteLedger(path)
+    await first.settle(ended(row("c"), "0.6"))
+    first.reserve(row("open", reserved="0.3"))
+    await to_thread.run_sync(first.close)
+    old = sqlite3.connect(path, isolation_level=None)
+    for trigger in ("call_begun", "call_ended"):
+        old.execute(f"DROP TRIGGER {trigger}")
+    old.execute("DROP TABLE spending")
+    old.execute("PRAGMA user_version = 1")
+    old.close()
+    second = SqliteLedger(path)
+    assert await second.reserve_within(row("next", reserved="1"), [limit("1")]) is None
+    why = await second.reserve_within(row("more"), [limit("1")])
+    await to_thread.run_sync(second.close)
+    assert why is not None
+    assert "0.6000 of 1 US dollars are spent" in why
+    assert "may have cost up to 1.3000" in why
+
+
 def limit(usd: str, *, folder: str | None = None) -> SpendingLimit:
     return SpendingLimit(setting="budgets.dayUsd", usd=float(usd), day=DAY, folder=folder)
 

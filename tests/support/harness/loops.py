@@ -34,6 +34,8 @@ ALONE_S: Final = 2.0
 """The limit of a test by itself: a second above the first one, since another machine may be half as fast."""
 UNSTEADY: Final = 2.0
 """So many times what the table says is no news: a test near the limit would be slow on some days."""
+LOOKS: Final = 3
+"""So many times a test is measured alone before it is called slow."""
 ALONE_LIMIT_S: Final = 600.0
 COMPARED_S: Final = 0.3
 """What took less when the table was made says nothing about how fast the machine is."""
@@ -261,19 +263,23 @@ class Costs:
         return Durations(seconds=kept | new, processes=frozenset(started))
 
     def problems(self) -> list[str]:
-        """Name the tests that are slow, are not known to be, and are slow alone too.
+        """Name the tests that are slow, are not known to be, and are slow alone too, each of `LOOKS` times.
 
-        In a run of everything a test may be disturbed, or be the first that uses what all tests use.
+        In a run of everything a test may be disturbed, or be the first that uses what all tests use; alone, the
+        machine may be busy with something else for a while.
         """
         pace = self._pace()
         suspects = self._suspects(pace)
-        alone = self._measure(list(suspects.values())) if suspects else {}
-        return [
-            f"{name} takes {alone[name]:.1f} s and is not known as slow"
-            for name in suspects
-            if alone.get(name, 0.0) / pace
-            > max(ALONE_S, UNSTEADY * self._known.seconds.get(name, 0.0))
-        ]
+        alone: Mapping[str, float] = {}
+        for _ in range(LOOKS):
+            alone = self._measure(list(suspects.values())) if suspects else {}
+            suspects = {
+                name: node_id
+                for name, node_id in suspects.items()
+                if alone.get(name, 0.0) / pace
+                > max(ALONE_S, UNSTEADY * self._known.seconds.get(name, 0.0))
+            }
+        return [f"{name} takes {alone[name]:.1f} s and is not known as slow" for name in suspects]
 
     def unknown_starts(self) -> list[str]:
         """Name what started a process and is not known to: perhaps by a look that only the first test of a worker makes."""
