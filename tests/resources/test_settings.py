@@ -63,6 +63,7 @@ DEFAULTS: dict[str, Any] = {
     "hooks": {"timeoutS": 5.0, "longTimeoutS": 120.0},
     "mcp": {"startTimeoutS": 30.0, "callTimeoutS": 120.0},
     "planReview": "complex",
+    "memory": {"consolidateAfterMinutes": None},
     "telemetry": {"enabled": False, "endpoint": None, "content": False},
     "web": {"timeoutS": 30.0, "privateHosts": [], "search": None, "searchUrl": None},
     "titles": "auto",

@@ -36,6 +36,7 @@ USER_ONLY = frozenset(
         *(("containment", "passVariables"), ("containment", "readPaths")),
         ("containment", "hidePaths"),
         *(("web", "privateHosts"), ("web", "search"), ("web", "searchUrl")),
+        ("memory", "consolidateAfterMinutes"),
         *(("telemetry", "enabled"), ("telemetry", "endpoint"), ("telemetry", "content")),
     }
 )

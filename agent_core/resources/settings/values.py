@@ -216,6 +216,18 @@ class TelemetrySettings(SettingsGroup):
     )
 
 
+class MemorySettings(SettingsGroup):
+    """Memory of projects in which it is on; only in the user's own settings."""
+
+    consolidate_after_minutes: Annotated[float, Field(gt=0)] | None = Field(
+        default=None,
+        description=(
+            "Minutes without a prompt after which the server has a model propose entries from the new prompts of a project, with"
+            " the cheapest priced model of the provider in use. null: only `tiller memory consolidate` does it."
+        ),
+    )
+
+
 class SettingsValues(SettingsGroup):
     """Everything in settings.json that this version understands."""
 
@@ -302,6 +314,7 @@ class SettingsValues(SettingsGroup):
     hooks: HookSettings = HookSettings()
     mcp: McpSettings = McpSettings()
     web: WebSettings = WebSettings()
+    memory: MemorySettings = MemorySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     titles: Literal["auto", "off"] = Field(
         default="auto",

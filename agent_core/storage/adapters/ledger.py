@@ -6,7 +6,7 @@ import sqlite3
 import time
 from asyncio import AbstractEventLoop, Future, get_running_loop
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -21,8 +21,6 @@ from agent_core.storage.ledger import (
     CallRow,
     CostQuery,
     CostReport,
-    CostSum,
-    Grouping,
     SpendingLimit,
     dollars,
     picodollars,
@@ -36,9 +34,9 @@ MOST_HELD: Final = 10_000
 CLOSE_S: Final = 5.0
 WAIT_S: Final = 5.0
 """How long a reservation waits for another call of this process before it looks again."""
-DAMAGED: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
+DAMAGED: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -81,21 +79,6 @@ _BEGIN: Final = f"{_ROW} ON CONFLICT (id) DO NOTHING"
 # The day and the folder of a call stay what they are: the triggers count on it.
 _ENDED: Final = tuple(one for one in _COLUMNS if one not in {"id", "day", "folder"})
 _END: Final = f"{_ROW} ON CONFLICT (id) DO UPDATE SET {', '.join(f'{one} = excluded.{one}' for one in _ENDED)}"
-_KEYS: Final[Mapping[Grouping, str]] = {
-    "day": "day",
-    "model": "provider || '/' || model",
-    "provider": "provider",
-    "folder": "folder",
-    "session": "root",
-    "purpose": "purpose",
-}
-_SUMS: Final = """
-count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cache_read), 0),
-coalesce(sum(cache_write), 0), coalesce(sum(reasoning), 0), coalesce(sum(cost), 0),
-coalesce(sum(cost IS NULL), 0), coalesce(sum(CASE WHEN cost IS NULL THEN reserved END), 0),
-coalesce(sum(cost IS NULL AND reserved IS NULL), 0), coalesce(sum(cost IS NULL AND status = 'open'), 0)
-"""
-_Sums = tuple[str, int, int, int, int, int, int, int, int, int, int, int]
 
 
 class SqliteLedger:
@@ -303,30 +286,23 @@ class LedgerFile:
         Raises:
             StorageUnavailable: The ledger cannot be read.
         """
+        # Few processes report: those that only write do not load it.
+        from agent_core.storage.adapters.ledger_sums import read_sums  # noqa: PLC0415 - see above
+
         try:
             connection = self._connected()
             # Others may be writing: sums can be read all the same.
             with suppress(sqlite3.OperationalError):
                 connection = self._opened()
-            where, values = _where(query)
-            key = _KEYS[query.by]
-            order = "1" if query.by == "day" else "8 DESC, 1"
-            grouped: list[_Sums] = connection.execute(
-                f"SELECT {key}, {_SUMS} FROM calls {where} GROUP BY 1 ORDER BY {order}",  # noqa: S608 - constants
-                values,
-            ).fetchall()
-            whole: list[_Sums] = connection.execute(
-                f"SELECT '', {_SUMS} FROM calls {where}",  # noqa: S608 - constants
-                values,
-            ).fetchall()
+            sums, total = read_sums(connection, query)
         except (sqlite3.Error, OSError) as error:
             if self._replace_damaged(error):
                 return self.report(query)
             raise _unreadable(self._path, error) from error
         return CostReport(
             by=query.by,
-            sums=tuple(map(_sum, grouped)),
-            total=_sum(whole[0]),
+            sums=sums,
+            total=total,
             problems=self.problems(),
         )
 
@@ -547,40 +523,6 @@ def _limit_reached(connection: sqlite3.Connection, limit: SpendingLimit) -> Limi
         "raise the budget, or go on tomorrow"
     )
     return LimitReached(text=text, used=spent + held, limit=most, folder=limit.folder)
-
-
-def _where(query: CostQuery) -> tuple[str, Sequence[str]]:
-    terms: list[str] = []
-    values: list[str] = []
-    for term, value in (
-        ("day >= ?", query.since),
-        ("folder = ?", query.folder),
-        ("root = ?", query.session),
-    ):
-        if value is not None:
-            terms.append(term)
-            values.append(value)
-    return (f"WHERE {' AND '.join(terms)}" if terms else ""), values
-
-
-def _sum(sums: _Sums) -> CostSum:
-    key, calls, input_, output, read, written, reasoning, cost, unknown, held, unpriced, open_ = (
-        sums
-    )
-    return CostSum(
-        key=key,
-        calls=calls,
-        input=input_,
-        output=output,
-        cache_read=read,
-        cache_write=written,
-        reasoning=reasoning,
-        usd=dollars(cost),
-        unknown=unknown,
-        at_most_usd=dollars(held),
-        unpriced=unpriced,
-        open=open_,
-    )
 
 
 def _claimed(waiting: Path) -> Sequence[Path]:

@@ -10,7 +10,6 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from agent_core.assembly.config import allowance
 from agent_core.assembly.library import open_library
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import UsageError
@@ -18,21 +17,16 @@ from agent_core.kernel.text import one_line
 from agent_core.memory.access import OFF, FolderMemory
 from agent_core.memory.consolidation import Consolidation, cheapest
 from agent_core.providers import ModelInfo
-from agent_core.providers.model import RecordedModel
 from agent_core.providers.registry import ModelRegistry
-from agent_core.resources.paths import AppPaths, app_paths
-from agent_core.resources.settings.layers import Layer, load_settings
-from agent_core.resources.trust.workspace_trust import origin_of
-from agent_core.session.runs.model_calls import SessionCalls, calls_for_memory
+from agent_core.resources.paths import app_paths
 from agent_core.storage.adapters.ledger import SqliteLedger
-from agent_core.storage.port import StoredSession
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE
 from tiller_server.cli.model_registry import open_registry
 from tiller_server.cli.stored_sessions.session_diff import show_patch
 from tiller_server.cli.terminal.text import safe
+from tiller_server.process.memory_consolidation import ConsolidatedFolder, consolidate
 
-MOST_SESSIONS: Final = 50
 MINUTE_MS: Final = 60_000
 NONE: Final = "no entries are proposed"
 DECIDE: Final = "`tiller memory accept [ID…]` stores them, `tiller memory drop [ID…]` removes them"
@@ -65,23 +59,24 @@ async def proposals(
 async def _consolidate(
     consolidation: Consolidation, options: argparse.Namespace, environment: Environment
 ) -> int:
-    paths = app_paths(environment.variables)
+    paths, clock = app_paths(environment.variables), SystemClock()
     root = Path(await anyio.Path(options.workspace).resolve())
-    async with open_library(paths, clock=SystemClock()) as library:
-        page = await library.list(str(root), limit=MOST_SESSIONS)
-        since_ms = SystemClock().now_ms() - options.if_idle * MINUTE_MS
+    async with (
+        open_library(paths, clock=clock) as library,
+        open_registry(paths, environment, workspace=root) as registry,
+        _opened(SqliteLedger(paths.costs)) as ledger,
+    ):
+        page = await library.list(str(root), limit=1)
+        since_ms = clock.now_ms() - options.if_idle * MINUTE_MS
         if any(one.modified_ms > since_ms for one in page.sessions):
             return _print(
                 [f"a session changed in the last {options.if_idle} minutes; nothing was done"]
             )
-        sessions: list[StoredSession] = [await library.read(one.session) for one in page.sessions]
-    async with (
-        open_registry(paths, environment, workspace=root) as registry,
-        _recorder(paths, root) as calls,
-    ):
-        result = await consolidation.run(
-            sessions,
-            lambda: RecordedModel(registry.open(_model(registry, options.model)), lambda: calls),
+        folder = ConsolidatedFolder(
+            root=root, paths=paths, library=library, registry=registry, ledger=ledger, clock=clock
+        )
+        result = await consolidate(
+            consolidation, folder, choose=lambda models: _model(models, options.model)
         )
     if not result.prompts:
         return _print(["there are no new prompts in the sessions of this folder"])
@@ -90,18 +85,9 @@ async def _consolidate(
 
 
 @asynccontextmanager
-async def _recorder(paths: AppPaths, root: Path) -> AsyncGenerator[SessionCalls]:
-    """Open the ledger, in which the call is recorded, with the limits of a day that the user set."""
-    settings = await load_settings([Layer(name="user", content=paths.settings)])
-    folder = await anyio.to_thread.run_sync(origin_of, root, paths)
-    ledger = SqliteLedger(paths.costs)
+async def _opened(ledger: SqliteLedger) -> AsyncGenerator[SqliteLedger]:
     try:
-        yield calls_for_memory(
-            ledger,
-            folder=str(folder),
-            allowance=allowance(settings.values.budgets),
-            clock=SystemClock(),
-        )
+        yield ledger
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(ledger.close)

@@ -2,18 +2,21 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from agent_core.assembly import latest_session, open_session
 from agent_core.assembly.library import SessionLibrary
 from agent_core.assembly.models import load_models
 from agent_core.kernel import Clock, JsonValue, SessionId, SystemClock
-from agent_core.kernel.errors import SessionNotFound, WorkspaceMissing
+from agent_core.kernel.errors import SessionNotFound, TillerError, WorkspaceMissing
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
+from agent_core.storage.ledger import CallLedger
 from agent_core.workspace.files.disk.disk_files import PathLocks
 from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.clients.options import ends_sessions, opening_of, settings_of
@@ -23,7 +26,13 @@ from tiller_server.lsp.documents.workspace_folders import Folders, canonical
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.sessions.client import ConnectedClient
 from tiller_server.lsp.sessions.extension_views import forward
-from tiller_server.lsp.sessions.idle_sessions import idle_sessions, idle_unload_s
+from tiller_server.lsp.sessions.idle_sessions import (
+    IdleFolder,
+    UsedFolders,
+    consolidate_idle,
+    idle_limits,
+    idle_sessions,
+)
 from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.lsp.sessions.pool import SessionOpener, SessionPool, SessionSpec
 from tiller_server.lsp.sessions.sign_in import SignInFlows
@@ -74,7 +83,7 @@ class SessionHost:
 
     async def run(self) -> None:
         """Hold all sessions until `close`."""
-        await self._pool.run(beside=self._unload_idle)
+        await self._pool.run(beside=self._look_for_idle)
 
     async def ready(self) -> None:
         """Wait until sessions can be opened."""
@@ -261,15 +270,50 @@ class SessionHost:
                 what="the changes of a session",
             )
 
-    async def _unload_idle(self) -> None:
-        """Unload sessions that have been idle for long; opened again they are the same."""
-        limit_s = await idle_unload_s(app_paths(self._config.env).settings)
+    async def _look_for_idle(self) -> None:
+        """Unload sessions that have been idle for long, which opened again are the same; consolidate the memory of their projects."""
+        limits = await idle_limits(self.paths.settings)
+        shortest_s = min(LOOK_S, limits.unload_s, limits.consolidate_s or LOOK_S)
+        folders = UsedFolders()
         while True:
-            await self._clock.sleep(min(LOOK_S, limit_s))
+            await self._clock.sleep(shortest_s)
+            if limits.consolidate_s is not None:
+                now_ms = self._clock.now_ms()
+                for folder in folders.look(
+                    self.sessions(), now_ms=now_ms, limit_s=limits.consolidate_s
+                ):
+                    self._pool.start(
+                        partial(self._consolidate, folder),
+                        what=f"the consolidation of the memory of {folder.root}",
+                        is_cut=True,
+                    )
             now_s = self._clock.monotonic_s()
-            for loaded_session in idle_sessions(self.sessions(), now_s=now_s, limit_s=limit_s):
-                _log.info("A session is unloaded: nobody has used it for %g s.", limit_s)
+            for loaded_session in idle_sessions(
+                self.sessions(), now_s=now_s, limit_s=limits.unload_s
+            ):
+                _log.info("A session is unloaded: nobody has used it for %g s.", limits.unload_s)
                 self._pool.unload(loaded_session)
+
+    async def _consolidate(self, folder: IdleFolder) -> None:
+        async def services(
+            env: Mapping[str, str],
+        ) -> tuple[SessionLibrary, ModelRegistry, CallLedger]:
+            return await self.library(), await self.registry(env), self.ledger.of(self.paths)
+
+        release = self.ledger.enter()
+        try:
+            await consolidate_idle(
+                folder,
+                paths=self.paths,
+                clock=self._clock,
+                redactor=self.redactor,
+                services=services,
+            )
+        except TillerError as error:
+            _log.warning("The memory of %s was not consolidated: %s", folder.root, error)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(release)
 
 
 def _folder(root: Path) -> Path:
