@@ -1,12 +1,13 @@
 """Files in open folders, so that no link can lead out between check and use. Blocking."""
 
 import codecs
+import errno
 import os
 import secrets
 import stat
 import sys
 from contextlib import suppress
-from io import FileIO
+from io import BufferedWriter, FileIO
 
 from agent_core.kernel.errors import StaleText, WorkspaceError
 from agent_core.workspace.files.disk.errors import (
@@ -36,6 +37,9 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 SET_ID = stat.S_ISUID | stat.S_ISGID
 RIGHTS = "security.capability"
+OPEN_FILES = "/proc/self/fd"
+NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
+"""Said by file systems and kernels without files that have no name."""
 
 
 def read_regular(place: PathHandle, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
@@ -129,21 +133,49 @@ def replace(place: PathHandle, data: bytes, *, base: FileText | FileBytes) -> os
 
 
 def _write_beside(place: PathHandle, data: bytes, *, like: os.stat_result | None) -> str:
-    """Write a temporary file in the same folder and get it to the disk; gives its name."""
+    """Write a temporary file in the same folder and get it to the disk; gives its name.
+
+    Where the system can, the file has no name until it is written: a process that is killed meanwhile leaves nothing behind.
+    """
     temp = f".tiller-{secrets.token_hex(8)}.tmp"
-    opened = os.open(temp, NEW, ANYONE if like is None else PRIVATE, dir_fd=place.folder)
+    mode = ANYONE if like is None else PRIVATE
+    if (unnamed := _open_unnamed(place, mode)) is not None:
+        with os.fdopen(unnamed, "wb") as file:
+            _fill(file, place, data, like=like)
+            with suppress(OSError):  # no hard links on this file system
+                os.link(f"{OPEN_FILES}/{unnamed}", temp, dst_dir_fd=place.folder)
+                return temp
+    opened = os.open(temp, NEW, mode, dir_fd=place.folder)
     try:
         with os.fdopen(opened, "wb") as file:
-            _ = file.write(data)
-            file.flush()
-            if like is not None:
-                _keep_attributes(opened, place, like)
-            os.fsync(opened)
+            _fill(file, place, data, like=like)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temp, dir_fd=place.folder)
         raise
     return temp
+
+
+def _fill(
+    file: BufferedWriter, place: PathHandle, data: bytes, *, like: os.stat_result | None
+) -> None:
+    _ = file.write(data)
+    file.flush()
+    if like is not None:
+        _keep_attributes(file.fileno(), place, like)
+    os.fsync(file.fileno())
+
+
+def _open_unnamed(place: PathHandle, mode: int) -> int | None:
+    """Open a file without a name on the file system of a folder; None: it, or the system, has no such files."""
+    if sys.platform != "linux" or not os.access(OPEN_FILES, os.X_OK):
+        return None
+    try:
+        return os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=place.folder)
+    except OSError as error:
+        if error.errno in NO_UNNAMED:
+            return None
+        raise
 
 
 def _name_new(place: PathHandle, temp: str) -> None:

@@ -162,6 +162,25 @@ def test_a_folder_that_cannot_be_synced_is_no_failure(
     assert found(root)["b"] == NEW
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="files without a name are for Linux")
+def test_a_process_that_is_killed_while_it_writes_leaves_nothing_behind(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, bytes]] = []
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(found(root)))
+    with at(root, "sub/b") as place:
+        create(place, NEW)
+    with at(root) as place:
+        _ = replace(place, NEW, base=base())
+    # Before each change, and at the sync of the folder after it.
+    assert seen == [
+        {"a.txt": OLD},
+        {"a.txt": OLD, "b": NEW},
+        {"a.txt": OLD, "b": NEW},
+        {"a.txt": NEW, "b": NEW},
+    ]
+
+
 def test_nothing_is_created_over_something(root: Path) -> None:
     with at(root) as place, pytest.raises(StaleText, match="exists already: nothing was written"):
         create(place, NEW)
