@@ -63,6 +63,7 @@ positional arguments:
     completion
               print a completion script for your shell
     lsp       serve an editor over standard input and output
+    acp       serve a client of the Agent Client Protocol, in the same way
 
 options:
   -h, --help  show this help message and exit

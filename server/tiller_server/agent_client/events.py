@@ -42,6 +42,8 @@ from agent_core.events import (
     TaskCreated,
     TaskEnded,
     TaskUpdated,
+    ThoughtDelta,
+    ThoughtEnded,
     ThoughtStarted,
     ToolEnded,
     ToolInputDelta,
@@ -63,10 +65,10 @@ SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
     BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated,
     CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta, MessageEnded, Notice, PermissionRequested,
     PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryStarted, RunEnded, RunStarted,
-    SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtStarted, ToolEnded,
+    SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtDelta, ThoughtEnded, ThoughtStarted, ToolEnded,
     ToolInputDelta, ToolOutputDelta, ToolRunning, ToolStarted, TurnEnded, TurnStarted, UiTitle,
 )  # fmt: skip
-"""Events that a terminal shows or follows; any other is left out."""
+"""Events that a front end shows or follows; any other is left out."""
 TIMES: Final[Mapping[str, str]] = {"at": "atMs", "since": "sinceMs", "expires": "expiresMs"}
 """Times of the wire, and the fields that hold them."""
 PLACES: Final[Mapping[str, str]] = {

@@ -42,8 +42,11 @@ COMMANDS: Mapping[str, str] = {
     "completion": "print a completion script for your shell",
 }
 """Summaries of the commands. Each is the module of `subcommands` that has its name; it is imported when it is named."""
-SERVER = "lsp"
-SERVER_SUMMARY = "serve an editor over standard input and output"
+SERVERS = {
+    "lsp": "serve an editor over standard input and output",
+    "acp": "serve a client of the Agent Client Protocol, in the same way",
+}
+"""Commands that `cli/entry.py` starts by itself."""
 PRINT = ("-p", "--print")
 
 
@@ -98,7 +101,7 @@ def expanded(arguments: Sequence[str], *, is_terminal: bool) -> list[str]:
         return ["run", *arguments[1:]]
     if first == "help":
         return [*arguments[1:2], "--help"]
-    if first in COMMANDS or first in {SERVER, "-h", "--help", "--version"}:
+    if first in COMMANDS or first in {*SERVERS, "-h", "--help", "--version"}:
         return [*arguments]
     if is_terminal:
         return [*arguments] if _is_mistyped(first) else ["chat", *arguments]
@@ -126,7 +129,8 @@ def main(arguments: Sequence[str]) -> int:
     if name not in COMMANDS:
         for command, summary in COMMANDS.items():
             _ = commands.add_parser(command, help=summary)
-        _ = commands.add_parser(SERVER, help=SERVER_SUMMARY)
+        for command, summary in SERVERS.items():
+            _ = commands.add_parser(command, help=summary)
         _ = parser.parse_args(arguments)  # exits on --help, --version and mistakes
         parser.print_help()
         return USAGE

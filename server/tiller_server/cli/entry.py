@@ -1,4 +1,4 @@
-"""The way into the `tiller` command: `tiller lsp` goes straight to the server, `tiller run` to the daemon if one serves; everything else is parsed first."""
+"""The way into the `tiller` command: `tiller lsp` and `tiller acp` go straight to the server, `tiller run` to the daemon if one serves; everything else is parsed first."""
 
 import os
 import sys
@@ -22,6 +22,10 @@ def _run(arguments: list[str]) -> int:
         from tiller_server.cli import lsp_command  # noqa: PLC0415 - see above
 
         return lsp_command.main(arguments[1:])
+    if arguments[:1] == ["acp"]:
+        from tiller_server.cli import acp_command  # noqa: PLC0415 - see above
+
+        return acp_command.main(arguments[1:])
     if arguments[:1] != ["run"]:
         from tiller_server.cli import command_line  # noqa: PLC0415 - see above
 

@@ -5,14 +5,18 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
+from uuid import uuid4
 
 from lsprotocol import types
 
+from agent_core.kernel import SystemClock
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
+from tiller_server.lsp.transport.outbox import Sink
 from tiller_server.lsp.transport.stdio import InputStream, stdio_streams
 from tiller_server.process.config import from_environment
 from tiller_server.process.gc_tuning import IncrementalGc
@@ -50,10 +54,22 @@ def serve(*, first_bytes: bytes = b"", tell: str | None = None) -> int:
         tell: Warning to show to the editor's user; None: no warning.
     """
     sys.setswitchinterval(SWITCH_S)
-    return asyncio.run(_serve(first_bytes, tell))
+    return asyncio.run(_serve(partial(_serve_lsp, tell), first_bytes))
 
 
-async def _serve(first_bytes: bytes, tell: str | None) -> int:
+def serve_acp(*, first_bytes: bytes = b"") -> int:
+    """Serve a client of the Agent Client Protocol until it disconnects; return the exit code.
+
+    Args:
+        first_bytes: Bytes already read from the client.
+    """
+    sys.setswitchinterval(SWITCH_S)
+    return asyncio.run(_serve(partial(_serve_acp, from_environment().env), first_bytes))
+
+
+async def _serve(
+    protocol: Callable[[Runtime, InputStream, Sink], Awaitable[int]], first_bytes: bytes
+) -> int:
     reader, sink = await stdio_streams()
     config = from_environment()
     # Beside the first answer: it costs some milliseconds, and no tool runs before that.
@@ -64,13 +80,36 @@ async def _serve(first_bytes: bytes, tell: str | None) -> int:
             Runtime(config, on_loaded=looks.begin) as runtime,
             _beside(looks.keep_tidy(lambda: runtime.working() > 0)),
         ):
-            app = App(runtime)
-            if tell is not None:
-                _tell_when_answered(app, tell)
-            _end_on_sigterm(app)
-            return await app.connection.serve(_Continued(first_bytes, reader), sink, parent="watch")
+            return await protocol(runtime, _Continued(first_bytes, reader), sink)
     finally:
         await hiding
+
+
+async def _serve_lsp(tell: str | None, runtime: Runtime, reader: InputStream, sink: Sink) -> int:
+    app = App(runtime)
+    if tell is not None:
+        _tell_when_answered(app, tell)
+    _end_on_sigterm(lambda: app.connection.close(TERMINATED))
+    return await app.connection.serve(reader, sink, parent="watch")
+
+
+async def _serve_acp(
+    env: Mapping[str, str], runtime: Runtime, reader: InputStream, sink: Sink
+) -> int:
+    from tiller_server.acp.connection import AcpConnection  # noqa: PLC0415 - editors that speak LSP do not wait for it
+    from tiller_server.agent_client.connection import attached  # noqa: PLC0415 - see above
+
+    connection = AcpConnection(
+        reader,
+        sink,
+        lambda handlers: attached(App(runtime), handlers=handlers),
+        client_id=uuid4().hex,
+        env=env,
+        clock=SystemClock(),
+    )
+    _end_on_sigterm(connection.close)
+    await connection.serve()
+    return 0
 
 
 @asynccontextmanager
@@ -107,8 +146,8 @@ def _tell_when_answered(app: App, text: str) -> None:
     app.connection.amend_capabilities(tell)
 
 
-def _end_on_sigterm(app: App) -> None:
+def _end_on_sigterm(close: Callable[[], None]) -> None:
     """Settle as if the client had left: a run that is only killed leaves its processes behind."""
     if sys.platform != "win32":
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, app.connection.close, TERMINATED)
+        loop.add_signal_handler(signal.SIGTERM, close)

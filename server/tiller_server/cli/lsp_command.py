@@ -1,4 +1,4 @@
-"""`tiller lsp`: the process that an editor starts. Serves one client over standard input and output."""
+"""`tiller lsp`, and what it shares with `tiller acp`: the process that an editor starts. Serves one client over standard input and output."""
 
 import os
 import sys
@@ -22,17 +22,26 @@ USAGE_ERROR = 2
 class Options:
     """Options of the command line."""
 
-    __slots__ = ("in_process", "level", "log_file")
+    __slots__ = ("in_process", "level", "log_file", "protocol", "usage")
 
-    def __init__(self) -> None:
+    def __init__(self, protocol: str, usage: str) -> None:
+        self.protocol = protocol
+        """`lsp` or `acp`, also the name of the command."""
+        self.usage = usage
         self.in_process = False
         self.log_file: str | None = None
         self.level = "warning"
 
 
-def main(arguments: list[str]) -> int:
-    """Serve until the client leaves; gives the exit code."""
-    options = _parse(list(arguments))
+def main(arguments: list[str], *, protocol: str = "lsp", usage: str = USAGE) -> int:
+    """Serve until the client leaves; gives the exit code.
+
+    Args:
+        arguments: Arguments after the name of the command.
+        protocol: `lsp` or `acp`.
+        usage: Text of `--help`.
+    """
+    options = _parse(list(arguments), Options(protocol, usage))
     if isinstance(options, int):
         return options
     if options.log_file is not None:
@@ -40,7 +49,9 @@ def main(arguments: list[str]) -> int:
             # A log is for its user's eyes; one that is there already keeps the mode it was given.
             os.close(os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
         except OSError as error:
-            return _wrong(f"the log file {options.log_file!r} cannot be written ({error.strerror})")
+            return _wrong(
+                f"the log file {options.log_file!r} cannot be written ({error.strerror})", options
+            )
     return _serve_here(options) if options.in_process else _serve(options)
 
 
@@ -54,19 +65,25 @@ def _serve(options: Options) -> int:
 
     try:
         env = dict(os.environ)  # noqa: TID251 - the one place of the shim
+        if options.protocol == "acp":
+            from tiller_server.daemon.shim import acp_shim  # noqa: PLC0415 - see above
+
+            return acp_shim.serve(env, cwd=_folder(), note=note)
         return shim.serve(env, cwd=_folder(), note=note)
     except shim.Unserved as error:
         note(f"serving without the daemon: {error}")
         tell = f"Tiller runs without its daemon: {error}" if error.code == "busyOlder" else None
         return _serve_here(options, first_bytes=error.first_bytes, tell=tell)
     except OSError as error:
-        return _wrong(f"standard input or output cannot be used ({error.strerror})")
+        return _wrong(f"standard input or output cannot be used ({error.strerror})", options)
 
 
 def _serve_here(options: Options, *, first_bytes: bytes = b"", tell: str | None = None) -> int:
     from tiller_server.cli import in_process_server  # noqa: PLC0415 - the agent's front end
 
     in_process_server.log_to(options.log_file, level=options.level)
+    if options.protocol == "acp":
+        return in_process_server.serve_acp(first_bytes=first_bytes)
     return in_process_server.serve(first_bytes=first_bytes, tell=tell)
 
 
@@ -78,7 +95,7 @@ def _folder() -> str:
 
 
 def _note(text: str, options: Options) -> None:
-    line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} WARNING tiller lsp: {text}\n"
+    line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} WARNING tiller {options.protocol}: {text}\n"
     try:
         if options.log_file is None:
             sys.stderr.write(line)
@@ -90,9 +107,8 @@ def _note(text: str, options: Options) -> None:
         return  # a log that cannot be written, or no standard error
 
 
-def _parse(arguments: list[str]) -> Options | int:
+def _parse(arguments: list[str], options: Options) -> Options | int:
     """Read the few options by hand: argparse alone would cost an editor 7 ms."""
-    options = Options()
     while arguments:
         word = arguments.pop(0)
         name, _, value = word.partition("=")
@@ -103,23 +119,24 @@ def _parse(arguments: list[str]) -> Options | int:
             case "--stdio":
                 continue
             case "-h" | "--help":
-                _ = sys.stdout.write(USAGE)
+                _ = sys.stdout.write(options.usage)
                 return 0
             case "--log-file" | "--log-level":
                 value = value or (arguments.pop(0) if arguments else "")
             case _:
-                return _wrong(f"unknown option {word!r}")
+                return _wrong(f"unknown option {word!r}", options)
         if not value:
-            return _wrong(f"{name} needs a value")
+            return _wrong(f"{name} needs a value", options)
         if name == "--log-file":
             options.log_file = value
         elif value.lower() in LEVELS:
             options.level = value.lower()
         else:
-            return _wrong(f"--log-level must be one of {', '.join(LEVELS)}, got {value!r}")
+            return _wrong(f"--log-level must be one of {', '.join(LEVELS)}, got {value!r}", options)
     return options
 
 
-def _wrong(what: str) -> int:
-    _ = sys.stderr.write(f"tiller lsp: {what}; see tiller lsp --help\n")
+def _wrong(what: str, options: Options) -> int:
+    name = f"tiller {options.protocol}"
+    _ = sys.stderr.write(f"{name}: {what}; see {name} --help\n")
     return USAGE_ERROR

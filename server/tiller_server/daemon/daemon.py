@@ -11,6 +11,7 @@ from typing import Final
 from agent_core.kernel import Clock, SystemClock
 from tiller_server import VERSION
 from tiller_server.daemon import paths
+from tiller_server.daemon.acp_clients import AcpClients
 from tiller_server.daemon.admission.handshake import SPOKEN, Handshake, is_newer
 from tiller_server.daemon.admission.listener import (
     AdmissionPolicy,
@@ -101,6 +102,7 @@ class Daemon:
         self._converter = make_converter()
         self._connections: set[LspConnection] = set()
         self._runs = RunProcesses(config.env, clock=self._clock)
+        self._acp = AcpClients(self._clock)
         self._prepares_runs = prepares_runs
         self._leaving = asyncio.Event()
         self.started_ms = self._clock.now_ms()
@@ -177,6 +179,7 @@ class Daemon:
                 listener.close()
                 for connection in self._connections:
                     connection.close()
+                self._acp.close_all()
                 self._runs.cancel_all()
         _log.info("The daemon has left.")
 
@@ -216,10 +219,10 @@ class Daemon:
         return self._runtime.working() > 0 or self._runs.count > 0
 
     def _is_used(self) -> bool:
-        return bool(self._connections) or self.is_working()
+        return bool(self._connections) or self._acp.count > 0 or self.is_working()
 
     async def _welcome(self, handshake: Handshake, reader: InputStream, sink: Sink) -> None:
-        if handshake.ask not in {None, "run"}:
+        if handshake.ask not in {None, "run", "acp"}:
             await self._answer(handshake, sink)
             return
         self._check_version(handshake)
@@ -229,7 +232,11 @@ class Daemon:
             return
         await asyncio.to_thread(_check_folders, self._config, handshake)
         env = self._config.env if handshake.env is None else handshake.env
-        app = self._app(ClientEnvironment(env=env, cwd=handshake.cwd, pid=handshake.pid))
+        origin = ClientEnvironment(env=env, cwd=handshake.cwd, pid=handshake.pid)
+        if handshake.ask == "acp":
+            await self._acp.serve(handshake, reader, sink, make_app=lambda: self._app(origin))
+            return
+        app = self._app(origin)
         self._connections.add(app.connection)
         if self._leaving.is_set():
             app.connection.close()

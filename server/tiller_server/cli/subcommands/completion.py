@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 from tiller_server.cli.command_execution import load_command
-from tiller_server.cli.command_line import COMMANDS, SERVER, SERVER_SUMMARY, CommandParser
+from tiller_server.cli.command_line import COMMANDS, SERVERS, CommandParser
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE
 
@@ -51,7 +51,8 @@ def _whole_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         load_command(name).add_arguments(commands.add_parser(name, help=summary))
-    _ = commands.add_parser(SERVER, help=SERVER_SUMMARY)
+    for name, summary in SERVERS.items():
+        _ = commands.add_parser(name, help=summary)
     return parser
 
 

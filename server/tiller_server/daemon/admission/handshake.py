@@ -1,7 +1,8 @@
 """The first line of a client, with its identity and its environment.
 
 `{"v":1,"token":"…","cwd":"…","pid":123,"version":"0.1.0","env":{…}}` and a newline; LSP follows at once.
-With `"ask"` it is a query to the daemon itself, answered with one line; `"ask": "run"` is a `tiller run` (`daemon/runs.py`).
+With `"ask"` it is a query to the daemon itself, answered with one line; `"ask": "run"` is a `tiller run` (`daemon/runs.py`),
+`"ask": "acp"` a client of the Agent Client Protocol (`daemon/acp_clients.py`).
 """
 
 import asyncio
@@ -23,13 +24,14 @@ HANDSHAKE_S: Final = 5.0
 _READ_BYTES: Final = 64 * 1024
 _HTTP: Final = re.compile(rb"[A-Z]{3,10} ")
 
-DaemonCommand = Literal["status", "metrics", "stop", "stopNow", "run"]
+DaemonCommand = Literal["status", "metrics", "stop", "stopNow", "run", "acp"]
 ASKS: Final[Mapping[str, DaemonCommand]] = {
     "status": "status",
     "metrics": "metrics",
     "stop": "stop",
     "stopNow": "stopNow",
     "run": "run",
+    "acp": "acp",
 }
 
 
@@ -45,6 +47,8 @@ class Handshake:
     env: Mapping[str, str] | None = field(default=None, repr=False)
     """None: it did not say."""
     ask: DaemonCommand | None = None
+    client: str = ""
+    """Id of the client process, the same when it connects again."""
 
 
 async def read_handshake(
@@ -118,6 +122,7 @@ def parse_handshake(line: bytes) -> Handshake:
         version=_text(fields.get("version")),
         env=_variables(fields.get("env")),
         ask=ASKS.get(_text(fields.get("ask"))),
+        client=_text(fields.get("client")),
     )
 
 

@@ -50,10 +50,23 @@ def call(env: Mapping[str, str]) -> tuple[socket, str] | None:
     return sock, token
 
 
-def handshake_line(env: Mapping[str, str], *, token: str, cwd: str, pid: int) -> bytes:
-    """Return the first line of a connection, with the identity and the environment of the client. Pure."""
+def handshake_line(
+    env: Mapping[str, str], *, token: str, cwd: str, pid: int, ask: str = "", client: str = ""
+) -> bytes:
+    """Return the first line of a connection, with the identity and the environment of the client. Pure.
+
+    Args:
+        env: Environment of the client.
+        token: Token of the daemon.
+        cwd: Folder of the client.
+        pid: Process of the client.
+        ask: Protocol that it speaks; empty: LSP.
+        client: Id of the client, the same when it connects again; empty: it has none.
+    """
     variables = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in env.items())
     head = f'{{"v":{SPOKEN},"token":{quoted(token)},"cwd":{quoted(cwd)},"pid":{pid:d}'
+    if ask:
+        head += f',"ask":{quoted(ask)},"client":{quoted(client)}'
     return f'{head},"version":{quoted(VERSION)},"env":{{{variables}}}}}\n'.encode()
 
 

@@ -5,20 +5,35 @@ import stat
 from _socket import SHUT_WR, socket
 
 from tiller_server.daemon.shim.send_queue import Outgoing
-from tiller_server.lsp.transport.framing import FrameReader
+from tiller_server.lsp.transport.framing import FrameReader, LineReader
 
 READ_BYTES = 64 * 1024
 _MAX_REFUSAL_BYTES = 64 * 1024
+_REFUSAL = b'{"tiller"'
+"""So the line begins with which a daemon refuses a client."""
 
 
 class EditorEnd:
     """Whole messages from the editor."""
 
-    def __init__(self, *, stdin_fd: int = 0, stdout_fd: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        cutter: FrameReader | LineReader | None = None,
+        stdin_fd: int = 0,
+        stdout_fd: int = 1,
+    ) -> None:
+        """Create the end for descriptors.
+
+        Args:
+            cutter: Cuts the bytes into messages; None: LSP's frames.
+            stdin_fd: Where the editor writes.
+            stdout_fd: Where it reads.
+        """
         self.reads, self.writes = stdin_fd, stdout_fd
         self.first_bytes: bytearray | None = bytearray()
         """All that has come, for whoever must serve it in our place; None when that is over."""
-        self._frames = FrameReader()
+        self._cutter = FrameReader() if cutter is None else cutter
         # What a terminal or a file is, others hold too: there a write waits.
         mode = os.fstat(stdout_fd).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
@@ -40,7 +55,7 @@ class EditorEnd:
             return None
         if self.first_bytes is not None:
             self.first_bytes += data
-        return _cut(self._frames, data)
+        return _cut(self._cutter, data)
 
     def give(self, outgoing: Outgoing) -> None:
         """Write what the editor takes.
@@ -54,12 +69,15 @@ class EditorEnd:
 class DaemonEnd:
     """Whole messages from one daemon, or its refusal."""
 
-    def __init__(self, sock: socket, *, since: float) -> None:
+    def __init__(
+        self, sock: socket, *, since: float, cutter: FrameReader | LineReader | None = None
+    ) -> None:
         """Create the end for a connected socket.
 
         Args:
             sock: Non-blocking; owned from now on.
             since: When it was connected.
+            cutter: Cuts the bytes into messages; None: LSP's frames.
         """
         self.fd = sock.fileno()
         self.since = since
@@ -68,7 +86,7 @@ class DaemonEnd:
         self.refusal: bytes | None = None
         """A line in the place of messages."""
         self._sock = sock
-        self._frames = FrameReader()
+        self._cutter = FrameReader() if cutter is None else cutter
         self._is_shut = False
 
     def take(self) -> list[bytes] | None:
@@ -85,11 +103,11 @@ class DaemonEnd:
             data = b""
         if not data:
             return None
-        if not self.has_spoken and (self.refusal is not None or data.startswith(b"{")):
+        if not self.has_spoken and (self.refusal is not None or data.startswith(_REFUSAL)):
             self.refusal = ((self.refusal or b"") + data)[:_MAX_REFUSAL_BYTES]
             return []
         self.has_spoken = True
-        return _cut(self._frames, data)
+        return _cut(self._cutter, data)
 
     def give(self, outgoing: Outgoing) -> None:
         """Write what the daemon takes. That it is gone shows when it is read from."""
@@ -121,9 +139,9 @@ class DaemonEnd:
         self._sock.close()
 
 
-def _cut(frames: FrameReader, data: bytes) -> list[bytes]:
-    frames.feed(data)
+def _cut(cutter: FrameReader | LineReader, data: bytes) -> list[bytes]:
+    cutter.feed(data)
     bodies: list[bytes] = []
-    while (body := frames.take()) is not None:
+    while (body := cutter.take()) is not None:
         bodies.append(body)
     return bodies

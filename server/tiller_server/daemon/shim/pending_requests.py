@@ -92,6 +92,10 @@ class MessageBacklog:
                 return message
         return None
 
+    def messages(self) -> list[RelayedMessage]:
+        """Return the held messages that could be read, and go on holding them."""
+        return [message for _, message, _ in self._held if message is not None]
+
     def bodies(self) -> list[bytes]:
         """Return what is held, and go on holding it."""
         return [body for body, _, _ in self._held]

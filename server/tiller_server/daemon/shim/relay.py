@@ -8,8 +8,13 @@ from tiller_server.daemon.shim.discovery import DaemonDiscovery
 from tiller_server.daemon.shim.endpoints import DaemonEnd, EditorEnd
 from tiller_server.daemon.shim.message import read_object
 from tiller_server.daemon.shim.proxy import ATTACHED, NEW, REPLAYING, LspProxy
-from tiller_server.lsp.transport.framing import FrameError
+from tiller_server.lsp.transport.framing import FrameError, FrameReader, LineReader
 from tiller_server.process.liveness import can_watch, is_alive
+
+# `typing` would cost an editor 7 ms.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tiller_server.daemon.shim.acp_proxy import AcpProxy
 
 HELD_BYTES = 4 * 1024 * 1024
 """So much may wait for a daemon; then the editor waits."""
@@ -63,14 +68,31 @@ class RelayServices:
 class Relay:
     """One editor, and whatever daemon there is."""
 
-    def __init__(self, editor: EditorEnd, search: DaemonDiscovery, means: RelayServices) -> None:
-        """Make it; nothing is read yet."""
+    def __init__(
+        self,
+        editor: EditorEnd,
+        search: DaemonDiscovery,
+        means: RelayServices,
+        *,
+        proxy: "LspProxy | AcpProxy",
+        cutter: type[FrameReader | LineReader] = FrameReader,
+    ) -> None:
+        """Make it; nothing is read yet.
+
+        Args:
+            editor: The client.
+            search: Finds and starts daemons.
+            means: Functions of the process.
+            proxy: What is passed on, held and answered, in the client's protocol.
+            cutter: Class of what cuts messages out of bytes.
+        """
         self._editor = editor
         self._search = search
         self._means = means
         self._clock = means.clock
-        self._note = note = means.note
-        self._proxy = LspProxy(note=note)
+        self._note = means.note
+        self._proxy = proxy
+        self._cutter = cutter
         self._daemon: DaemonEnd | None = None
         self._failures = 0
         self._leaving: tuple[int, float] | None = None
@@ -117,7 +139,7 @@ class Relay:
         if found is None:
             return
         sock, token = found
-        self._daemon = DaemonEnd(sock, since=self._clock())
+        self._daemon = DaemonEnd(sock, since=self._clock(), cutter=self._cutter())
         self._proxy.daemon_came(self._means.introduce(token))
         self._daemon.give(self._proxy.to_daemon)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from tiller_server.daemon.shim.connection import handshake_line
 from tiller_server.daemon.shim.discovery import DaemonDiscovery
 from tiller_server.daemon.shim.endpoints import EditorEnd
+from tiller_server.daemon.shim.proxy import LspProxy
 from tiller_server.daemon.shim.relay import Relay, RelayServices, Unserved
 
 __all__ = ["Unserved", "serve"]
@@ -54,15 +55,44 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
         Unserved: There is no daemon for it; nothing was said to the editor yet.
         OSError: Standard input or output is closed.
     """
+    check_platform()
     pid = os.getpid()
 
     def introduce(token: str) -> bytes:
         return handshake_line(env, token=token, cwd=cwd, pid=pid)
 
+    stop = StopSignals()
+    means = relay_services(env, introduce=introduce, note=note, stop=stop)
+    search = DaemonDiscovery(env, clock=means.clock)
+    relay = Relay(EditorEnd(), search, means, proxy=LspProxy(note=note))
+    return relay.run(stopped=stop.code, wake_fd=stop.wake_fd)
+
+
+def check_platform() -> None:
+    """Check that there can be a daemon.
+
+    Raises:
+        Unserved: There can be none on this system.
+    """
     if sys.platform == "win32":
         raise Unserved("there is none on Windows yet", first_bytes=b"", code="windows")
-    editor = EditorEnd()
-    stop = StopSignals()
+
+
+def relay_services(
+    env: Mapping[str, str],
+    *,
+    introduce: Callable[[str], bytes],
+    note: Callable[[str], None],
+    stop: StopSignals,
+) -> RelayServices:
+    """Return what a relay needs of this process.
+
+    Args:
+        env: The environment of the editor.
+        introduce: Creates the first line for a daemon from its token.
+        note: Takes a sentence for the log.
+        stop: The signals that end it.
+    """
 
     def settle() -> None:
         from tiller_server.process import memory_privacy  # noqa: PLC0415 - costs as much as all the rest
@@ -74,6 +104,4 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
             memory_privacy.forbid_ptrace(env)
         stop.begin()
 
-    means = RelayServices(introduce=introduce, note=note, settle=settle, clock=time.monotonic)
-    relay = Relay(editor, DaemonDiscovery(env, clock=time.monotonic), means)
-    return relay.run(stopped=stop.code, wake_fd=stop.wake_fd)
+    return RelayServices(introduce=introduce, note=note, settle=settle, clock=time.monotonic)

@@ -128,3 +128,39 @@ def _parse_length(value: bytes) -> int:
         why = f"a message of {length} bytes is above the limit of {MAX_FRAME_BYTES}"
         raise FrameError(why)
     return length
+
+
+class LineReader:
+    """Cuts a byte stream into lines, for protocols with a message per line; blank lines are left out.
+
+    Of a line of more than `MAX_FRAME_BYTES` only its beginning is returned, which is too long as well.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._lines: list[bytes] = []
+        self._is_skipping = False
+
+    def feed(self, data: bytes) -> None:
+        """Add what came from the stream."""
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            self._buffer += end
+            self._finish()
+            self._is_skipping = False
+        self._buffer += rest
+        if self._is_skipping:
+            self._buffer.clear()
+        elif len(self._buffer) > MAX_FRAME_BYTES:
+            self._finish()
+            self._is_skipping = True
+
+    def take(self) -> bytes | None:
+        """Return the next whole line without its end, or None until more has been fed."""
+        return self._lines.pop(0) if self._lines else None
+
+    def _finish(self) -> None:
+        line = bytes(self._buffer)
+        self._buffer.clear()
+        if line.strip() and not self._is_skipping:
+            self._lines.append(line)

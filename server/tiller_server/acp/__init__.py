@@ -1,0 +1,1 @@
+"""The Agent Client Protocol (ACP): sessions of the agent for editors that speak it."""

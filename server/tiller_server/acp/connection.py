@@ -1,0 +1,286 @@
+"""One client of the Agent Client Protocol: its methods, and the sessions that it has opened."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import Clock, JsonObject, JsonValue
+from agent_core.kernel.json import as_object, as_text
+from tiller_server.acp.asking import UserDialogs
+from tiller_server.acp.capabilities import (
+    ClientCapabilities,
+    client_capabilities,
+    server_capabilities,
+)
+from tiller_server.acp.content import prompt_content
+from tiller_server.acp.errors import (
+    AUTH_REQUIRED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    NOT_FOUND,
+    AcpError,
+    of_agent,
+)
+from tiller_server.acp.lobby import Lobby
+from tiller_server.acp.options import option_change
+from tiller_server.acp.peer import JsonRpcPeer, Reader, Reply, Request, RequestHandler, Writer
+from tiller_server.acp.session import AcpSession, OpenAgent, Opening
+from tiller_server.acp.turns import Turns
+from tiller_server.agent_client.connection import AgentRefused, RequestHandler as AgentHandler
+
+MAX_SESSIONS: Final = 64
+"""Open sessions of a client."""
+NO_KEY: Final = "No key of a provider is there. Run `tiller auth login` in a terminal."
+TERMINAL_LOGIN: Final[JsonObject] = {
+    "type": "terminal",
+    "id": "tiller-login",
+    "name": "Sign in",
+    "description": "Asks for a provider and its key in a terminal.",
+    "args": ["--login"],
+    "env": {},
+}
+"""How the client signs its user in: with `tiller acp --login`."""
+DELIVERIES: Final[Mapping[str, str]] = {"auto": "auto", "followUp": "followUp"}
+
+
+class AcpConnection:
+    """One client, from its first message to the end of the connection."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        writer: Writer,
+        open_agent: OpenAgent,
+        *,
+        client_id: str,
+        env: Mapping[str, str],
+        clock: Clock,
+    ) -> None:
+        """Prepare it; `serve` has to run.
+
+        Args:
+            reader: Bytes of the client.
+            writer: Bytes to the client; closed at the end.
+            open_agent: Connects to the agent; called once per session.
+            client_id: Stable and unique id of the client process: the same when it connects again.
+            env: Environment of the client.
+            clock: Time.
+        """
+        self.client: ClientCapabilities | None = None
+        """What the client has declared; None before `initialize`."""
+        self._open_agent = open_agent
+        self._lobby = Lobby(open_agent, env=env, clock=clock)
+        self._client_id = client_id
+        self._clock = clock
+        self._sessions: dict[str, tuple[AcpSession, Turns]] = {}
+        self._tasks = asyncio.TaskGroup()
+        requests: dict[str, RequestHandler] = {
+            "initialize": self._initialize,
+            "authenticate": self._authenticate,
+            "logout": self._logout,
+            "session/new": self._new,
+            "session/load": self._load,
+            "session/resume": self._resume,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "session/list": self._list,
+            "session/prompt": self._prompt,
+            "session/set_mode": self._set_mode,
+            "session/set_config_option": self._set_config_option,
+        }
+        self._peer = JsonRpcPeer(
+            reader,
+            writer,
+            requests=requests,
+            notifications={"session/cancel": self._cancel},
+            first_number=clock.now_ms(),
+        )
+
+    async def serve(self) -> None:
+        """Serve the client until it leaves; its runs go on in the agent."""
+        async with self._tasks:
+            try:
+                await self._peer.serve()
+            finally:
+                for session, _ in self._sessions.values():
+                    session.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._peer.close()
+
+    # ------------------------------------------------------------------ the client
+
+    async def _initialize(self, request: Request) -> JsonObject:
+        if self.client is not None:
+            raise AcpError(INVALID_REQUEST, "initialize was sent before")
+        client = client_capabilities(request.params)
+        self.client = client
+        is_signed_in = not client.has_terminal_auth or await self._lobby.has_key()
+        return server_capabilities([] if is_signed_in else [TERMINAL_LOGIN])
+
+    async def _authenticate(self, request: Request) -> JsonObject:
+        _ = self._introduced()
+        method = request.params.get("methodId")
+        if not isinstance(method, str):
+            raise AcpError(INVALID_PARAMS, "authenticate: methodId is a text")
+        if not await self._lobby.has_key():
+            raise AcpError(AUTH_REQUIRED, NO_KEY)
+        return {}
+
+    async def _logout(self, _request: Request) -> JsonObject:
+        _ = self._introduced()
+        await self._lobby.log_out()
+        return {}
+
+    # ------------------------------------------------------------------ sessions
+
+    async def _new(self, request: Request) -> Reply:
+        if not isinstance(request.params.get("mcpServers"), list):
+            raise AcpError(INVALID_PARAMS, "session/new: mcpServers is a list, which may be empty")
+        session = await self._opened(request, "new")
+        result: JsonObject = {"sessionId": session.id, **session.described()}
+        return Reply(result=result, then=session.begin)
+
+    async def _load(self, request: Request) -> Reply:
+        session = await self._opened(request, self._named(request))
+        try:
+            await session.replay()
+        except AgentRefused as error:
+            raise of_agent(error) from error
+        return Reply(result=session.described(), then=session.begin)
+
+    async def _resume(self, request: Request) -> Reply:
+        session = await self._opened(request, self._named(request))
+        return Reply(result=session.described(), then=session.begin)
+
+    async def _opened(self, request: Request, which: str) -> AcpSession:
+        """Open a session; one that this client has open already is opened anew, so that nothing is missed."""
+        client = self._introduced()
+        folders = _folders(request)
+        if which in self._sessions:
+            self._sessions.pop(which)[0].close()
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise AcpError(INVALID_REQUEST, f"{MAX_SESSIONS} sessions are open; close one first")
+        meta = as_object(request.params.get("_meta"))
+        opening = Opening(session=which, folders=folders, meta=meta)
+        session = AcpSession(self._peer, client, opening)
+        dialogs = UserDialogs(self._peer, client, session, clock=self._clock)
+        handlers: dict[str, AgentHandler] = {
+            "agent/permission": dialogs.ask_permission,
+            "agent/question": dialogs.ask_question,
+        }
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = self._tasks.create_task(session.run(self._open_agent, handlers, ready))
+        task.add_done_callback(lambda _: self._forget(session))
+        try:
+            await ready
+        except asyncio.CancelledError:
+            session.close()
+            _ = task.cancel()
+            raise
+        self._sessions[session.id] = session, Turns(session)
+        return session
+
+    def _forget(self, session: AcpSession) -> None:
+        held = self._sessions.get(session.id)
+        if held is not None and held[0] is session:
+            del self._sessions[session.id]
+
+    async def _close(self, request: Request) -> JsonObject:
+        session, turns = self._session(request)
+        await turns.cancel()
+        session.close()
+        self._forget(session)
+        return {}
+
+    async def _delete(self, request: Request) -> JsonObject:
+        session = self._named(request)
+        if session in self._sessions:
+            _ = await self._close(request)
+        await self._lobby.delete(session)
+        return {}
+
+    async def _list(self, request: Request) -> JsonObject:
+        _ = self._introduced()
+        cwd = request.params.get("cwd")
+        folder = None if cwd is None else _folder(cwd, request.method)
+        return await self._lobby.sessions(folder, request.params.get("cursor"))
+
+    # ------------------------------------------------------------------ turns
+
+    async def _prompt(self, request: Request) -> JsonObject:
+        session, turns = self._session(request)
+        content = prompt_content(request.params.get("prompt"))
+        meta = as_object(as_object(request.params.get("_meta")).get("tiller.dev"))
+        delivery = DELIVERIES.get(as_text(meta.get("delivery")), "auto")
+        message_id = f"{self._client_id}:{session.id}:{request.id}"
+        request.on_cancel = lambda: self._cancel_in_background(turns)
+        return {"stopReason": await turns.prompt(message_id, content, delivery=delivery)}
+
+    def _cancel(self, params: JsonObject) -> None:
+        held = self._sessions.get(as_text(params.get("sessionId")))
+        if held is not None:
+            self._cancel_in_background(held[1])
+
+    def _cancel_in_background(self, turns: Turns) -> None:
+        _ = self._tasks.create_task(turns.cancel())
+
+    # ------------------------------------------------------------------ configuration
+
+    async def _set_mode(self, request: Request) -> JsonObject:
+        mode = request.params.get("modeId")
+        if not isinstance(mode, str):
+            raise AcpError(INVALID_PARAMS, "session/set_mode: modeId is a text")
+        _ = await self._configured(request, {"mode": mode})
+        return {}
+
+    async def _set_config_option(self, request: Request) -> JsonObject:
+        session = await self._configured(request, option_change(request.params))
+        return {"configOptions": session.options()}
+
+    async def _configured(self, request: Request, change: JsonObject) -> AcpSession:
+        session, _ = self._session(request)
+        try:
+            await session.configure(change)
+        except AgentRefused as error:
+            raise AcpError(INVALID_PARAMS, str(error), of_agent(error).data) from error
+        return session
+
+    # ------------------------------------------------------------------ params
+
+    def _introduced(self) -> ClientCapabilities:
+        if self.client is None:
+            raise AcpError(INVALID_REQUEST, "initialize comes first")
+        return self.client
+
+    def _named(self, request: Request) -> str:
+        _ = self._introduced()
+        session = request.params.get("sessionId")
+        if not isinstance(session, str) or not session:
+            raise AcpError(INVALID_PARAMS, f"{request.method}: sessionId is a text")
+        if session in {"new", "latest"}:
+            raise AcpError(NOT_FOUND, f"there is no session {session!r}")
+        return session
+
+    def _session(self, request: Request) -> tuple[AcpSession, Turns]:
+        session = self._named(request)
+        held = self._sessions.get(session)
+        if held is None:
+            message = f"session {session!r:.80} is not open here; open it with session/load or session/resume"
+            raise AcpError(NOT_FOUND, message)
+        return held
+
+
+def _folders(request: Request) -> tuple[Path, ...]:
+    more = request.params.get("additionalDirectories")
+    named = (request.params.get("cwd"), *(more if isinstance(more, list) else []))
+    return tuple(_folder(one, request.method) for one in named)
+
+
+def _folder(given: JsonValue, method: str) -> Path:
+    if not isinstance(given, str) or "\0" in given or not Path(given).is_absolute():
+        message = f"{method}: cwd and additionalDirectories are absolute paths, not {given!r:.200}"
+        raise AcpError(INVALID_PARAMS, message)
+    return Path(given)

@@ -1,0 +1,157 @@
+"""Prompts of one client that are not answered yet, and which end of a run answers them. No I/O."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from agent_core.events import Event, MessageEnded, RunEnded, RunStarted, RunStatus, TurnEnded
+from agent_core.kernel import JsonObject
+from agent_core.kernel.json import as_object, as_text
+from tiller_server.acp.errors import AUTH_REQUIRED, INTERNAL_ERROR, AcpError
+
+KEPT_RUNS: Final = 32
+STATUSES: Final[Mapping[str, RunStatus]] = {name: name for name in get_args(RunStatus)}
+STOP_REASONS: Final[Mapping[RunStatus, str]] = {
+    "completed": "end_turn",
+    "cancelled": "cancelled",
+    "budget": "max_turn_requests",
+    "refused": "refusal",
+}
+"""Stop reasons by how a run ended; any other end is an error."""
+
+
+class PendingPrompt:
+    """A prompt without an answer."""
+
+    def __init__(self, message_id: str) -> None:
+        self.message_id = message_id
+        self.run: str | None = None
+        """Run that it began or joined; None: none yet."""
+        self.is_accepted = False
+        self.is_cancelled = False
+        self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """The stop reason."""
+
+    def resolve(self, stop_reason: str) -> None:
+        """Answer it, unless it is answered."""
+        if not self.answer.done():
+            self.answer.set_result("cancelled" if self.is_cancelled else stop_reason)
+
+    def fail(self, error: AcpError) -> None:
+        """Answer it with an error, unless it is answered; a cancelled one never fails."""
+        if self.is_cancelled:
+            self.resolve("cancelled")
+        elif not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class PromptTracker:
+    """All prompts of a session."""
+
+    def __init__(self) -> None:
+        self.active_run: str | None = None
+        self._pending: list[PendingPrompt] = []
+        self._ended: OrderedDict[str, str | AcpError] = OrderedDict()
+        self._last_stop = ""
+
+    @property
+    def pending(self) -> tuple[PendingPrompt, ...]:
+        """Prompts without an answer."""
+        return tuple(one for one in self._pending if not one.answer.done())
+
+    def add(self, message_id: str) -> PendingPrompt:
+        """Record a prompt that is about to be sent."""
+        prompt = PendingPrompt(message_id)
+        self._pending.append(prompt)
+        return prompt
+
+    def remove(self, prompt: PendingPrompt) -> None:
+        """Forget a prompt."""
+        self._pending.remove(prompt)
+
+    def joined(self, prompt: PendingPrompt, run: str) -> None:
+        """Record the run of a prompt, which may have ended by now."""
+        prompt.run = run
+        end = self._ended.get(run)
+        if end is not None:
+            _settle(prompt, end)
+
+    def see(self, event: Event) -> None:
+        """Follow an event; the end of a run answers its prompts."""
+        match event:
+            case RunStarted(run=run, message_id=message_id):
+                self.active_run = run
+                self._last_stop = ""
+                self._join(message_id, run)
+            case MessageEnded(run=run, message_id=message_id) if run is not None:
+                self._join(message_id, run)
+            case TurnEnded(stop_reason=stop_reason):
+                self._last_stop = stop_reason
+            case RunEnded():
+                self.active_run = None
+                end = self._end_of(event)
+                self._ended[event.run] = end
+                if len(self._ended) > KEPT_RUNS:
+                    _ = self._ended.popitem(last=False)
+                for prompt in self.pending:
+                    if prompt.run == event.run:
+                        _settle(prompt, end)
+            case _:
+                pass
+
+    def cancel_all(self) -> None:
+        """Mark all prompts as cancelled; the end of their run answers them."""
+        for prompt in self.pending:
+            prompt.is_cancelled = True
+
+    def end_all(self, error: AcpError) -> None:
+        """Answer all prompts: nothing more will come."""
+        for prompt in self.pending:
+            prompt.fail(error)
+
+    def _join(self, message_id: str | None, run: str) -> None:
+        for prompt in self.pending:
+            if message_id is not None and prompt.message_id == message_id:
+                prompt.run = run
+
+    def _end_of(self, event: RunEnded) -> str | AcpError:
+        if event.status == "completed" and self._last_stop == "length":
+            return "max_tokens"
+        return end_of(
+            event.status,
+            message=event.error.message if event.error is not None else "",
+            kind=event.error.kind if event.error is not None else "",
+            is_retryable=event.error is not None and event.error.retryable,
+        )
+
+
+def end_of(
+    status: RunStatus, *, message: str = "", kind: str = "", is_retryable: bool = False
+) -> str | AcpError:
+    """Return the stop reason or the error for the end of a run."""
+    if status in STOP_REASONS:
+        return STOP_REASONS[status]
+    data: JsonObject = {"kind": kind or "Internal", "retryable": is_retryable}
+    code = AUTH_REQUIRED if kind == "AuthRequired" else INTERNAL_ERROR
+    text = message or "the run was interrupted, because the process that ran it ended"
+    return AcpError(code, text, data)
+
+
+def end_of_result(result: JsonObject) -> str | AcpError:
+    """Return the stop reason or the error for a result of `agent/prompt`."""
+    error = as_object(result.get("error"))
+    status = result.get("status")
+    return end_of(
+        STATUSES.get(as_text(status), "failed"),
+        message=as_text(error.get("message")),
+        kind=as_text(error.get("kind")),
+        is_retryable=error.get("retryable") is True,
+    )
+
+
+def _settle(prompt: PendingPrompt, end: str | AcpError) -> None:
+    if isinstance(end, AcpError):
+        prompt.fail(end)
+    else:
+        prompt.resolve(end)
