@@ -12,6 +12,7 @@ REFERENCE_STAMP := $(VENV)/.stamp-reference
 CODEX_STAMP := $(VENV)/.stamp-codex
 EDITOR_STAMP := $(VENV)/.stamp-editor
 NODE_STAMP := $(VENV)/.stamp-node
+ACP_STAMP := $(VENV)/.stamp-acp
 CLIENT_STAMP := $(VENV)/.stamp-client
 WORKBENCH_STAMP := $(VENV)/.stamp-workbench
 PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -52,6 +53,7 @@ help:
 	@echo "make setup     build $(VENV) with what the product needs"
 	@echo "make lint      ruff, import layers, types"
 	@echo "make e2e       only the tests that start the real server (make e2e-setup installs what they need)"
+	@echo "make acp-setup install the clients of the Agent Client Protocol that tests drive"
 	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"
@@ -109,6 +111,13 @@ $(NODE_STAMP): $(VENV)/.made-at scripts/vscode/install-node
 	@scripts/vscode/install-node "$(CURDIR)/$(VENV)/node" "$(PY)" -m pip
 	@touch $@
 
+# Their names are looked up in $(VENV)/acp by the tests, which read the schemas of the protocol there too.
+$(ACP_STAMP): $(DEV_STAMP) $(NODE_STAMP)
+	@echo "Installing clients of the Agent Client Protocol (50 MB) ..."
+	@$(WITH_NODE) npm install --prefix "$(VENV)/acp" --no-audit --no-fund --ignore-scripts --silent \
+	  @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
+	@touch $@
+
 # Not `npm ci`, which also wants the programs of other platforms, and a registry may not have them.
 $(CLIENT_STAMP): $(NODE_STAMP) vscode-client/package.json vscode-client/package-lock.json
 	@echo "Installing what the extension is built with ..."
@@ -123,10 +132,13 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 # Where they are not installed their tests are skipped, and say so.
 EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),$(REFERENCE_STAMP) $(EDITOR_STAMP))
+e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),$(REFERENCE_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
 	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
 	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
 	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
+
+.PHONY: acp-setup
+acp-setup: $(ACP_STAMP)
 
 .PHONY: lint
 lint: $(DEV_STAMP)
@@ -208,7 +220,7 @@ e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
-campaign: e2e-setup $(REFERENCE_STAMP) $(EDITOR_STAMP) $(WORKBENCH_STAMP) vsix
+campaign: e2e-setup $(REFERENCE_STAMP) $(EDITOR_STAMP) $(ACP_STAMP) $(WORKBENCH_STAMP) vsix
 	$(PYTEST) $(LSP_SUITE) --timeout=600
 	set -e; for one in $(ALONE); do $(PYTEST) -rP $$one --timeout=3600; done
 	$(PYTEST) $(VSCODE_SUITE)

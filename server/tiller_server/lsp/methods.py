@@ -70,6 +70,8 @@ CLIENT_REQUESTS: Final[tuple[str, ...]] = (
     "agent/edit/apply",
     "agent/documents/save",
     "agent/documents/read",
+    "agent/file/read",
+    "agent/file/write",
     "agent/diagnostics",
     "agent/changes/show",
 )

@@ -39,7 +39,7 @@ agent/review agent/auth/status agent/auth/login agent/auth/logout agent/costs
 TOLD = "agent/ack agent/editorContext agent/trust"
 ASKING = """
 agent/permission agent/question agent/edit/apply agent/documents/save agent/documents/read
-agent/diagnostics agent/lsp/request
+agent/file/read agent/file/write agent/diagnostics agent/lsp/request
 """
 TELLING = "agent/changes/show"
 

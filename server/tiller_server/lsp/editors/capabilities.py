@@ -53,6 +53,12 @@ class EditorCapabilities(Value, frozen=True, kw_only=True):
     """It shows change sets in its own way, and its user wants that."""
     diagnoses: bool = False
     """It gives the problems that it shows, and says of which version they are."""
+    reads_files: bool = False
+    """It gives the text of any file when it is asked to (`agent/file/read`)."""
+    writes_files: bool = False
+    """It writes any file when it is asked to (`agent/file/write`)."""
+    is_pulled: bool = False
+    """It has no document sync: its documents are read each time one is looked for."""
 
     @property
     def gathers(self) -> bool:
@@ -95,6 +101,8 @@ def editor_capabilities(params: Mapping[str, object], quirks: Quirks) -> EditorC
         draws_changes=_is_offered(agent.get("diffView"))
         and _under(options, "edit").get("review") != "none",
         diagnoses=_is_offered(agent.get("diagnostics")),
+        reads_files=_is_offered(_under(agent, "files").get("read")),
+        writes_files=_is_offered(_under(agent, "files").get("write")),
         prefers_disk=_under(options, "edit").get("openClean") == "disk",
         opens_closed=(by_lsp or requests)
         and _under(options, "edit").get("closed") == "buffer"

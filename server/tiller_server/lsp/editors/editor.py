@@ -62,13 +62,19 @@ class Editor:
     """One attached editor. At most one edit of a document is under way, whoever asks for it."""
 
     def __init__(
-        self, client: EditClient, mirror: Mirror, *, name: str, quirks: object, timing: Timing
+        self,
+        client: EditClient,
+        mirror: Mirror,
+        *,
+        name: str,
+        quirks: object,
+        requests: EditorRequests,
     ) -> None:
         self.name: Final = name
         self.mirror: Final = mirror
         self._quirks = quirks_of(name, quirks)
-        self.capabilities: Final = editor_capabilities(client.client_params, self._quirks)
-        self.requests: Final = EditorRequests(client, self.capabilities, timing)
+        self.capabilities: Final = requests.capabilities
+        self.requests: Final = requests
         self.context_tracker: Final = EditorContextTracker()
         self.configuration: Final = EditorConfiguration(client)
         self._turns = PathLocks()
@@ -84,13 +90,10 @@ class Editor:
         params = connection.client_params
         options = as_object(params.get("initializationOptions")) or {}
         agent = as_object(options.get("agent")) or {}
-        return cls(
-            connection,
-            mirror,
-            name=name_of(params),
-            quirks=agent.get("quirks"),
-            timing=timing or Timing(),
-        )
+        name, quirks = name_of(params), agent.get("quirks")
+        capabilities = editor_capabilities(params, quirks_of(name, quirks))
+        requests = EditorRequests(connection, capabilities, timing or Timing())
+        return cls(connection, mirror, name=name, quirks=quirks, requests=requests)
 
     @property
     def blocking_dialogs(self) -> bool:
@@ -167,7 +170,9 @@ class Editor:
         with self.mirror.watch(document.uri, observer.on_change):
             answer = ApplyResponse(applied=None)
             with scope:
-                part = DocumentEdit(document=document, edits=lsp_edits, was_clean=was_clean)
+                part = DocumentEdit(
+                    document=document, edits=lsp_edits, target=target, was_clean=was_clean
+                )
                 answer = await send(part)
             end = self._wait_until(answer, asked_at)
             report = await self._settle(document, answer, observer, edits, end=end)

@@ -46,6 +46,8 @@ class DocumentEdit(Value, frozen=True, kw_only=True):
     """As it was when the edit was made."""
     edits: list[dict[str, object]]
     """As LSP has them."""
+    target: str
+    """The whole text that they make."""
     was_clean: bool
     """Nothing in the document is unsaved."""
 
@@ -81,8 +83,8 @@ class EditorRequests:
     def __init__(
         self, client: EditClient, capabilities: EditorCapabilities, timing: Timing
     ) -> None:
-        self._client = client
-        self._capabilities = capabilities
+        self.client: Final = client
+        self.capabilities: Final = capabilities
         self.timing: Final = timing
 
     async def edit(self, one: DocumentEdit, *, label: str) -> ApplyResponse:
@@ -92,10 +94,10 @@ class EditorRequests:
             one: The edit.
             label: Label that the editor may show in its undo menu.
         """
-        if not (self._capabilities.takes_versions or self._capabilities.takes_requests):
+        if not (self.capabilities.takes_versions or self.capabilities.takes_requests):
             return await self._ask_for({"changes": {one.document.uri: one.edits}}, label)
         change = self._change([one])
-        if self._capabilities.takes_requests:
+        if self.capabilities.takes_requests:
             answers = await self._request_for([one], change, label)
             if answers is not None:
                 return answers[0]
@@ -111,14 +113,14 @@ class EditorRequests:
             requested again.
         """
         change = self._change(parts)
-        if self._capabilities.tells_of_each:
+        if self.capabilities.tells_of_each:
             answers = await self._request_for(parts, change, label)
             if answers is not None:
                 return answers
-        if not self._capabilities.edits_together:
+        if not self.capabilities.edits_together:
             return None
         is_clean = all(one.was_clean for one in parts)
-        saves = self._capabilities.saves_refactorings and len(parts) > 1 and is_clean
+        saves = self.capabilities.saves_refactorings and len(parts) > 1 and is_clean
         more = {"metadata": {"isRefactoring": True}} if saves else {}
         answer = await self._ask_for(change, label, more)
         return None if answer.is_about_versions else [answer] * len(parts)
@@ -137,7 +139,7 @@ class EditorRequests:
         return {"documentChanges": changes}
 
     def _named(self, version: int | None) -> int | None:
-        least = self._capabilities.least_version
+        least = self.capabilities.least_version
         return least if version is not None and 0 <= version < least else version
 
     async def _request_for(
@@ -146,7 +148,7 @@ class EditorRequests:
         """Ask by `agent/edit/apply`; None: the editor does not know it after all."""
         documents = [one.document for one in parts]
         params = edit_request(
-            documents, change, label=label, origin=edit_origin(), capabilities=self._capabilities
+            documents, change, label=label, origin=edit_origin(), capabilities=self.capabilities
         )
         try:
             return edit_answers(await self._within_time(EDIT_APPLY, params), documents)
@@ -171,7 +173,7 @@ class EditorRequests:
         item = {"uri": document.uri, "version": document.version}
         params = {"items": [item], "reason": reason}
         try:
-            result = await self._client.request(SAVE, params, timeout_s=self.timing.save_s)
+            result = await self.client.request(SAVE, params, timeout_s=self.timing.save_s)
         except (RpcError, TimeoutError, ConnectionError) as error:
             return str(error)
         results = as_array((as_object(result) or {}).get("results")) or ()
@@ -184,11 +186,11 @@ class EditorRequests:
 
     async def read(self, document: Document) -> tuple[str, int] | None:
         """Ask for the text of a document and its version; None when the editor cannot say."""
-        if not self._capabilities.reads:
+        if not self.capabilities.reads:
             return None
         params = {"uri": document.uri}
         try:
-            result = await self._client.request(READ, params, timeout_s=self.timing.read_s)
+            result = await self.client.request(READ, params, timeout_s=self.timing.read_s)
         except (RpcError, TimeoutError, ConnectionError) as error:
             _log.info("The editor did not give the text of %r: %s", document.uri, error)
             return None
@@ -200,14 +202,14 @@ class EditorRequests:
         """Ask for a file to be opened, without taking the user away from where they are; tell whether it was."""
         params = {"uri": path.as_uri(), "external": False, "takeFocus": False}
         try:
-            result = await self._client.request(SHOW, params, timeout_s=self.timing.verify_s)
+            result = await self.client.request(SHOW, params, timeout_s=self.timing.verify_s)
         except (RpcError, TimeoutError, ConnectionError):
             return False
         return (as_object(result) or {}).get("success") is True
 
     async def diagnostics(self, params: Mapping[str, object], *, timeout_s: float) -> object:
         """Ask for the problems that it shows; raises RpcError, TimeoutError or ConnectionError."""
-        return await self._client.request(DIAGNOSTICS, params, timeout_s=timeout_s)
+        return await self.client.request(DIAGNOSTICS, params, timeout_s=timeout_s)
 
     async def _ask_for(
         self, change: Mapping[str, object], label: str, more: Mapping[str, object] = _NOTHING
@@ -229,7 +231,7 @@ class EditorRequests:
     async def _within_time(self, method: str, params: object) -> object:
         """Ask for an edit; raises RpcError for a no, _NoAnswerError when nobody knows."""
         try:
-            return await self._client.request(method, params, timeout_s=self.timing.answer_s)
+            return await self.client.request(method, params, timeout_s=self.timing.answer_s)
         except TimeoutError as error:
             message = f"the editor did not answer within {self.timing.answer_s:g} s"
             raise _NoAnswerError(message) from error

@@ -14,14 +14,14 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import anyio
 from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing, FileTooLarge, WorkspaceError
 from agent_core.kernel.values import Value
-from agent_core.workspace import DirectoryEntry, FileBytes, Files, FileText
+from agent_core.workspace import DirectoryEntry, FileBytes, Files, FileText, WriteResult
 from tiller_server.lsp.documents.mirror import Document
 from tiller_server.lsp.editors.editor import Editor
 
@@ -51,6 +51,30 @@ class Overlay(Value, frozen=True, kw_only=True):
     """Names of the editors that have unsaved text of the same file, when there are several."""
 
 
+class PulledFiles(Protocol):
+    """Clients without document sync, whose documents are read when they are needed."""
+
+    def attach(self, attached: Editor) -> None:
+        """Register a client."""
+        ...
+
+    def detach(self, attached: Editor) -> None:
+        """Forget a client."""
+        ...
+
+    async def create(self, path: Path, text: str) -> WriteResult | None:
+        """Write a file that is not there yet; None: no client does that, and nothing was done."""
+        ...
+
+    async def refresh(self, path: Path) -> None:
+        """Read a file."""
+        ...
+
+    async def refresh_unsaved(self, folder: Path) -> None:
+        """Read again what was unsaved at or below a folder."""
+        ...
+
+
 def _anything(found: Overlay | None) -> None:
     _ = found
 
@@ -64,6 +88,8 @@ class Overlays:
         self._reals: Mapping[Path, str] = {}
         self._looked_at = -math.inf
         self._check: Callable[[Overlay | None], None] = _anything
+        self.pulled: PulledFiles | None = None
+        """Clients without document sync; None: none is attached."""
 
     @property
     def editors(self) -> tuple[Editor, ...]:
@@ -86,6 +112,7 @@ class Overlays:
         Raises:
             WorkspaceError: It is open, but the workspace must not use it.
         """
+        await self._pull(path)
         found = await self._found(path, await self._real_paths(max_age_s=0.0))
         self._check(found)
         return found
@@ -99,12 +126,18 @@ class Overlays:
         finally:
             self._check = _anything
 
-    async def find_to_read(self, path: Path) -> Overlay | None:
+    async def find_to_read(self, path: Path, *, pulls: bool = True) -> Overlay | None:
         """Return what `find` does; where links lead is looked up at times only, for a search reads thousands of files.
+
+        Args:
+            path: The file.
+            pulls: Ask clients without document sync; False: use the text of the last answer.
 
         Raises:
             WorkspaceError: It is open, but the workspace must not use it.
         """
+        if pulls:
+            await self._pull(path)
         return await self._found(path, await self._real_paths(max_age_s=REMEMBERED_S))
 
     async def open_closed(self, path: Path) -> None:
@@ -124,6 +157,8 @@ class Overlays:
 
     async def unsaved_below(self, folder: Path) -> Mapping[Path, Overlay]:
         """Return the buffers at or below a real path whose text the disk does not have, by real path."""
+        if self.pulled is not None:
+            await self.pulled.refresh_unsaved(folder)
         found: dict[Path, Overlay] = {}
         for path, spelt in (await self._below(folder)).items():
             try:
@@ -136,6 +171,8 @@ class Overlays:
 
     async def names_in(self, folder: Path) -> Sequence[DirectoryEntry]:
         """Return what a folder has of open documents, whether or not it has it on the disk too."""
+        if self.pulled is not None:
+            await self.pulled.refresh_unsaved(folder)
         entries: dict[str, DirectoryEntry] = {}
         for path, spelt in (await self._below(folder)).items():
             name, *rest = path.relative_to(folder).parts or ("",)
@@ -147,6 +184,16 @@ class Overlays:
                 entries[name] = DirectoryEntry(name=name, kind="file", size=size)
         return tuple(entries.values())
 
+    async def _pull(self, path: Path) -> None:
+        if self.pulled is None or any(
+            document.path == path
+            for editor in self._editors
+            if not editor.capabilities.is_pulled
+            for document in editor.mirror.documents()
+        ):
+            return
+        await self.pulled.refresh(path)
+
     async def _judged(self, path: Path, spelt: Collection[Path]) -> Overlay | None:
         disk = await self._content(path)
         # Looked up only now, because reading takes time; from here on nothing waits.
@@ -156,7 +203,9 @@ class Overlays:
             )
             for editor, document in self._documents(spelt)
         ]
-        return _chosen(found)
+        # What an editor reports by itself is newer than any answer.
+        synced = [one for one in found if not one.editor.capabilities.is_pulled]
+        return _chosen(synced or found)
 
     async def _content(self, path: Path) -> FileText | FileBytes | None:
         try:
@@ -211,6 +260,13 @@ class Overlays:
             for document in editor.mirror.documents()
             if document.path in spelt
         ]
+
+
+def is_as_on_disk(buffer: Overlay) -> bool:
+    """Return whether a reader gets the file on the disk: the document is outdated, or pulled and the same."""
+    # Most files that a client gives on request are not open in it: nothing about them is unsaved.
+    is_same = buffer.editor.capabilities.is_pulled and buffer.state == "clean"
+    return buffer.state == "outdated" or is_same
 
 
 def text_of(path: Path, buffer: Overlay) -> FileText:

@@ -40,7 +40,7 @@ from agent_core.workspace.files.write_sequence import write_one_by_one
 from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.edits.batch import BatchMember, EditBatch
 from tiller_server.lsp.edits.document_writer import NEWER_ON_DISK, DocumentWriter
-from tiller_server.lsp.edits.overlays import Overlays, text_of
+from tiller_server.lsp.edits.overlays import Overlays, is_as_on_disk, text_of
 from tiller_server.lsp.edits.preconditions import rebase_base, with_note
 from tiller_server.lsp.overlay.file_operations import FileOperations
 from tiller_server.lsp.overlay.notebooks import check_no_notebook
@@ -70,10 +70,20 @@ class OverlayFiles:
     def attach(self, editor: Editor) -> None:
         """Lay an editor's documents over the disk."""
         self._buffers.attach(editor)
+        if editor.capabilities.reads_files or editor.capabilities.writes_files:
+            if self._buffers.pulled is None:
+                from tiller_server.lsp.overlay.client_files import ClientFiles  # noqa: PLC0415 - at first use
+
+                self._buffers.pulled = ClientFiles(
+                    self._disk, self._buffers, session=lambda: self.session
+                )
+            self._buffers.pulled.attach(editor)
 
     def detach(self, editor: Editor) -> None:
         """Remove an editor's documents, so that the disk shows again."""
         self._buffers.detach(editor)
+        if self._buffers.pulled is not None:
+            self._buffers.pulled.detach(editor)
 
     async def resolve(self, path: str, access: PathAccess) -> Path:
         """Find the real path that a model means."""
@@ -107,11 +117,12 @@ class OverlayFiles:
         self, path: Path, *, limit_bytes: int = READ_LIMIT_BYTES
     ) -> FileText | FileBytes:
         """Read a file: an open document as it is in the editor, whatever its size; else the disk."""
-        buffer = await self._buffers.find_to_read(path)
+        # Without a limit of its own a reader only wants to know whether the file is open.
+        buffer = await self._buffers.find_to_read(path, pulls=limit_bytes > 0)
         if buffer is None:
             return await self._disk.read(path, limit_bytes=limit_bytes)
         buffer.editor.notes_of(buffer.document).frozen_at = None
-        if buffer.state == "outdated" and buffer.disk is not None:
+        if is_as_on_disk(buffer) and buffer.disk is not None:
             return buffer.disk
         return text_of(path, buffer)
 
@@ -119,7 +130,7 @@ class OverlayFiles:
     async def open(self, path: Path) -> AsyncGenerator[FileReader]:
         """Open a file: the text of an open document, else the bytes on the disk."""
         buffer = await self._buffers.find_to_read(path)
-        if buffer is None or buffer.state == "outdated":
+        if buffer is None or is_as_on_disk(buffer):
             async with self._disk.open(path) as reader:
                 yield reader
             return
@@ -200,6 +211,10 @@ class OverlayFiles:
         edited = await self.edits.write(path, text, base=base, member=member)
         if edited is not None:
             return edited
+        if base is None and self._buffers.pulled is not None:
+            made = await self._buffers.pulled.create(path, text)
+            if made is not None:
+                return made
         written = await self._disk.write(path, text, base=await self._disk_base(path, base))
         return await self._noting_who_opened(written, text)
 

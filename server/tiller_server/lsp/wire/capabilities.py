@@ -29,6 +29,7 @@ __all__ = [
     "EditOptions",
     "EventCaps",
     "EventDetail",
+    "FileCaps",
     "PermissionCaps",
     "PermissionOptions",
     "PlainOptions",
@@ -98,6 +99,15 @@ class DocumentCaps(WireModel):
     """The client reports unsaved documents; not read."""
 
 
+class FileCaps(WireModel):
+    """Files of a client without document sync."""
+
+    read: Marker | None = None
+    """The client answers `agent/file/read`."""
+    write: Marker | None = None
+    """The client answers `agent/file/write`."""
+
+
 class VersionCaps(WireModel):
     """Diagnostics capabilities of the client; its presence declares `agent/diagnostics`."""
 
@@ -120,6 +130,8 @@ class AgentClientCaps(WireModel):
     """The client answers `agent/edit/apply`."""
     documents: DocumentCaps | None = None
     """Saving and reading of documents."""
+    files: FileCaps | None = None
+    """Reading and writing of files, by clients without document sync."""
     diagnostics: VersionCaps | None = None
     """The client answers `agent/diagnostics`."""
     lsp_proxy: Marker | None = None

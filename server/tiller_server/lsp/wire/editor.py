@@ -13,6 +13,8 @@ __all__ = [
     "DIAGNOSTICS",
     "DOCUMENTS_READ",
     "DOCUMENTS_SAVE",
+    "FILE_READ",
+    "FILE_WRITE",
     "LSP_REQUEST",
     "TRUST",
     "DiagnosticsItem",
@@ -22,6 +24,10 @@ __all__ = [
     "DocumentsReadResult",
     "DocumentsSaveParams",
     "DocumentsSaveResult",
+    "FileReadParams",
+    "FileReadResult",
+    "FileWriteParams",
+    "FileWriteResult",
     "LspRequestParams",
     "SaveItem",
     "SavedDocument",
@@ -82,6 +88,39 @@ class DocumentsReadResult(WireModel):
     """LSP language id."""
 
 
+class FileReadParams(WireModel):
+    """Return the text of a file as the user of the client sees it, unsaved text included."""
+
+    uri: str
+    """The file."""
+    session: str | None = None
+    """Session that asks."""
+
+
+class FileReadResult(WireModel):
+    """Text of a file; exactly one of both fields."""
+
+    text: str | None = None
+    """The whole text."""
+    missing: bool | None = None
+    """True: the client has no such file."""
+
+
+class FileWriteParams(WireModel):
+    """Replace the text of a file, or create it, and save it where that loses nothing."""
+
+    uri: str
+    """The file."""
+    text: str
+    """The whole text."""
+    session: str | None = None
+    """Session that writes."""
+
+
+class FileWriteResult(WireModel):
+    """Empty result: the client has done it."""
+
+
 class DiagnosticsParams(WireModel):
     """Return the diagnostics that the editor shows."""
 
@@ -135,6 +174,8 @@ DOCUMENTS_SAVE: Final = client_request(
 DOCUMENTS_READ: Final = client_request(
     "agent/documents/read", DocumentsReadParams, DocumentsReadResult
 )
+FILE_READ: Final = client_request("agent/file/read", FileReadParams, FileReadResult)
+FILE_WRITE: Final = client_request("agent/file/write", FileWriteParams, FileWriteResult)
 DIAGNOSTICS: Final = client_request("agent/diagnostics", DiagnosticsParams, DiagnosticsResult)
 LSP_REQUEST: Final = client_request(
     "agent/lsp/request",

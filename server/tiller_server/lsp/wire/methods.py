@@ -35,6 +35,8 @@ _ALL: Final[Sequence[Method[WireModel, object]]] = (
     changes.EDIT_APPLY,
     editor.DOCUMENTS_SAVE,
     editor.DOCUMENTS_READ,
+    editor.FILE_READ,
+    editor.FILE_WRITE,
     editor.DIAGNOSTICS,
     editor.LSP_REQUEST,
     changes.CHANGES_SHOW,
