@@ -28,6 +28,7 @@ from agent_core.providers.http.client import HttpPool, StreamTimeouts
 from agent_core.providers.registry import NOTHING
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
 from agent_core.resources.paths import AppPaths, app_paths
+from agent_core.resources.settings.layers import Settings
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session import AgentSession
 from agent_core.session.permissions.broker import PermissionState
@@ -41,6 +42,7 @@ from agent_core.workspace import Workspace
 from agent_core.workspace.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from agent_core.acp.task import ExternalTask
     from agent_core.extensions.api import ExtensionApi
     from agent_core.workspace.git.worktrees.service import Worktrees
 
@@ -105,8 +107,21 @@ class ChildSessions:
         self._store = store
 
     def agents(self) -> Sequence[AgentDefinition]:
-        """Return the agents that tasks can be given to."""
-        return BUILT_IN if self.resources is None else self.resources.agents
+        """Return the agents that tasks can be given to; of two with one name the external one."""
+        found = BUILT_IN if self.resources is None else self.resources.agents
+        settings = self._settings
+        if settings is None:
+            return found
+        named = settings.values.external_agents
+        external = [
+            AgentDefinition(
+                name=name,
+                description=one.description or f"external agent ({one.command})",
+                is_external=True,
+            )
+            for name, one in named.items()
+        ]
+        return (*(one for one in found if one.name not in named), *external)
 
     async def read(self, session: SessionId) -> StoredSession:
         """Read the session of a task as it is stored."""
@@ -139,9 +154,39 @@ class ChildSessions:
         paths = request.paths or app_paths(request.env)
         return open_worktrees(paths, env=request.env, clock=request.clock)
 
+    @property
+    def _settings(self) -> Settings | None:
+        shared = self.shared
+        if shared is None:
+            return None
+        return shared.config.settings if shared.live is None else shared.live.now
+
+    def _external(self, opening: TaskOpening) -> "ExternalTask | None":
+        """Return the external agent that a task is given to; None: it is none.
+
+        Raises:
+            ToolError: It cannot work here.
+        """
+        if not opening.agent.is_external or self._settings is None:
+            return None
+        from agent_core.acp.task import ExternalTask  # noqa: PLC0415 - at first use
+        from agent_core.assembly.external.launch import launch_of  # noqa: PLC0415 - at first use
+
+        if self._request.ports is not None:
+            message = "The workspace is on another machine, so no external agent can work in it."
+            raise ToolError(message)
+        launch = launch_of(
+            opening.agent.name, self._settings, env=self._request.env, model=opening.model
+        )
+        return ExternalTask(launch=launch, active=opening.tools, on_activity=opening.on_activity)
+
     def _request_of(self, opening: TaskOpening) -> SessionRequest:
         request, outer, folder = self._request, opening.outer, opening.folder
-        shared = self.shared
+        shared, external = self.shared, self._external(opening)
+        tools, more, model = opening.tools, outer.mcp_tools, opening.model or opening.agent.model
+        if external is not None:
+            # The model of the request is an option of the agent.
+            tools, more, model = external.tool_names, external.tools, None
         scratch = Path() if shared is None else shared.scratch
         if folder is None:
             inside = outer.workspace.workspace
@@ -153,10 +198,10 @@ class ChildSessions:
         return replace(
             request,
             session="new" if opening.is_new else opening.session,
-            model=opening.model or opening.agent.model or outer.model,
+            model=model or outer.model,
             thinking=outer.thinking,
-            tools=opening.tools,
-            custom_tools=(*request.custom_tools, *outer.mcp_tools),
+            tools=tools,
+            custom_tools=(*request.custom_tools, *more),
             workspace=folder or request.workspace,
             added=AddedRoots(),
             folders=request.added.trusted if folder is None else (),
@@ -173,6 +218,7 @@ class ChildSessions:
                 instructions=instructions,
                 scratch=scratch,
                 sandbox=None if shared is None or folder is not None else shared.sandbox,
+                external=external,
             ),
         )
 
@@ -261,12 +307,25 @@ async def _chosen_deps(
         except BaseException:
             await opened.log.close()
             raise
-        yield replace(deps, pool=pool, tasks=children, titled=request.titled)
+        async with _working(request, deps, sandbox) as deps:
+            yield replace(deps, pool=pool, tasks=children, titled=request.titled)
     finally:
         extensions.close()
         with anyio.move_on_after(2, shield=True):
             await own.aclose()
             await anyio.to_thread.run_sync(cleaning.close)
+
+
+def _working(
+    request: SessionRequest, deps: SessionDeps, sandbox: Sandbox
+) -> AbstractAsyncContextManager[SessionDeps]:
+    """Return the parts with the external agent that a task is given to as the model, if it is given to one."""
+    task = request.task
+    if task is None or task.external is None:
+        return nullcontext(deps)
+    from agent_core.assembly.external.agent import with_external_agent  # noqa: PLC0415 - at first use
+
+    return with_external_agent(task.external, deps, sandbox, instructions=task.instructions)
 
 
 async def _models(

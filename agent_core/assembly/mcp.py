@@ -13,7 +13,7 @@ from agent_core.assembly.config import WorkspaceConfig
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice
 from agent_core.kernel import JsonValue
-from agent_core.kernel.errors import NotText
+from agent_core.kernel.errors import FileMissing, NotText
 from agent_core.kernel.values import Value
 from agent_core.mcp import McpServers
 from agent_core.mcp.approvals import ApprovalStore
@@ -183,15 +183,11 @@ class _ServerConnector(Value, frozen=True, kw_only=True):
             ServerFailed: It is not to be found outside of the workspace.
         """
         path, roots = self.env.get("PATH", defpath), tuple(self.roots())
-        env = {**self.env, "PATH": outside_path(path, roots=roots)}
-        name = way.argv[0]
-        if "/" in name:
-            return way, env
-        program = find_outside_program(name, env_path=path, roots=roots)
-        if program is None:
-            why = f"its program {name!r} was not found on the PATH outside of the workspace, and nothing contains it: name it by its whole path"
-            raise ServerFailed(why)
-        return replace(way, argv=(program, *way.argv[1:])), env
+        try:
+            argv, path = from_outside(way.argv, path, roots)
+        except FileMissing as error:
+            raise ServerFailed(str(error)) from error
+        return replace(way, argv=argv), {**self.env, "PATH": path}
 
     def held(self, server: Server) -> str:
         """Return how a server is held in."""
@@ -207,6 +203,24 @@ class _ServerConnector(Value, frozen=True, kw_only=True):
         access += " and with unix sockets" if "sockets" in way.needs else ""
         partly = "" if containing.level == "full" else "partly "
         return f"{partly}contained like commands, {access}"
+
+
+def from_outside(
+    argv: tuple[str, ...], path: str, roots: Sequence[Path]
+) -> tuple[tuple[str, ...], str]:
+    """Return the command line of a program that nothing contains, and its PATH: no workspace may bring them. Blocking.
+
+    Raises:
+        FileMissing: The program is not to be found outside of the workspace.
+    """
+    outside, name = outside_path(path, roots=roots), argv[0]
+    if "/" in name:
+        return argv, outside
+    program = find_outside_program(name, env_path=path, roots=roots)
+    if program is None:
+        message = f"its program {name!r} was not found on the PATH outside of the workspace, and nothing contains it: name it by its whole path"
+        raise FileMissing(message)
+    return (program, *argv[1:]), outside
 
 
 def _limits(values: McpSettings) -> Limits:

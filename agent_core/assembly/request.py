@@ -30,6 +30,7 @@ from agent_core.workspace.files.disk.disk_files import PathLocks
 from agent_core.workspace.sandbox import Prober, Sandbox
 
 if TYPE_CHECKING:
+    from agent_core.acp.task import ExternalTask
     from agent_core.storage.adapters.ledger import SqliteLedger
     from agent_core.telemetry.queue import Exporter
     from agent_core.telemetry.session import ProcessTelemetry
@@ -52,6 +53,8 @@ class TaskOrigin(Value, frozen=True, kw_only=True):
     """Folder of the outputs of tools."""
     sandbox: Sandbox | None
     """Closed by the outer session; None: the task has files, and so a sandbox, of its own."""
+    external: "ExternalTask | None" = None
+    """The external agent that works on it; None: a model does."""
 
 
 class SharedTelemetry(Struct):

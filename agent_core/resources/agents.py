@@ -42,7 +42,9 @@ class AgentDefinition(Value, frozen=True, kw_only=True):
     mode: Literal["plan"] | None = None
     """`plan`: it only reads."""
     path: Path | None = None
-    """Its file; None: it is built in."""
+    """Its file; None: it is built in, or external."""
+    is_external: bool = False
+    """Whether it is a program that the settings name."""
 
 
 class ReadAgent(Value, frozen=True, kw_only=True):

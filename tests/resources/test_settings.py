@@ -65,6 +65,7 @@ DEFAULTS: dict[str, Any] = {
     "planReview": "complex",
     "memory": {"consolidateAfterMinutes": None},
     "telemetry": {"enabled": False, "endpoint": None, "content": False},
+    "externalAgents": {},
     "web": {"timeoutS": 30.0, "privateHosts": [], "search": None, "searchUrl": None},
     "titles": "auto",
     "titleModel": None,

@@ -12,7 +12,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.json import encode, is_object
+from agent_core.kernel.json import as_object, encode, is_object
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import JsonTextError, JsonTextPosition, find_key, read_object
@@ -46,6 +46,9 @@ NEVER_EDITOR = frozenset({("skills",), ("prompts",)})
 """Keys that name instructions: a trusted project's are pinned, what an editor finds in a folder is not."""
 
 GUARDED = frozenset(LADDERS) | CEILINGS | USER_ONLY | NEVER_EDITOR
+
+AGENTS = "externalAgents"
+"""Key of programs by name: a trusted project may add some, not change those of the user."""
 
 Judgement = Literal["allowed", "loosens", "user-only"]
 
@@ -178,6 +181,7 @@ class _Merging:
         if layer.name in {"project", "editor"}:
             # Layers that a workspace can bring along: they never loosen a permission.
             values = self._without_loosening(layer, values, text)
+            values = self._without_programs(layer, values, text)
         if isinstance(layer.content, Path):
             values = _from_folder(values, layer.content.parent)
         self._merged = _merge(self._merged, values)
@@ -238,6 +242,22 @@ class _Merging:
                 else "may stand only in the user's own settings"
             )
             message = f'"{".".join(keys)}": {_shown(wanted)} {why}; {_shown(below)} holds'
+            self._report(layer, message, find_key(text, keys))
+            values = _without(values, keys)
+        return values
+
+    def _without_programs(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
+        """Leave out external agents that only the user may name: those of an editor, and of a project what changes theirs."""
+        below = as_object(self._merged.get(AGENTS))
+        for name, agent in as_object(values.get(AGENTS)).items():
+            keys: Keys = (AGENTS, name)
+            is_new = layer.name == "project" and name not in below
+            if is_new and as_object(agent).get("sandbox", "auto") == "auto":
+                continue
+            keys = (*keys, "sandbox") if is_new else keys
+            message = (
+                f'"{".".join(keys)}" may stand only in the user\'s own settings; it has no effect'
+            )
             self._report(layer, message, find_key(text, keys))
             values = _without(values, keys)
         return values

@@ -15,6 +15,7 @@ SecondsSetting = Annotated[float, Field(ge=0)]
 Wait = Annotated[float, Field(gt=0)]
 Paths = tuple[str, ...]
 VariableName = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$")]
+AgentName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
 FullPath = Annotated[str, Field(pattern=r"^(/|~$|~/)")]
 
 
@@ -228,6 +229,36 @@ class MemorySettings(SettingsGroup):
     )
 
 
+class ExternalAgentSettings(SettingsGroup):
+    """A program that speaks the Agent Client Protocol and works on tasks."""
+
+    command: Annotated[str, Field(min_length=1)] = Field(description="The program.")
+    args: tuple[str, ...] = Field(default=(), description="Its arguments.")
+    env: Mapping[VariableName, str] = Field(
+        default_factory=dict[str, str],
+        description="Variables for it; ${NAME} stands for one of yours. It gets no others but PATH, HOME and the like.",
+    )
+    description: str = Field(default="", description="When to give it a task, for the model.")
+    options: Mapping[str, str | bool] = Field(
+        default_factory=dict[str, str | bool],
+        description="Values of its own options, by id or category, such as model and mode.",
+    )
+    network: bool = Field(
+        default=True, description="Whether it reaches the network; most need it for their model."
+    )
+    sandbox: Literal["auto", "off"] = Field(
+        default="auto",
+        description="Whether it is contained like commands; off only in the user's own settings.",
+    )
+    start_timeout_s: Wait = Field(
+        default=60,
+        description="How long each answer may take until its session is open, in seconds.",
+    )
+    idle_timeout_s: Wait = Field(
+        default=1800, description="How long it may work without a message, in seconds."
+    )
+
+
 class SettingsValues(SettingsGroup):
     """Everything in settings.json that this version understands."""
 
@@ -313,6 +344,10 @@ class SettingsValues(SettingsGroup):
     )
     hooks: HookSettings = HookSettings()
     mcp: McpSettings = McpSettings()
+    external_agents: Mapping[AgentName, ExternalAgentSettings] = Field(
+        default_factory=dict[str, ExternalAgentSettings],
+        description="Programs that speak the Agent Client Protocol and to which tasks can be given, by name.",
+    )
     web: WebSettings = WebSettings()
     memory: MemorySettings = MemorySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
@@ -341,6 +376,8 @@ def setting_keys(above: Sequence[str]) -> Sequence[str]:
     """
     if tuple(above[:-1]) == ("compaction", "modelOverrides"):
         return tuple(ModelCompactionSettings().model_dump(by_alias=True))
+    if tuple(above[:1]) == ("externalAgents",):
+        return tuple(ExternalAgentSettings(command="x").model_dump(by_alias=True))
     here = SettingsValues().as_json()
     for key in above:
         here = as_object(here.get(key))

@@ -81,6 +81,8 @@ class TaskOpening(Value, frozen=True, kw_only=True):
     tools: tuple[str, ...]
     budget: Budgets
     outer: "OuterSession"
+    on_activity: Callable[[str], None] = lambda _: None
+    """Called with the title of what an external agent does."""
 
 
 class OuterSession(Value, frozen=True, kw_only=True):

@@ -126,6 +126,7 @@ class TaskRun:
             tools=tools_for(agent, deps.active_tools()),
             budget=one.order.budget,
             outer=replace(deps.outer(one.info), on_spent=self._spend),
+            on_activity=self._show,
         )
 
     def _spend(self, usage: Usage) -> None:
@@ -156,6 +157,12 @@ class TaskRun:
             one.info = replace(one.info, duration_ms=age_ms(one.info, self._deps.services.clock))
             if one.info.activity != activity:
                 self._publish_update()
+
+    def _show(self, activity: str) -> None:
+        one = self._task
+        age = age_ms(one.info, self._deps.services.clock)
+        one.info = replace(one.info, activity=activity, duration_ms=age)
+        self._publish_update()
 
     def _publish_update(self) -> None:
         self._deps.services.publish(TaskUpdated(task=self._task.info))

@@ -1,0 +1,227 @@
+"""The requests of an external agent as calls of tools, and the results of these calls as answers to it."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from agent_core.kernel import JsonObject, JsonValue, ToolCallId
+from agent_core.kernel.json import as_object, as_text, is_object
+from agent_core.kernel.text import one_line
+from agent_core.kernel.values import Value
+from agent_core.messages import ToolCall, ToolResultMessage, text_of
+
+START: Final = "agent_start"
+STEP: Final = "agent_step"
+READ: Final = "agent_read"
+WRITE: Final = "write"
+COMMAND: Final = "agent_permission_command"
+EDIT: Final = "agent_permission_edit"
+OTHER: Final = "agent_permission"
+TODO: Final = "todo"
+
+PERMISSION: Final = "session/request_permission"
+READ_FILE: Final = "fs/read_text_file"
+WRITE_FILE: Final = "fs/write_text_file"
+
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL: Final = -32603
+TITLE_CHARS: Final = 200
+CHANGING: Final = frozenset({"edit", "delete", "move"})
+HARMLESS: Final = frozenset({"read", "search", "think"})
+"""Kinds of tools that change nothing."""
+REASON: Final = "tiller.dev/reason"
+"""Key of `_meta` under which an answer says why permission was refused."""
+NOTHING: Final[Mapping[str, JsonValue]] = {}
+
+
+class Refused(Value, frozen=True, kw_only=True):
+    """The answer to a request that is no call of a tool."""
+
+    code: int
+    message: str
+
+
+class OpenRequest(Struct, kw_only=True):
+    """A request of the agent that a call of a tool answers."""
+
+    id: JsonValue
+    method: str
+    params: JsonObject
+    content: str | None = None
+    """The text that the tool `agent_read` has read."""
+
+
+def call_for(
+    method: str, params: JsonObject, *, id_: str, tools: Sequence[str], needs: Sequence[str]
+) -> ToolCall | Refused:
+    """Return the call of a tool that a request of the agent amounts to, or the error with which it is answered.
+
+    Args:
+        method: Method of the request.
+        params: Its parameters.
+        id_: Id of the call; it is an argument too, so that no two calls look like a repetition.
+        tools: Tools that the task has.
+        needs: Access that the agent has beyond containment, and so the commands that it runs.
+    """
+    match method:
+        case "session/request_permission":
+            return _permission(params, id_, needs=needs)
+        case "fs/read_text_file" if READ in tools:
+            arguments: dict[str, JsonValue] = {"path": params.get("path"), "request": id_}
+            arguments |= {
+                key: params[key] for key in ("line", "limit") if params.get(key) is not None
+            }
+            return _file_call(READ, arguments, id_)
+        case "fs/write_text_file" if WRITE in tools:
+            content = params.get("content")
+            if not isinstance(content, str):
+                return Refused(code=INVALID_PARAMS, message="content must be a string")
+            return _file_call(WRITE, {"path": params.get("path"), "content": content}, id_)
+        case _:
+            return Refused(code=METHOD_NOT_FOUND, message=f"method {method!r} is not supported")
+
+
+def _file_call(tool: str, arguments: JsonObject, id_: str) -> ToolCall | Refused:
+    path = arguments.get("path")
+    if not isinstance(path, str) or not Path(path).is_absolute():
+        return Refused(code=INVALID_PARAMS, message=f"path must be absolute, not {path!r}")
+    return ToolCall(id=ToolCallId(id_), name=tool, arguments=arguments)
+
+
+def _permission(params: JsonObject, id_: str, *, needs: Sequence[str]) -> ToolCall:
+    """Return the call whose permission stands for that of the agent's own tool."""
+    call = as_object(params.get("toolCall"))
+    kind, raw = as_text(call.get("kind")), as_object(call.get("rawInput"))
+    title = one_line(as_text(call.get("title")))[:TITLE_CHARS]
+    command, paths = _command_in(raw), _paths_in(call)
+    arguments: dict[str, JsonValue] = {"title": title, "request": id_}
+    if kind == "execute" and command:
+        arguments |= {"command": command, "needs": list(needs)}
+        return ToolCall(id=ToolCallId(id_), name=COMMAND, arguments=arguments)
+    if kind in CHANGING and len(paths) == 1:
+        return ToolCall(id=ToolCallId(id_), name=EDIT, arguments={**arguments, "path": paths[0]})
+    arguments |= {"kind": kind or "other", "input": raw}
+    return ToolCall(id=ToolCallId(id_), name=OTHER, arguments=arguments)
+
+
+def _command_in(raw: JsonObject) -> str:
+    command = raw.get("command", raw.get("cmd"))
+    if isinstance(command, str):
+        return command
+    argv = command if isinstance(command, list | tuple) else ()
+    if not argv or not all(isinstance(one, str) for one in argv):
+        return ""
+    return shlex.join(as_text(one) for one in argv)
+
+
+def _paths_in(call: JsonObject) -> Sequence[str]:
+    """Return the files that a tool call names in its places and differences."""
+    found: list[str] = []
+    for key in ("locations", "content"):
+        listed = call.get(key)
+        for one in listed if isinstance(listed, list | tuple) else ():
+            path = as_object(one).get("path")
+            if isinstance(path, str) and path not in found:
+                found.append(path)
+    return found
+
+
+def answer_to(request: OpenRequest, result: ToolResultMessage) -> JsonObject:
+    """Return the answer to a request by the result of its call."""
+    if request.method == PERMISSION:
+        reason = text_of(result.content)
+        chosen = _outcome(request.params, allowed=not result.is_error)
+        meta = {"_meta": {REASON: reason}} if result.is_error else NOTHING
+        return reply(request.id, {"outcome": chosen, **meta})
+    if result.is_error:
+        return error(request.id, INTERNAL, text_of(result.content))
+    if request.method == READ_FILE:
+        return reply(request.id, {"content": request.content or ""})
+    return reply(request.id, {})
+
+
+def cancelled_answer(request: OpenRequest) -> JsonObject:
+    """Return the answer to a request of a task that was stopped."""
+    if request.method == PERMISSION:
+        return reply(request.id, {"outcome": {"outcome": "cancelled"}})
+    return error(request.id, INTERNAL, "the task was stopped")
+
+
+def _outcome(params: JsonObject, *, allowed: bool) -> JsonObject:
+    """Return the answer to a question for permission.
+
+    A yes is for this call alone, whatever the user chose: a rule for longer is kept here and answers the next question.
+    """
+    listed = params.get("options")
+    options = [as_object(one) for one in listed] if isinstance(listed, list | tuple) else []
+    kinds = ("allow_once",) if allowed else ("reject_once", "reject_always")
+    for kind in kinds:
+        for option in options:
+            id_ = option.get("optionId")
+            if option.get("kind") == kind and isinstance(id_, str):
+                return {"outcome": "selected", "optionId": id_}
+    return {"outcome": "cancelled"}
+
+
+def reply(id_: JsonValue, result: JsonObject) -> JsonObject:
+    """Return the response to a request."""
+    return {"jsonrpc": "2.0", "id": id_, "result": result}
+
+
+def error(id_: JsonValue, code: int, message: str) -> JsonObject:
+    """Return the response to a request that failed."""
+    return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
+
+
+def text_of_block(block: JsonValue) -> str:
+    """Return the text of a content block; of another kind of block, its name."""
+    content = as_object(block)
+    match content.get("type"):
+        case "text":
+            return as_text(content.get("text"))
+        case "resource_link":
+            return as_text(content.get("uri"))
+        case "resource":
+            return as_text(as_object(content.get("resource")).get("text"))
+        case kind:
+            return f"[{one_line(as_text(kind)) or 'content'}]"
+
+
+def text_of_call(call: JsonObject) -> str:
+    """Return what a tool call of the agent has put out, as far as it is text."""
+    listed = call.get("content")
+    texts: list[str] = []
+    for one in listed if isinstance(listed, list | tuple) else ():
+        part = as_object(one)
+        match part.get("type"):
+            case "content":
+                texts.append(text_of_block(part.get("content")))
+            case "diff":
+                texts.append(f"changed {as_text(part.get('path'))}")
+            case _:
+                pass
+    return "\n".join(text for text in texts if text)
+
+
+def todo_items(entries: JsonValue) -> Sequence[JsonValue]:
+    """Return a plan of the agent as items of a todo list; only one step of it is active."""
+    found: list[JsonValue] = []
+    active = False
+    for one in entries if isinstance(entries, list | tuple) else ():
+        if not is_object(one):
+            continue
+        status = {"completed": "done", "in_progress": "active"}.get(
+            as_text(one.get("status")), "pending"
+        )
+        if status == "active" and active:
+            status = "pending"
+        active = active or status == "active"
+        text = one_line(as_text(one.get("content")))[:TITLE_CHARS]
+        if text:
+            found.append({"text": text, "status": status})
+    return found

@@ -1,0 +1,148 @@
+"""The tools that stand for what an external agent does: permission is asked for them as for the tools of any model."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from pydantic import Field
+
+from agent_core.acp.requests import COMMAND, EDIT, OTHER, READ, START, STEP
+from agent_core.acp.steps import AgentStep
+from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.errors import NotText
+from agent_core.kernel.json import as_text
+from agent_core.tools.arguments import ModelTool, ToolArguments, ToolArgumentsT, schema_of
+from agent_core.tools.port import Tool, ToolContext, ToolResult, ToolSpec, error_result, text_result
+from agent_core.workspace import FileBytes
+from agent_core.workspace.permissions.call_permission import ToolKind
+
+FAILED = "failed"
+
+
+class AgentWork(Protocol):
+    """An agent, as the tools see it."""
+
+    def read_done(self, call: str, content: str) -> None:
+        """Keep the text that the agent asked to read."""
+        ...
+
+    def step(self, call: str) -> AgentStep:
+        """Return a tool call that the agent has made."""
+        ...
+
+
+class AgentStartArguments(ToolArguments):
+    """Arguments of `agent_start`."""
+
+    command: str
+    needs: list[str] = Field(default=[])
+
+
+class AgentStepArguments(ToolArguments):
+    """Arguments of `agent_step`."""
+
+    title: str = ""
+    kind: str = ""
+    request: str
+
+
+class AgentCommandArguments(ToolArguments):
+    """Arguments of `agent_permission_command`."""
+
+    command: str
+    needs: list[str] = Field(default=[])
+    title: str = ""
+    request: str
+
+
+class AgentEditArguments(ToolArguments):
+    """Arguments of `agent_permission_edit`."""
+
+    path: str
+    title: str = ""
+    request: str
+
+
+class AgentPermissionArguments(ToolArguments):
+    """Arguments of `agent_permission`."""
+
+    title: str = ""
+    kind: str = ""
+    input: dict[str, object] = Field(default={})
+    request: str
+
+
+class AgentReadArguments(ToolArguments):
+    """Arguments of `agent_read`."""
+
+    path: str
+    line: int | None = None
+    limit: int | None = None
+    request: str
+
+
+def agent_tools(agent: str, work: Callable[[], AgentWork]) -> Sequence[Tool]:
+    """Make the tools.
+
+    Args:
+        agent: Name of the agent.
+        work: Returns the agent.
+    """
+
+    async def read(arguments: AgentReadArguments, context: ToolContext) -> ToolResult:
+        return await _read(arguments, context, work())
+
+    async def step(arguments: AgentStepArguments, _: ToolContext) -> ToolResult:
+        done = work().step(arguments.request)
+        details: dict[str, JsonValue] = {"kind": done.kind, "status": done.status}
+        if done.status == FAILED:
+            return error_result(done.output or "it failed", details=details)
+        return text_result(done.output or "done", details=details)
+
+    return (
+        _tool(START, AgentStartArguments, "execute", _allowed, f"start external agent {agent}"),
+        _tool(STEP, AgentStepArguments, "read", step, "tool"),
+        _tool(COMMAND, AgentCommandArguments, "execute", _allowed, "command"),
+        _tool(EDIT, AgentEditArguments, "edit", _allowed, "edit"),
+        _tool(OTHER, AgentPermissionArguments, "other", _allowed, "tool"),
+        _tool(READ, AgentReadArguments, "read", read, "read"),
+    )
+
+
+def _tool(
+    name: str,
+    arguments: type[ToolArgumentsT],
+    kind: ToolKind,
+    execute: Callable[[ToolArgumentsT, ToolContext], Awaitable[ToolResult]],
+    otherwise: str,
+) -> Tool:
+    def titled(given: JsonObject) -> str:
+        for key in ("title", "command", "path"):
+            if text := as_text(given.get(key)):
+                return text
+        return otherwise
+
+    spec = ToolSpec(name=name, description=otherwise, parameters=schema_of(arguments), kind=kind)
+    return ModelTool(spec=spec, arguments=arguments, titled=titled, execute=execute)
+
+
+async def _allowed(_: ToolArguments, context: ToolContext) -> ToolResult:
+    """Do nothing: the call was judged, and the agent does the work."""
+    del context
+    return text_result("allowed")
+
+
+async def _read(arguments: AgentReadArguments, context: ToolContext, work: AgentWork) -> ToolResult:
+    files = context.files
+    path = await files.resolve(arguments.path, "read")
+    file = await files.read(path)
+    if isinstance(file, FileBytes):
+        message = f"{arguments.path} is not a text file"
+        raise NotText(message)
+    text = file.text
+    context.seen.put(path, text)
+    if arguments.line is not None or arguments.limit is not None:
+        lines, first = text.splitlines(keepends=True), max((arguments.line or 1) - 1, 0)
+        last = len(lines) if arguments.limit is None else first + max(arguments.limit, 0)
+        text = "".join(lines[first:last])
+    work.read_done(arguments.request, text)
+    return text_result(f"{len(text)} characters")

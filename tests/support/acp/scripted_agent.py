@@ -1,0 +1,184 @@
+"""An external agent of the vendor's SDK that does what its prompt says: a list of steps as JSON."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import acp
+from acp import schema
+
+OPTIONS = [
+    schema.PermissionOption(option_id="yes", name="Yes", kind="allow_once"),
+    schema.PermissionOption(option_id="always", name="Always", kind="allow_always"),
+    schema.PermissionOption(option_id="no", name="No", kind="reject_once"),
+]
+STATES: dict[str, Any] = {"done": "completed", "active": "in_progress", "pending": "pending"}
+
+
+def left(path: str, text: str) -> None:
+    """Leave a file: whole, or not at all."""
+    half = Path(f"{path}.half")
+    half.write_text(text, "utf-8")
+    half.rename(path)
+
+
+class Steps:
+    """What a prompt can ask for."""
+
+    def __init__(self) -> None:
+        self.client: Any = None
+        self.cwd = Path()
+        self.session = ""
+        self.prompts: list[str] = []
+        self.model = "small"
+        self.said: list[str] = []
+        self.cancelled = asyncio.Event()
+
+    async def do_say(self, text: str) -> None:
+        self.said.append(text)
+        await self._tell(acp.update_agent_message_text(text))
+
+    async def do_recap(self) -> None:
+        """Say again what was said."""
+        await self.do_say(" ".join(self.said))
+
+    async def do_think(self, text: str) -> None:
+        await self._tell(acp.update_agent_thought_text(text))
+
+    async def do_prompts(self) -> None:
+        await self.do_say(json.dumps(self.prompts))
+
+    async def do_about(self) -> None:
+        """Say where and as what it works."""
+        await self.do_say(json.dumps({"cwd": str(self.cwd), "model": self.model}))
+
+    async def do_environment(self) -> None:
+        await self.do_say(json.dumps(dict(os.environ)))  # noqa: TID251 - what the test wants to know
+
+    async def do_write(self, path: str, content: str) -> None:
+        """Write through the client; say what it answers if it refuses."""
+        try:
+            await self.client.write_text_file(
+                session_id=self.session, path=self._path(path), content=content
+            )
+        except acp.RequestError as error:
+            await self.do_say(f"refused: {error}")
+
+    async def do_read(self, path: str, *lines: int) -> None:
+        try:
+            answer = await self.client.read_text_file(
+                session_id=self.session,
+                path=self._path(path),
+                line=lines[0] if lines else None,
+                limit=lines[1] if lines else None,
+            )
+            await self.do_say(f"read: {answer.content}")
+        except acp.RequestError as error:
+            await self.do_say(f"refused: {error}")
+
+    async def do_put(self, path: str, content: str) -> None:
+        """Write with its own hands."""
+        left(self._path(path), content)
+
+    async def do_ask(self, kind: Any, title: str, raw: dict[str, Any], *paths: str) -> None:
+        """Ask for permission, and say the answer."""
+        answer = await self.client.request_permission(
+            session_id=self.session,
+            options=OPTIONS,
+            tool_call=schema.ToolCallUpdate(
+                tool_call_id="c1",
+                title=title,
+                kind=kind,
+                raw_input=raw,
+                locations=[schema.ToolCallLocation(path=self._path(one)) for one in paths],
+            ),
+        )
+        outcome = answer.outcome
+        await self.do_say(getattr(outcome, "option_id", outcome.outcome))
+
+    async def do_tool(self, title: str, output: str, status: Any = "completed") -> None:
+        await self._tell(acp.start_tool_call("t1", title, kind="execute", status="in_progress"))
+        await self._tell(
+            acp.update_tool_call(
+                "t1", status=status, content=[acp.tool_content(acp.text_block(output))]
+            )
+        )
+
+    async def do_plan(self, *entries: list[str]) -> None:
+        await self._tell(
+            acp.update_plan(acp.plan_entry(text, status=STATES[state]) for text, state in entries)
+        )
+
+    async def do_cost(self, amount: float, currency: str = "USD") -> None:
+        cost = schema.Cost(amount=amount, currency=currency)
+        await self._tell(
+            schema.UsageUpdate(session_update="usage_update", used=10, size=100, cost=cost)
+        )
+
+    async def _tell(self, update: Any) -> None:
+        await self.client.session_update(session_id=self.session, update=update)
+
+    def _path(self, path: str) -> str:
+        return path if path.startswith("relative:") else str(self.cwd / path)
+
+
+class ScriptedAgent(Steps):
+    """Does the steps of each prompt."""
+
+    async def do_wait(self, marker: str) -> None:
+        """Leave a file with its process id, and wait until it is cancelled."""
+        left(marker, str(os.getpid()))
+        await self.cancelled.wait()
+        left(f"{marker}.cancelled", "")
+
+    async def do_complain(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    def on_connect(self, conn: acp.Client) -> None:
+        self.client = conn
+
+    async def initialize(self, protocol_version: int, **_: Any) -> schema.InitializeResponse:
+        return schema.InitializeResponse(protocol_version=min(protocol_version, 1))
+
+    async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
+        self.cwd = Path(cwd)
+        return schema.NewSessionResponse(session_id="s1", config_options=self._options())
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> schema.SetSessionConfigOptionResponse:
+        self.model = str(value)
+        return schema.SetSessionConfigOptionResponse(config_options=self._options())
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        self.cancelled.set()
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
+        self.session = session_id
+        self.prompts = [one.text for one in prompt]
+        for name, *arguments in json.loads(self.prompts[-1]):
+            await getattr(self, f"do_{name}")(*arguments)
+            if self.cancelled.is_set():
+                return schema.PromptResponse(stop_reason="cancelled")
+        return schema.PromptResponse(stop_reason="end_turn")
+
+    def _options(self) -> list[Any]:
+        values = [schema.SessionConfigSelectOption(value=one, name=one) for one in ("small", "big")]
+        return [
+            schema.SessionConfigOptionSelect(
+                id="m",
+                name="Model",
+                category="model",
+                type="select",
+                current_value=self.model,
+                options=values,
+            )
+        ]
+
+
+if __name__ == "__main__":
+    asyncio.run(acp.run_agent(cast("Any", ScriptedAgent())))
