@@ -1,4 +1,4 @@
-"""What a client asks for outside of an open session: the list of sessions, deleting one, and keys of providers."""
+"""Requests of a client outside of an open session: the list of sessions, deleting one, and keys of providers."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from agent_core.kernel.json import as_object
 from agent_core.resources.paths import app_paths
 from tiller_server import VERSION
 from tiller_server.acp.errors import INVALID_PARAMS, AcpError, of_agent
-from tiller_server.acp.session import OpenAgent
+from tiller_server.acp.sessions.session import OpenAgent
 from tiller_server.agent_client.connection import AgentClient, AgentRefused
 
 PAGE = 100
@@ -88,11 +88,18 @@ class Lobby:
         return [as_object(one) for one in listed] if isinstance(listed, list) else []
 
     async def _ask(self, method: str, params: JsonObject) -> JsonObject:
-        try:
-            async with self._connected() as agent:
-                return as_object(await agent.request(method, params))
-        except AgentRefused as error:
-            raise of_agent(error) from error
+        refusal: AgentRefused | None = None
+        result: JsonValue = None
+        async with self._connected() as agent:
+            try:
+                result = await agent.request(method, params)
+            except AgentRefused as error:
+                refusal = (
+                    error  # an error would leave the task group of the connection as one of a group
+                )
+        if refusal is not None:
+            raise of_agent(refusal) from refusal
+        return as_object(result)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AgentClient]:

@@ -78,8 +78,8 @@ class Reply(Value, frozen=True, kw_only=True):
     then: Callable[[], None]
 
 
-RequestHandler = Callable[[Request], Awaitable[JsonObject | Reply]]
-NotificationHandler = Callable[[JsonObject], None]
+PeerHandler = Callable[[Request], Awaitable[JsonObject | Reply]]
+PeerNotificationHandler = Callable[[JsonObject], None]
 
 
 class JsonRpcPeer:
@@ -90,8 +90,8 @@ class JsonRpcPeer:
         reader: Reader,
         writer: Writer,
         *,
-        requests: Mapping[str, RequestHandler],
-        notifications: Mapping[str, NotificationHandler],
+        requests: Mapping[str, PeerHandler],
+        notifications: Mapping[str, PeerNotificationHandler],
         first_number: int = 0,
     ) -> None:
         """Prepare it; `serve` has to run.
@@ -107,7 +107,7 @@ class JsonRpcPeer:
         self._reader = reader
         self._writer = writer
         self._requests = requests
-        self._notifications = notifications
+        self._notifications = {**notifications, CANCEL_REQUEST: self._withdrawn}
         self._numbers = count(first_number)
         self._answers: dict[int, asyncio.Future[JsonValue]] = {}
         self._handled: dict[JsonValue, tuple[Request, asyncio.Task[None]]] = {}
@@ -120,14 +120,21 @@ class JsonRpcPeer:
 
     # ------------------------------------------------------------------ life
 
-    async def serve(self) -> None:
-        """Answer the peer until one side ends the connection."""
+    async def serve(self, *, before_end: Callable[[], Awaitable[None]]) -> None:
+        """Answer the peer until one side ends the connection.
+
+        Args:
+            before_end: Awaited when the peer has left, before the handlers of its requests are cancelled.
+        """
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(self._write())
             reading = tasks.create_task(self._read(tasks))
             over = tasks.create_task(self._is_over.wait())
             try:
                 _ = await asyncio.wait([reading, over], return_when=asyncio.FIRST_COMPLETED)
+                # What the peer has said last begins to be handled.
+                await asyncio.sleep(0)
+                await before_end()
             finally:
                 self._end()
                 for task in (reading, over, *(task for _, task in self._handled.values())):
@@ -137,7 +144,7 @@ class JsonRpcPeer:
                 self._writer.close()
 
     def close(self) -> None:
-        """End the connection; what was sent still goes out."""
+        """End the connection after all output has gone out."""
         self._is_over.set()
 
     def _end(self) -> None:
@@ -266,10 +273,8 @@ class JsonRpcPeer:
                 self._refuse(number, INVALID_PARAMS, f"{method}: params are an object")
         elif is_request:
             self._asked(Request(method, as_object(params), number), tasks)
-        elif method == CANCEL_REQUEST:
-            self._withdrawn(as_object(params).get("requestId"))
         elif (handler := self._notifications.get(method)) is not None:
-            # After the handlers of the requests before it have begun.
+            # A task: the handlers of the requests before it have begun by then.
             tasks.create_task(_run_notification(handler, as_object(params)))
 
     def _asked(self, request: Request, tasks: asyncio.TaskGroup) -> None:
@@ -284,7 +289,7 @@ class JsonRpcPeer:
             task = tasks.create_task(self._handle(request, handler))
             self._handled[request.id] = request, task
 
-    async def _handle(self, request: Request, handler: RequestHandler) -> None:
+    async def _handle(self, request: Request, handler: PeerHandler) -> None:
         try:
             reply = await handler(request)
         except AcpError as error:
@@ -302,7 +307,8 @@ class JsonRpcPeer:
         finally:
             _ = self._handled.pop(request.id, None)
 
-    def _withdrawn(self, number: JsonValue) -> None:
+    def _withdrawn(self, params: JsonObject) -> None:
+        number = params.get("requestId")
         if isinstance(number, str | int) and (handled := self._handled.get(number)) is not None:
             request, task = handled
             if request.on_cancel is not None:
@@ -331,7 +337,7 @@ class JsonRpcPeer:
         self._send({"jsonrpc": "2.0", "id": number, "error": error})
 
 
-async def _run_notification(handler: NotificationHandler, params: JsonObject) -> None:
+async def _run_notification(handler: PeerNotificationHandler, params: JsonObject) -> None:
     try:
         handler(params)
     except AcpError as error:

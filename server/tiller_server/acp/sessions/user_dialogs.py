@@ -7,7 +7,9 @@ import msgspec
 from agent_core.events import PermissionRequest, Question, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from tiller_server.acp.capabilities import ClientCapabilities
-from tiller_server.acp.dialogs import (
+from tiller_server.acp.errors import AcpError, PeerGone
+from tiller_server.acp.peer import JsonRpcPeer
+from tiller_server.acp.sessions.dialogs import (
     DECLINED,
     choice_answer,
     choice_params,
@@ -16,9 +18,7 @@ from tiller_server.acp.dialogs import (
     permission_answer,
     permission_params,
 )
-from tiller_server.acp.errors import AcpError, PeerGone
-from tiller_server.acp.peer import JsonRpcPeer
-from tiller_server.acp.session import AcpSession
+from tiller_server.acp.sessions.session import AcpSession
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.events import asked_of
 
@@ -48,7 +48,7 @@ class UserDialogs:
         if not isinstance(request, PermissionRequest):
             return None
         await self._in_order(request.request)
-        asked = permission_params(self._session.id, request)
+        asked = permission_params(self._session.stream.session, request)
         return permission_answer(
             request, await self._ask(PERMISSION, asked, expires_ms=request.expires_ms)
         )
@@ -60,7 +60,7 @@ class UserDialogs:
             return None
         await self._in_order(question.request)
         if self._client.has_forms:
-            asked = form_params(self._session.id, question)
+            asked = form_params(self._session.stream.session, question)
             result = await self._ask(FORM, asked, expires_ms=question.expires_ms)
             return form_answer(question, result)
         return await self._ask_lines(question)
@@ -73,7 +73,7 @@ class UserDialogs:
                     message = "the client shows no forms, and a text has no other dialog"
                     raise AgentRefused(message)
                 continue
-            asked = choice_params(self._session.id, question, line)
+            asked = choice_params(self._session.stream.session, question, line)
             result = await self._ask(PERMISSION, asked, expires_ms=question.expires_ms)
             answer = choice_answer(line, result)
             if answer is None:
@@ -84,7 +84,7 @@ class UserDialogs:
     async def _in_order(self, request: str) -> None:
         session = self._session
         await session.begun()
-        await session.seen(lambda: request in session.announced, within_s=IN_ORDER_S)
+        await session.stream.until(lambda: request in session.announced, within_s=IN_ORDER_S)
 
     async def _ask(self, method: str, params: JsonObject, *, expires_ms: int | None) -> JsonValue:
         within_s = LONGEST_S
