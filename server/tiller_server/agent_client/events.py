@@ -20,8 +20,10 @@ from agent_core.events import (
     CompactionStarted,
     ErrorRaised,
     EventEnvelope,
+    ExtensionError,
     MessageDelta,
     MessageEnded,
+    MessageStarted,
     Notice,
     PermissionRequest,
     PermissionRequested,
@@ -31,6 +33,7 @@ from agent_core.events import (
     QuestionResolved,
     QueueChanged,
     QueueItem,
+    RetryEnded,
     RetryStarted,
     RunEnded,
     RunStarted,
@@ -42,6 +45,7 @@ from agent_core.events import (
     TaskCreated,
     TaskEnded,
     TaskUpdated,
+    ThoughtDelta,
     ThoughtStarted,
     ToolEnded,
     ToolInputDelta,
@@ -51,7 +55,11 @@ from agent_core.events import (
     TrustSubject,
     TurnEnded,
     TurnStarted,
+    UiEditorText,
+    UiNotify,
+    UiStatus,
     UiTitle,
+    UiWidget,
 )
 from agent_core.events.codec import STOP_REASONS, event_name
 from agent_core.events.values import TaggedEvent
@@ -61,12 +69,13 @@ from tiller_server.lsp.documents.uris import path_of
 
 SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
     BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated,
-    CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta, MessageEnded, Notice, PermissionRequested,
-    PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryStarted, RunEnded, RunStarted,
-    SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtStarted, ToolEnded,
-    ToolInputDelta, ToolOutputDelta, ToolRunning, ToolStarted, TurnEnded, TurnStarted, UiTitle,
+    CompactionEnded, CompactionStarted, ErrorRaised, ExtensionError, MessageDelta, MessageEnded, MessageStarted, Notice,
+    PermissionRequested, PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryEnded, RetryStarted,
+    RunEnded, RunStarted, SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtDelta,
+    ThoughtStarted, ToolEnded, ToolInputDelta, ToolOutputDelta, ToolRunning, ToolStarted, TurnEnded, TurnStarted,
+    UiEditorText, UiNotify, UiStatus, UiTitle, UiWidget,
 )  # fmt: skip
-"""Events that a terminal shows or follows; any other is left out."""
+"""Events that a front end shows or follows; any other is left out."""
 TIMES: Final[Mapping[str, str]] = {"at": "atMs", "since": "sinceMs", "expires": "expiresMs"}
 """Times of the wire, and the fields that hold them."""
 PLACES: Final[Mapping[str, str]] = {
