@@ -5,12 +5,14 @@ import os
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
-from tests.support.clients.daemons import daemon_process, serves
+from tests.support.clients.daemons import daemon_process, serves, token_of
 from tests.support.clients.rpc import RpcPeer, rpc_process, tiller_rpc
-from tests.support.clients.server import Ground, calls, says
+from tests.support.clients.server import TILLER, Ground, calls, says
+from tiller_server.daemon import paths
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 WAITS = calls(("bash", {"command": "echo $$ > pid; echo on; exec sleep 60"}))
@@ -169,3 +171,36 @@ async def test_a_client_that_is_killed_leaves_no_run_in_the_daemon(ground: Groun
             state = await peer.data("get_state")
             assert state["isStreaming"] is False
     assert not is_running(ground)
+
+
+async def test_a_daemon_is_started_where_there_is_none(ground: Ground) -> None:
+    env = dict(ground.env)
+    async with rpc_process(tiller_rpc("--no-session"), cwd=ground.root, env=env) as (peer, process):
+        assert (await peer.data("get_state"))["messageCount"] == 0
+        peer.close()
+        assert await ended(peer, process) == 0
+    stopping = await asyncio.create_subprocess_exec(
+        *TILLER, "daemon", "stop", env=env, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await stopping.communicate()
+    assert out == b"stopped\n"
+
+
+def exchange_token(ground: Ground) -> None:
+    """Write a token that the daemon does not know."""
+    length = len(token_of(ground.env))
+    Path(paths.token_path(ground.env)).write_text("0" * length, "utf-8")
+
+
+async def test_a_daemon_that_refuses_is_done_without(ground: Ground) -> None:
+    ground.provider.script([says("Done.")])
+    env = dict(ground.env)
+    async with daemon_process(ground.env) as daemon:
+        await serves(daemon)
+        exchange_token(ground)
+        async with rpc_process(tiller_rpc(), cwd=ground.root, env=env) as (peer, process):
+            await peer.data("prompt", message="go")
+            await peer.event("agent_settled")
+            peer.close()
+            assert await ended(peer, process) == 0
+    assert len(ground.sessions()) == 1

@@ -136,7 +136,9 @@ async def test_an_older_client_gets_the_whole_message_each_time(ground: Ground) 
     async with rpc_client(ground, compat="0.73") as peer:
         answer = await peer.ask("prompt", message="go")
         assert "data" not in answer
-        await peer.event("agent_settled")
+        await peer.event("agent_end")
+        await peer.data("get_state")
+    assert peer.of("agent_settled") == []
     delta = next(one for one in peer.records if shape(one) == "text_delta")
     event = delta["assistantMessageEvent"]
     assert sorted(delta) == ["assistantMessageEvent", "message", "type"]

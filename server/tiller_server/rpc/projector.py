@@ -149,10 +149,10 @@ class Projector:
         if stop is None and why is not None:
             out.append(_shown("notify", message=why, notifyType="warning"))
         ended: JsonRecord = {"type": "agent_end", "messages": list(self._messages)}
-        if self._compat == "1.5":
-            ended["willRetry"] = False
+        if self._compat != "1.5":
+            return [*out, ended]  # clients of that time may refuse an event that they do not know
         settled: JsonRecord = {"type": "agent_settled", "aborted": event.status == "cancelled"}
-        return [*out, ended, settled]
+        return [*out, {**ended, "willRetry": False}, settled]
 
     def _opened(self) -> Sequence[JsonObject]:
         if self._has_turn:

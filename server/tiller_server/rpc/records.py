@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
-from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel import JsonObject, JsonValue, parse_rfc3339
 from agent_core.kernel.json import as_object, as_text
 from agent_core.messages import Text, Usage, UserContent
 from agent_core.messages.codec import encode_usage
@@ -132,7 +132,6 @@ def message_of(entry: JsonObject) -> JsonObject | None:
     Args:
         entry: A line of the file.
     """
-    at = entry.get("timestamp")
     match entry:
         case {"type": "message", "message": Mapping() as message}:
             return message
@@ -141,21 +140,29 @@ def message_of(entry: JsonObject) -> JsonObject | None:
                 "role": "compactionSummary",
                 "summary": entry.get("summary"),
                 "tokensBefore": entry.get("tokensBefore"),
-                "timestamp": at,
+                "timestamp": _time_of(entry),
             }
         case {"type": "branch_summary"}:
             return {
                 "role": "branchSummary",
                 "summary": entry.get("summary"),
                 "fromId": entry.get("fromId"),
-                "timestamp": at,
+                "timestamp": _time_of(entry),
             }
         case {"type": "custom_message"}:
             kept = ("customType", "content", "display", "details")
             return {
                 "role": "custom",
                 **{name: entry[name] for name in kept if name in entry},
-                "timestamp": at,
+                "timestamp": _time_of(entry),
             }
         case _:
             return None
+
+
+def _time_of(entry: JsonObject) -> int:
+    """Return the time of an entry in Unix milliseconds; 0 where it has none that can be read."""
+    try:
+        return parse_rfc3339(as_text(entry.get("timestamp")))
+    except ValueError:
+        return 0
