@@ -9,6 +9,7 @@ PY := $(VENV)/bin/python
 RUN_STAMP := $(VENV)/.stamp-run
 DEV_STAMP := $(VENV)/.stamp-dev
 REFERENCE_STAMP := $(VENV)/.stamp-reference
+PI_STAMP := $(VENV)/.stamp-pi
 CODEX_STAMP := $(VENV)/.stamp-codex
 EDITOR_STAMP := $(VENV)/.stamp-editor
 NODE_STAMP := $(VENV)/.stamp-node
@@ -96,6 +97,13 @@ $(REFERENCE_STAMP): $(DEV_STAMP)
 	  @mariozechner/pi-coding-agent@0.73.1
 	@touch $@
 
+# The newest release of the same agent, whose RPC mode ours is compared with; it needs the pinned Node.
+$(PI_STAMP): $(NODE_STAMP)
+	@echo "Installing the agent whose RPC mode is compared with ours (200 MB) ..."
+	@$(WITH_NODE) npm install --prefix "$(VENV)/pi" --no-audit --no-fund --ignore-scripts --silent \
+	  @earendil-works/pi-coding-agent@1.5.2
+	@touch $@
+
 $(CODEX_STAMP): $(DEV_STAMP)
 	@echo "Installing the agent Codex, which is measured beside ours (300 MB) ..."
 	@npm install --prefix "$(VENV)/codex" --no-audit --no-fund --ignore-scripts --silent @openai/codex@0.169.0
@@ -132,7 +140,7 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 # Where they are not installed their tests are skipped, and say so.
 EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),$(REFERENCE_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
+e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),$(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
 	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
 	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
 	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
@@ -220,7 +228,7 @@ e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1
-campaign: e2e-setup $(REFERENCE_STAMP) $(EDITOR_STAMP) $(ACP_STAMP) $(WORKBENCH_STAMP) vsix
+campaign: e2e-setup $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP) $(WORKBENCH_STAMP) vsix
 	$(PYTEST) $(LSP_SUITE) --timeout=600
 	set -e; for one in $(ALONE); do $(PYTEST) -rP $$one --timeout=3600; done
 	$(PYTEST) $(VSCODE_SUITE)

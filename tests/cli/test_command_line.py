@@ -44,6 +44,7 @@ positional arguments:
   COMMAND
     chat      start a conversation in the terminal
     run       answer one prompt and print the answer
+    rpc       serve a program that speaks pi's RPC protocol
     review    review the changes between two commits
     eval      run an agent on tasks with known solutions
     sessions  list, search, show and export sessions

@@ -15,6 +15,17 @@ from tiller_server.lsp.transport.framing import FrameError, FrameReader, frame
 from tiller_server.lsp.transport.outbox import Sink
 from tiller_server.lsp.transport.stdio import InputStream
 
+__all__ = [
+    "ASKED",
+    "READ_BYTES",
+    "AgentClient",
+    "AgentRefused",
+    "InputStream",
+    "RequestHandler",
+    "Sink",
+    "attached",
+]
+
 READ_BYTES: Final = 1 << 16
 NOT_FOUND: Final = -32601
 CANCELLED: Final = -32800

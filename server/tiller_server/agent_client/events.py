@@ -20,8 +20,10 @@ from agent_core.events import (
     CompactionStarted,
     ErrorRaised,
     EventEnvelope,
+    ExtensionError,
     MessageDelta,
     MessageEnded,
+    MessageStarted,
     Notice,
     PermissionRequest,
     PermissionRequested,
@@ -31,6 +33,7 @@ from agent_core.events import (
     QuestionResolved,
     QueueChanged,
     QueueItem,
+    RetryEnded,
     RetryStarted,
     RunEnded,
     RunStarted,
@@ -53,7 +56,11 @@ from agent_core.events import (
     TrustSubject,
     TurnEnded,
     TurnStarted,
+    UiEditorText,
+    UiNotify,
+    UiStatus,
     UiTitle,
+    UiWidget,
 )
 from agent_core.events.codec import STOP_REASONS, event_name
 from agent_core.events.values import TaggedEvent
@@ -63,10 +70,11 @@ from tiller_server.lsp.documents.uris import path_of
 
 SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
     BackgroundEnded, BackgroundListening, BackgroundStarted, BashEnded, BashOutput, BashStarted, ChangesUpdated,
-    CompactionEnded, CompactionStarted, ErrorRaised, MessageDelta, MessageEnded, Notice, PermissionRequested,
-    PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryStarted, RunEnded, RunStarted,
-    SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtDelta, ThoughtEnded, ThoughtStarted, ToolEnded,
-    ToolInputDelta, ToolOutputDelta, ToolRunning, ToolStarted, TurnEnded, TurnStarted, UiTitle,
+    CompactionEnded, CompactionStarted, ErrorRaised, ExtensionError, MessageDelta, MessageEnded, MessageStarted, Notice,
+    PermissionRequested, PermissionResolved, QuestionRequested, QuestionResolved, QueueChanged, RetryEnded, RetryStarted,
+    RunEnded, RunStarted, SessionConfigured, SessionTitle, SessionUsage, TaskCreated, TaskEnded, TaskUpdated, ThoughtDelta,
+    ThoughtEnded, ThoughtStarted, ToolEnded, ToolInputDelta, ToolOutputDelta, ToolRunning, ToolStarted, TurnEnded, TurnStarted,
+    UiEditorText, UiNotify, UiStatus, UiTitle, UiWidget,
 )  # fmt: skip
 """Events that a front end shows or follows; any other is left out."""
 TIMES: Final[Mapping[str, str]] = {"at": "atMs", "since": "sinceMs", "expires": "expiresMs"}

@@ -18,6 +18,10 @@ from tests.support.provider import write_config
 Json = dict[str, Any]
 VERSION = "0.73.1"
 PACKAGE = Path(sys.prefix) / "reference-agent/node_modules/@mariozechner/pi-coding-agent"
+NEWEST_VERSION = "1.5.2"
+NEWEST = Path(sys.prefix) / "pi/node_modules/@earendil-works/pi-coding-agent"
+NODE = Path(sys.prefix) / "node/bin/node"
+"""The pinned Node, which the newest release needs."""
 STOP_S = 5.0
 _ENVIRONMENT: Mapping[str, str] = os.environ  # noqa: TID251 - to find node, and to know whether this is CI
 
@@ -40,6 +44,30 @@ def reference_agent() -> Path:
 def is_reference_agent_installed() -> bool:
     """Say whether it is there, with the program that runs it."""
     return shutil.which("node") is not None and (PACKAGE / "package.json").is_file()
+
+
+def newest_agent() -> Path:
+    """Give the folder of the newest release; skips the test without it, fails where it has to be installed.
+
+    Raises:
+        AssertionError: It is missing in CI, or of another version.
+    """
+    if not (NODE.is_file() and (NEWEST / "package.json").is_file()):
+        reason = "pi 1.5.2 is not installed: `make e2e-setup` with CI=true installs it"
+        assert _ENVIRONMENT.get("CI") != "true", reason
+        pytest.skip(reason)
+    found = json.loads((NEWEST / "package.json").read_text("utf-8"))["version"]
+    assert found == NEWEST_VERSION, f"pi is {found}, not {NEWEST_VERSION}"
+    return NEWEST
+
+
+def rpc_command(version: str) -> Sequence[str]:
+    """Give the command that starts a release in its RPC mode; skips the test where it is not installed."""
+    if version == VERSION:
+        command = ["node", str(reference_agent() / "dist/cli.js")]
+    else:
+        command = [str(NODE), str(newest_agent() / "dist/bundle/cli.js")]
+    return (*command, "--mode", "rpc", "--model", "lab/m")
 
 
 def reference_environment(home: Path) -> dict[str, str]:
