@@ -1,6 +1,7 @@
 """One client of the Agent Client Protocol: its methods, and the sessions that it has opened."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,8 @@ from tiller_server.acp.updates.stream import RECREATE, SESSION
 from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
 ACCEPT_S: Final = 2.0
+_log = logging.getLogger(__name__)
+
 MAX_SESSIONS: Final = 64
 """Open sessions of a client."""
 NO_KEY: Final = "No key of a provider is there. Run `tiller auth login` in a terminal."
@@ -204,7 +207,7 @@ class AcpConnection:
             "agent/question": dialogs.ask_question,
         }
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = self._tasks.create_task(session.run(self._open_agent, handlers, ready))
+        task = self._tasks.create_task(self._hold(session, handlers, ready))
         task.add_done_callback(lambda _: self._forget(session))
         try:
             await ready
@@ -214,6 +217,17 @@ class AcpConnection:
             raise
         self._sessions[session.stream.session] = session, Turns(session)
         return session
+
+    async def _hold(
+        self,
+        session: AcpSession,
+        handlers: Mapping[str, RequestHandler],
+        ready: "asyncio.Future[None]",
+    ) -> None:
+        try:
+            await session.run(self._open_agent, handlers, ready)
+        except Exception:  # noqa: BLE001 - a session that breaks must not end the others of its client
+            _log.exception("A session of an ACP client has broken off.")
 
     def _forget(self, session: AcpSession) -> None:
         held = self._sessions.get(session.stream.session)
