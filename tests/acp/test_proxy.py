@@ -38,7 +38,7 @@ def tell(method: str, **params: Any) -> bytes:
 
 def opened() -> AcpProxy:
     """Make a proxy whose client has a session `s` and a prompt, number 2, without an answer."""
-    proxy = AcpProxy()
+    proxy = AcpProxy(note=print)
     proxy.daemon_came(HELLO)
     proxy.on_client(call(0, "initialize", protocolVersion=1))
     written(proxy.to_daemon)

@@ -157,8 +157,6 @@ class AcpSession:
         except (msgspec.ValidationError, ValueError) as error:
             message = f"the snapshot of the session cannot be read: {error}"
             raise AgentRefused(message) from error
-        run = as_object(snapshot.get("run")).get("id")
-        self.prompts.active_run = run if isinstance(run, str) else None
         pending = snapshot.get("pending")
         self.announced.update(
             as_text(as_object(one).get("request"))
