@@ -1,6 +1,7 @@
 """One client of the Agent Client Protocol: its methods, and the sessions that it has opened."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from tiller_server.acp.errors import (
     of_agent,
 )
 from tiller_server.acp.lobby import Lobby
+from tiller_server.acp.mcp_servers import mcp_servers
 from tiller_server.acp.peer import JsonRpcPeer, PeerHandler, Reader, Reply, Request, Writer
 from tiller_server.acp.sessions.options import option_change
 from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
@@ -32,6 +34,8 @@ from tiller_server.acp.updates.stream import RECREATE, SESSION
 from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
 ACCEPT_S: Final = 2.0
+_log = logging.getLogger(__name__)
+
 MAX_SESSIONS: Final = 64
 """Open sessions of a client."""
 NO_KEY: Final = "No key of a provider is there. Run `tiller auth login` in a terminal."
@@ -189,7 +193,13 @@ class AcpConnection:
         if len(self._sessions) >= MAX_SESSIONS:
             raise AcpError(INVALID_REQUEST, f"{MAX_SESSIONS} sessions are open; close one first")
         meta = as_object(request.params.get("_meta"))
-        opening = Opening(session=which, named=named, folders=folders, meta=meta)
+        opening = Opening(
+            session=which,
+            named=named,
+            folders=folders,
+            mcp_servers=mcp_servers(request.params.get("mcpServers")),
+            meta=meta,
+        )
         session = AcpSession(self._peer, client, opening)
         dialogs = UserDialogs(self._peer, client, session, clock=self._clock)
         handlers: dict[str, RequestHandler] = {
@@ -197,7 +207,7 @@ class AcpConnection:
             "agent/question": dialogs.ask_question,
         }
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = self._tasks.create_task(session.run(self._open_agent, handlers, ready))
+        task = self._tasks.create_task(self._hold(session, handlers, ready))
         task.add_done_callback(lambda _: self._forget(session))
         try:
             await ready
@@ -207,6 +217,17 @@ class AcpConnection:
             raise
         self._sessions[session.stream.session] = session, Turns(session)
         return session
+
+    async def _hold(
+        self,
+        session: AcpSession,
+        handlers: Mapping[str, RequestHandler],
+        ready: "asyncio.Future[None]",
+    ) -> None:
+        try:
+            await session.run(self._open_agent, handlers, ready)
+        except Exception:  # noqa: BLE001 - a session that breaks must not end the others of its client
+            _log.exception("A session of an ACP client has broken off.")
 
     def _forget(self, session: AcpSession) -> None:
         held = self._sessions.get(session.stream.session)

@@ -51,7 +51,6 @@ class PromptTracker:
     """All prompts of a session."""
 
     def __init__(self) -> None:
-        self.active_run: str | None = None
         self._pending: list[PendingPrompt] = []
         self._ended: OrderedDict[str, str | AcpError] = OrderedDict()
         self._last_stop = ""
@@ -82,7 +81,6 @@ class PromptTracker:
         """Follow an event; the end of a run answers its prompts."""
         match event:
             case RunStarted(run=run, message_id=message_id):
-                self.active_run = run
                 self._last_stop = ""
                 self._join(message_id, run)
             case MessageEnded(run=run, message_id=message_id) if run is not None:
@@ -90,13 +88,14 @@ class PromptTracker:
             case TurnEnded(stop_reason=stop_reason):
                 self._last_stop = stop_reason
             case RunEnded():
-                self.active_run = None
                 end = self._end_of(event)
                 self._ended[event.run] = end
                 if len(self._ended) > KEPT_RUNS:
                     _ = self._ended.popitem(last=False)
                 for prompt in self.pending:
-                    if prompt.run == event.run:
+                    # One that was sent again continues the run that its first process did not end.
+                    is_continued = event.status == "interrupted" and not prompt.accepted.is_set()
+                    if prompt.run == event.run and not is_continued:
                         _settle(prompt, end)
             case _:
                 pass

@@ -64,8 +64,9 @@ class Turns:
         }
         try:
             accepted = as_object(await session.agent.request("agent/prompt", params))
-            prompt.accepted.set()
             run = as_text(accepted.get("run"))
+            if accepted.get("accepted") != "duplicate":
+                prompt.accepted.set()
             match accepted.get("accepted"):
                 case "handled" | "held":
                     seq = accepted.get("seq")
@@ -73,6 +74,7 @@ class Turns:
                     prompt.resolve("end_turn")
                 case "duplicate":
                     await self._rejoin(prompt, params, run)
+                    prompt.accepted.set()
                 case _ if run:
                     session.prompts.joined(prompt, run)
                 case _:
@@ -86,11 +88,10 @@ class Turns:
     async def _rejoin(self, prompt: PendingPrompt, params: JsonObject, run: str) -> None:
         """Wait for the run of a prompt that was sent before, over another connection."""
         session = self._session
-        if session.prompts.active_run == run:
-            session.prompts.joined(prompt, run)
-            return
+        prompt.run = run  # the end of a run that goes on answers it, as that of any other
         result = as_object(await session.agent.request("agent/prompt", {**params, "wait": True}))
         if "status" in result and result.get("status") != "interrupted":
+            await session.stream.until(prompt.answer.done, within_s=IN_ORDER_S)
             end = end_of_result(result)
             if isinstance(end, AcpError):
                 prompt.fail(end)

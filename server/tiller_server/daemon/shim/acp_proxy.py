@@ -5,6 +5,8 @@ client again: `initialize`, then `session/resume` for each session, from the las
 request of the client is answered once: it is sent again, or answered with an error.
 """
 
+from collections.abc import Callable
+
 from tiller_server.daemon.shim.message import (
     JsonDict,
     RelayedMessage,
@@ -59,7 +61,13 @@ class ResumableSession:
 class AcpProxy:
     """One client's conversation, over as many daemons as it takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, note: Callable[[str], None]) -> None:
+        """Begin without a daemon.
+
+        Args:
+            note: Writes a sentence to the log.
+        """
+        self._note = note
         self.stage = NEW
         self.to_editor = Outgoing()
         self.to_daemon = Outgoing()
@@ -176,6 +184,8 @@ class AcpProxy:
     def _continue_replay(self, answer: RelayedMessage) -> None:
         """Pass on what was held once the new daemon has all sessions; the next request to one that it cannot open fails."""
         self._resuming.discard(str(answer.id))
+        if (failure := as_object(answer.error)) is not None:
+            self._note(f"the new daemon cannot go on with a session: {failure.get('message')}")
         if self._resuming:
             return
         self.stage = ATTACHED

@@ -36,5 +36,5 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
     means = relay_services(env, introduce=introduce, note=note, stop=stop)
     search = DaemonDiscovery(env, clock=means.clock)
     editor = EditorEnd(cutter=LineCutter())
-    relay = Relay(editor, search, means, proxy=AcpProxy(), cutter=LineCutter)
+    relay = Relay(editor, search, means, proxy=AcpProxy(note=note), cutter=LineCutter)
     return relay.run(stopped=stop.code, wake_fd=stop.wake_fd)
