@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 
 from agent_core.acp.peer import AgentPeer, is_answer, result_in
-from agent_core.acp.port import AgentFailed, AgentLaunch
+from agent_core.acp.port import AgentChanges, AgentFailed, AgentLaunch
 from agent_core.acp.requests import (
     INVALID_PARAMS,
     READ,
@@ -33,14 +33,12 @@ from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
-    Cost,
     CustomMessage,
     PartialAnswer,
     StopReason,
     Text,
     ToolCall,
     ToolResultMessage,
-    Usage,
     UserMessage,
     text_of,
 )
@@ -57,6 +55,7 @@ REASON_CHARS: Final = 80
 MOST_CHARS: Final = 2_000_000
 """Text and thoughts of one answer."""
 GO_ON: Final = "Go on with the task where it was interrupted, and report."
+BEFORE: Final = "[Reported before the interruption]"
 AT_LIMIT: Final = (
     "\n\n[The agent stopped at its own limit of requests; the work may be unfinished.]"
 )
@@ -74,6 +73,7 @@ class AgentOrder(Value, frozen=True, kw_only=True):
     """Sent before the task."""
     on_activity: Callable[[str], None]
     """Called with the title of what the agent does."""
+    changes: AgentChanges
 
 
 class ExternalAgent:
@@ -153,6 +153,9 @@ class ExternalAgent:
             raise self._error(str(failure)) from failure
 
     async def _followed(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        if self._start_call is not None:
+            # Before it is started or answered: then it works.
+            await self._order.changes.snapshot()
         if (call := await self._prepare(request)) is not None:
             yield self._finished((), call)
             return
@@ -169,12 +172,14 @@ class ExternalAgent:
                 grow(part.text)
                 yield part
             elif (call := self._call_in(message)) is not None:
+                await self._order.changes.record(run=request.run, call=call.id)
                 yield self._finished(draft.content(), call)
                 return
             elif is_answer(message, self._prompt):
                 self._prompt = None
                 stop = self._stop_reason(message, draft)
                 if not self._unsent:
+                    await self._order.changes.record(run=request.run, call=self._new_id())
                     yield self._finished(draft.content(), None, stop=stop)
                     return
                 self._send_prompt()
@@ -198,8 +203,7 @@ class ExternalAgent:
                 provider=facts.provider,
                 model=facts.id,
                 stop_reason=stop if call is None else "tool_use",
-                # Nothing was used before the agent had a prompt.
-                usage=self._usage.since_last() if self._peer.session else Usage(cost=Cost()),
+                usage=self._usage.since_last(),
                 response_id=self._peer.session or None,
                 at_ms=self._clock.now_ms(),
             )
@@ -371,7 +375,7 @@ def _texts_of(request: ModelRequest) -> Sequence[str]:
             case UserMessage(content=content) | CustomMessage(content=content):
                 texts.append(text_of(content))
             case AssistantMessage() if message.text.strip():
-                texts.append(f"[What an agent reported before it was interrupted]\n{message.text}")
+                texts.append(f"{BEFORE}\n{message.text}")
             case _:
                 pass
-    return texts
+    return [*texts, GO_ON] if any(one.startswith(BEFORE) for one in texts) else texts

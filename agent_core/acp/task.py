@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from agent_core.acp.model import ExternalAgent
-from agent_core.acp.port import AgentLaunch
+from agent_core.acp.port import AgentChanges, AgentLaunch
 from agent_core.acp.requests import COMMAND, EDIT, OTHER, READ, START, STEP, TODO, WRITE
 from agent_core.acp.tools import AgentWork, agent_tools
 from agent_core.kernel.errors import ToolError
@@ -23,6 +23,7 @@ class ExternalTask(Struct, kw_only=True):
     """Tools of the session that gives the task."""
     on_activity: Callable[[str], None]
     """Called with the title of what the agent does."""
+    changes: AgentChanges
     agent: ExternalAgent | None = None
     """Set when the session of the task is open."""
 
