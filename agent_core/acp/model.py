@@ -16,6 +16,7 @@ from agent_core.acp.requests import (
     START,
     TODO,
     WRITE,
+    AskingAgent,
     OpenRequest,
     Refused,
     answer_to,
@@ -281,8 +282,14 @@ class ExternalAgent:
         """Return the call for a request; None: it is refused, and answered."""
         id_, params = message.get("id"), as_object(message.get("params"))
         method = as_text(message.get("method"))
-        needs = sorted(self._order.launch.needs)
-        call = call_for(method, params, id_=self._new_id(), tools=self._order.tools, needs=needs)
+        order = self._order
+        agent = AskingAgent(
+            name=order.launch.name,
+            cwd=order.cwd,
+            tools=order.tools,
+            needs=sorted(order.launch.needs),
+        )
+        call = call_for(method, params, id_=self._new_id(), agent=agent)
         if isinstance(call, ToolCall) and params.get("sessionId") != self._peer.session:
             call = Refused(code=INVALID_PARAMS, message="sessionId is of no session here")
         if isinstance(call, Refused):

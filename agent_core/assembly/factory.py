@@ -174,7 +174,7 @@ class ChildSessions:
         from agent_core.assembly.external.launch import launch_of  # noqa: PLC0415 - at first use
 
         if self._request.ports is not None:
-            message = "The workspace is on another machine, so no external agent can work in it."
+            message = "the workspace is on another machine, so no external agent can work in it"
             raise ToolError(message)
         launch = launch_of(
             opening.agent.name, self._settings, env=self._request.env, model=opening.model

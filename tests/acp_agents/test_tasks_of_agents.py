@@ -251,3 +251,51 @@ async def test_the_minutes_of_a_task_end_it(office: AgentOffice, tmp_path: Path)
         report = await office.give(session, ["wait", str(marker)], budget={"minutes": 0.001})
     assert report.startswith("Task t1 (do it) stopped at its budget before it was done.")
     assert not is_running(int(await text_of_file(marker)))
+
+
+async def test_other_questions_are_judged_as_what_they_are_about(office: AgentOffice) -> None:
+    office.agents(mode="ask", robot=scripted(network=False), settings={"sandbox": "off"})
+    (office.folder.root / "a.txt").write_text("x", "utf-8")
+    (office.folder.root / ".env").write_text("KEY=x", "utf-8")
+    steps = (
+        # Run without a question: what a tool of the session may do as well.
+        ["ask", "edit", "Edit a.txt", {}, "a.txt"],
+        ["ask", "read", "Look", {}, "a.txt"],
+        # Asked.
+        ["ask", "read", "Look", {}, ".env"],
+        ["ask", "read", "Look", {}, "../b.txt"],
+        ["ask", "fetch", "Fetch it", {"url": "https://example.org"}],
+        # Outside of the workspace: refused.
+        ["ask", "delete", "Delete it", {}, "../b.txt"],
+    )
+    titles: list[str] = []
+
+    def note(event: object) -> None:
+        if isinstance(event, PermissionRequested):
+            titles.append(event.request.title.removeprefix("Task t1 (do it): "))
+
+    async with office.session(trusted=True) as session:
+        report = await office.give(session, *steps, ["recap"], during=note, calls="allowOnce")
+    assert report.endswith("yes yes yes yes yes no")
+    root = office.folder.root
+    assert titles[1:] == [f"Read {root}/.env", "Use external_robot", "Use external_robot"]
+
+
+async def test_a_run_that_is_refused_too_often_ends_the_task(office: AgentOffice) -> None:
+    office.agents(mode="ask", robot=scripted())
+    ask = ["ask", "execute", "Run it", {"command": "make"}]
+    asked = 0
+
+    def reply(event: object) -> None:
+        nonlocal asked
+        if isinstance(event, PermissionRequested):
+            asked += 1
+            option = "allowOnce" if asked == 1 else "rejectOnce"
+            session.permissions.answer(event.request.request, option)
+
+    async with office.session(trusted=True) as session:
+        report = await office.give(session, *[ask] * 5, during=reply, calls="rejectOnce")
+    assert asked == 4
+    (task,) = office.tasks
+    assert task.state == "failed"
+    assert "refused" in report
