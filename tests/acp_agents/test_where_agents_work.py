@@ -1,9 +1,12 @@
 """Where external agents work: contained, in a worktree, and again after an interruption."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from anyio import to_thread
 
+from agent_core.session import AgentSession
 from tests.support.acp.agent_office import AgentOffice, scripted
 from tests.support.mcp.mcp_office import text_of_file
 from tests.support.workspace.contained import require_full
@@ -17,7 +20,7 @@ def committed(root: Path) -> None:
 
 
 async def test_an_agent_is_contained_like_a_command(office: AgentOffice, tmp_path: Path) -> None:
-    _ = await to_thread.run_sync(require_full)
+    await to_thread.run_sync(require_full)
     office.agents(robot=scripted(), settings={"sandbox": "auto"})
     async with office.session(trusted=True) as session:
         inside = await office.give(session, ["put", "a.txt", "x"], ["say", "Done."])
@@ -71,3 +74,26 @@ async def test_a_task_that_was_interrupted_begins_again_with_what_was_reported(
         assert "resumed with 4 texts" in await to_thread.run_sync(child.read_text)
         stopped = await session.tasks.stop_for_user("t1")
         assert stopped.state == "cancelled"
+
+
+async def test_what_a_user_says_to_a_working_agent_is_its_next_prompt(
+    office: AgentOffice, tmp_path: Path
+) -> None:
+    office.agents(robot=scripted())
+    told: list[AgentSession] = []
+
+    @asynccontextmanager
+    async def on_task(_: object, session: AgentSession) -> AsyncGenerator[None]:
+        told.append(session)
+        yield
+
+    marker = tmp_path / "begun"
+    async with office.session(trusted=True, on_task=on_task) as session:
+        steps = (["pause", str(marker)], ["write", "a.txt", "x"], ["say", "First."])
+        _ = await office.give(session, *steps, background=True)
+        _ = await text_of_file(marker)
+        await told[0].steer('[["say", "Second."]]')
+        await to_thread.run_sync(Path(f"{marker}.go").touch)
+        report = await session.tasks.results(["t1"], wait_s=20)
+    assert (office.folder.root / "a.txt").exists()
+    assert report[0].text.endswith("Second.")

@@ -138,6 +138,12 @@ class ScriptedAgent(Steps):
         await self.cancelled.wait()
         left(f"{marker}.cancelled", "")
 
+    async def do_pause(self, marker: str) -> None:
+        """Leave a file, and wait for another one."""
+        left(marker, "")
+        while not Path(f"{marker}.go").exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+            await asyncio.sleep(0.02)
+
     async def do_complain(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
