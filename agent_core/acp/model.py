@@ -9,13 +9,14 @@ from typing import Final
 import anyio
 
 from agent_core.acp.peer import AgentPeer, is_answer, result_in
-from agent_core.acp.port import AgentFailed, AgentLaunch
+from agent_core.acp.port import AgentChanges, AgentFailed, AgentLaunch
 from agent_core.acp.requests import (
     INVALID_PARAMS,
     READ,
     START,
     TODO,
     WRITE,
+    AskingAgent,
     OpenRequest,
     Refused,
     answer_to,
@@ -33,14 +34,12 @@ from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
-    Cost,
     CustomMessage,
     PartialAnswer,
     StopReason,
     Text,
     ToolCall,
     ToolResultMessage,
-    Usage,
     UserMessage,
     text_of,
 )
@@ -57,6 +56,7 @@ REASON_CHARS: Final = 80
 MOST_CHARS: Final = 2_000_000
 """Text and thoughts of one answer."""
 GO_ON: Final = "Go on with the task where it was interrupted, and report."
+BEFORE: Final = "[Reported before the interruption]"
 AT_LIMIT: Final = (
     "\n\n[The agent stopped at its own limit of requests; the work may be unfinished.]"
 )
@@ -74,6 +74,7 @@ class AgentOrder(Value, frozen=True, kw_only=True):
     """Sent before the task."""
     on_activity: Callable[[str], None]
     """Called with the title of what the agent does."""
+    changes: AgentChanges
 
 
 class ExternalAgent:
@@ -153,6 +154,9 @@ class ExternalAgent:
             raise self._error(str(failure)) from failure
 
     async def _followed(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        if self._start_call is not None:
+            # Before it is started or answered: then it works.
+            await self._order.changes.snapshot()
         if (call := await self._prepare(request)) is not None:
             yield self._finished((), call)
             return
@@ -169,12 +173,14 @@ class ExternalAgent:
                 grow(part.text)
                 yield part
             elif (call := self._call_in(message)) is not None:
+                await self._order.changes.record(run=request.run, call=call.id)
                 yield self._finished(draft.content(), call)
                 return
             elif is_answer(message, self._prompt):
                 self._prompt = None
                 stop = self._stop_reason(message, draft)
                 if not self._unsent:
+                    await self._order.changes.record(run=request.run, call=self._new_id())
                     yield self._finished(draft.content(), None, stop=stop)
                     return
                 self._send_prompt()
@@ -198,8 +204,7 @@ class ExternalAgent:
                 provider=facts.provider,
                 model=facts.id,
                 stop_reason=stop if call is None else "tool_use",
-                # Nothing was used before the agent had a prompt.
-                usage=self._usage.since_last() if self._peer.session else Usage(cost=Cost()),
+                usage=self._usage.since_last(),
                 response_id=self._peer.session or None,
                 at_ms=self._clock.now_ms(),
             )
@@ -277,8 +282,14 @@ class ExternalAgent:
         """Return the call for a request; None: it is refused, and answered."""
         id_, params = message.get("id"), as_object(message.get("params"))
         method = as_text(message.get("method"))
-        needs = sorted(self._order.launch.needs)
-        call = call_for(method, params, id_=self._new_id(), tools=self._order.tools, needs=needs)
+        order = self._order
+        agent = AskingAgent(
+            name=order.launch.name,
+            cwd=order.cwd,
+            tools=order.tools,
+            needs=sorted(order.launch.needs),
+        )
+        call = call_for(method, params, id_=self._new_id(), agent=agent)
         if isinstance(call, ToolCall) and params.get("sessionId") != self._peer.session:
             call = Refused(code=INVALID_PARAMS, message="sessionId is of no session here")
         if isinstance(call, Refused):
@@ -371,7 +382,7 @@ def _texts_of(request: ModelRequest) -> Sequence[str]:
             case UserMessage(content=content) | CustomMessage(content=content):
                 texts.append(text_of(content))
             case AssistantMessage() if message.text.strip():
-                texts.append(f"[What an agent reported before it was interrupted]\n{message.text}")
+                texts.append(f"{BEFORE}\n{message.text}")
             case _:
                 pass
-    return texts
+    return [*texts, GO_ON] if any(one.startswith(BEFORE) for one in texts) else texts

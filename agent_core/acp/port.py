@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from agent_core.kernel import JsonObject
+from agent_core.kernel import JsonObject, RunId, ToolCallId
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.call_permission import Needs
@@ -58,4 +58,16 @@ class AgentLink(Protocol):
         Raises:
             AgentFailed: None will come: the program has ended, or sent what is no message.
         """
+        ...
+
+
+class AgentChanges(Protocol):
+    """Recorder of the changes of files that an agent makes without asking for them."""
+
+    async def snapshot(self) -> None:
+        """Record the files before the agent works. Never raises."""
+        ...
+
+    async def record(self, *, run: RunId | None, call: ToolCallId) -> None:
+        """Record what is different since the snapshot. Never raises."""
         ...

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from os.path import normpath
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,7 @@ READ: Final = "agent_read"
 WRITE: Final = "write"
 COMMAND: Final = "agent_permission_command"
 EDIT: Final = "agent_permission_edit"
-OTHER: Final = "agent_permission"
+LOOK: Final = "agent_permission_read"
 TODO: Final = "todo"
 
 PERMISSION: Final = "session/request_permission"
@@ -32,11 +33,26 @@ INVALID_PARAMS: Final = -32602
 INTERNAL: Final = -32603
 TITLE_CHARS: Final = 200
 CHANGING: Final = frozenset({"edit", "delete", "move"})
-HARMLESS: Final = frozenset({"read", "search", "think"})
-"""Kinds of tools that change nothing."""
+LOOKING: Final = frozenset({"read", "search"})
 REASON: Final = "tiller.dev/reason"
 """Key of `_meta` under which an answer says why permission was refused."""
 NOTHING: Final[Mapping[str, JsonValue]] = {}
+
+
+def other_tool(agent: str) -> str:
+    """Return the name of the tool that stands for what no other tool stands for; rules of the user name it."""
+    return f"external_{agent}"
+
+
+class AskingAgent(Value, frozen=True, kw_only=True):
+    """The agent whose requests are judged."""
+
+    name: str
+    cwd: Path
+    tools: Sequence[str]
+    """Tools of its task."""
+    needs: Sequence[str]
+    """Access that the agent has beyond containment, and so the commands that it runs."""
 
 
 class Refused(Value, frozen=True, kw_only=True):
@@ -57,7 +73,7 @@ class OpenRequest(Struct, kw_only=True):
 
 
 def call_for(
-    method: str, params: JsonObject, *, id_: str, tools: Sequence[str], needs: Sequence[str]
+    method: str, params: JsonObject, *, id_: str, agent: AskingAgent
 ) -> ToolCall | Refused:
     """Return the call of a tool that a request of the agent amounts to, or the error with which it is answered.
 
@@ -65,19 +81,18 @@ def call_for(
         method: Method of the request.
         params: Its parameters.
         id_: Id of the call; it is an argument too, so that no two calls look like a repetition.
-        tools: Tools that the task has.
-        needs: Access that the agent has beyond containment, and so the commands that it runs.
+        agent: The agent.
     """
     match method:
         case "session/request_permission":
-            return _permission(params, id_, needs=needs)
-        case "fs/read_text_file" if READ in tools:
+            return _permission(params, id_, agent)
+        case "fs/read_text_file" if READ in agent.tools:
             arguments: dict[str, JsonValue] = {"path": params.get("path"), "request": id_}
             arguments |= {
                 key: params[key] for key in ("line", "limit") if params.get(key) is not None
             }
             return _file_call(READ, arguments, id_)
-        case "fs/write_text_file" if WRITE in tools:
+        case "fs/write_text_file" if WRITE in agent.tools:
             content = params.get("content")
             if not isinstance(content, str):
                 return Refused(code=INVALID_PARAMS, message="content must be a string")
@@ -93,20 +108,27 @@ def _file_call(tool: str, arguments: JsonObject, id_: str) -> ToolCall | Refused
     return ToolCall(id=ToolCallId(id_), name=tool, arguments=arguments)
 
 
-def _permission(params: JsonObject, id_: str, *, needs: Sequence[str]) -> ToolCall:
+def _permission(params: JsonObject, id_: str, agent: AskingAgent) -> ToolCall:
     """Return the call whose permission stands for that of the agent's own tool."""
     call = as_object(params.get("toolCall"))
     kind, raw = as_text(call.get("kind")), as_object(call.get("rawInput"))
     title = one_line(as_text(call.get("title")))[:TITLE_CHARS]
     command, paths = _command_in(raw), _paths_in(call)
     arguments: dict[str, JsonValue] = {"title": title, "request": id_}
+    path = paths[0] if len(paths) == 1 else ""
     if kind == "execute" and command:
-        arguments |= {"command": command, "needs": list(needs)}
-        return ToolCall(id=ToolCallId(id_), name=COMMAND, arguments=arguments)
-    if kind in CHANGING and len(paths) == 1:
-        return ToolCall(id=ToolCallId(id_), name=EDIT, arguments={**arguments, "path": paths[0]})
-    arguments |= {"kind": kind or "other", "input": raw}
-    return ToolCall(id=ToolCallId(id_), name=OTHER, arguments=arguments)
+        name = COMMAND
+        arguments |= {"command": command, "needs": list(agent.needs)}
+    elif kind in CHANGING and path:
+        name = EDIT
+        arguments["path"] = path
+    elif kind in LOOKING and path and Path(normpath(path)).is_relative_to(agent.cwd):
+        name = LOOK
+        arguments["path"] = path
+    else:
+        name = other_tool(agent.name)
+        arguments |= {"kind": kind or "other", "input": raw}
+    return ToolCall(id=ToolCallId(id_), name=name, arguments=arguments)
 
 
 def _command_in(raw: JsonObject) -> str:

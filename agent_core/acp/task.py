@@ -6,13 +6,13 @@ from typing import Final
 from msgspec import Struct
 
 from agent_core.acp.model import ExternalAgent
-from agent_core.acp.port import AgentLaunch
-from agent_core.acp.requests import COMMAND, EDIT, OTHER, READ, START, STEP, TODO, WRITE
+from agent_core.acp.port import AgentChanges, AgentLaunch
+from agent_core.acp.requests import COMMAND, EDIT, LOOK, READ, START, STEP, TODO, WRITE, other_tool
 from agent_core.acp.tools import AgentWork, agent_tools
 from agent_core.kernel.errors import ToolError
 from agent_core.tools import Tool
 
-STEPS: Final = (START, STEP, COMMAND, EDIT, OTHER)
+STEPS: Final = (START, STEP, COMMAND, EDIT, LOOK)
 
 
 class ExternalTask(Struct, kw_only=True):
@@ -23,6 +23,7 @@ class ExternalTask(Struct, kw_only=True):
     """Tools of the session that gives the task."""
     on_activity: Callable[[str], None]
     """Called with the title of what the agent does."""
+    changes: AgentChanges
     agent: ExternalAgent | None = None
     """Set when the session of the task is open."""
 
@@ -46,7 +47,8 @@ class ExternalTask(Struct, kw_only=True):
             ToolError: That session runs no commands.
         """
         if "bash" not in self.active:
-            message = f"{self.launch.name!r} is an external agent, which is a command, and the tool bash is not active here: choose another agent."
+            message = f"{self.launch.name!r} is an external agent, which is a command, and the tool bash is not active here; choose another agent"
             raise ToolError(message)
-        inherited = {"read": READ, WRITE: WRITE, TODO: TODO}
-        return (*STEPS, *(own for name, own in inherited.items() if name in self.active))
+        inherited = {"read": READ, "write": WRITE, "edit": WRITE, "todo": TODO}
+        own = dict.fromkeys(own for name, own in inherited.items() if name in self.active)
+        return (*STEPS, other_tool(self.launch.name), *own)

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from pydantic import Field
 
-from agent_core.acp.requests import COMMAND, EDIT, OTHER, READ, START, STEP
+from agent_core.acp.requests import COMMAND, EDIT, LOOK, READ, START, STEP, other_tool
 from agent_core.acp.steps import AgentStep
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import NotText
@@ -54,8 +54,8 @@ class AgentCommandArguments(ToolArguments):
     request: str
 
 
-class AgentEditArguments(ToolArguments):
-    """Arguments of `agent_permission_edit`."""
+class AgentFileArguments(ToolArguments):
+    """Arguments of `agent_permission_edit` and `agent_permission_read`."""
 
     path: str
     title: str = ""
@@ -63,7 +63,7 @@ class AgentEditArguments(ToolArguments):
 
 
 class AgentPermissionArguments(ToolArguments):
-    """Arguments of `agent_permission`."""
+    """Arguments of the tool for everything else."""
 
     title: str = ""
     kind: str = ""
@@ -102,8 +102,9 @@ def agent_tools(agent: str, work: Callable[[], AgentWork]) -> Sequence[Tool]:
         _tool(START, AgentStartArguments, "execute", _allowed, f"start external agent {agent}"),
         _tool(STEP, AgentStepArguments, "read", step, "tool"),
         _tool(COMMAND, AgentCommandArguments, "execute", _allowed, "command"),
-        _tool(EDIT, AgentEditArguments, "edit", _allowed, "edit"),
-        _tool(OTHER, AgentPermissionArguments, "other", _allowed, "tool"),
+        _tool(EDIT, AgentFileArguments, "edit", _allowed, "edit"),
+        _tool(LOOK, AgentFileArguments, "read", _allowed_inside, "read"),
+        _tool(other_tool(agent), AgentPermissionArguments, "other", _allowed, "tool"),
         _tool(READ, AgentReadArguments, "read", read, "read"),
     )
 
@@ -116,7 +117,7 @@ def _tool(
     otherwise: str,
 ) -> Tool:
     def titled(given: JsonObject) -> str:
-        for key in ("title", "command", "path"):
+        for key in () if name == START else ("title", "command", "path"):
             if text := as_text(given.get(key)):
                 return text
         return otherwise
@@ -128,6 +129,12 @@ def _tool(
 async def _allowed(_: ToolArguments, context: ToolContext) -> ToolResult:
     """Do nothing: the call was judged, and the agent does the work."""
     del context
+    return text_result("allowed")
+
+
+async def _allowed_inside(arguments: AgentFileArguments, context: ToolContext) -> ToolResult:
+    """Check that a file is one of the workspace."""
+    _ = await context.files.resolve(arguments.path, "read")
     return text_result("allowed")
 
 

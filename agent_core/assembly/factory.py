@@ -170,15 +170,21 @@ class ChildSessions:
         if not opening.agent.is_external or self._settings is None:
             return None
         from agent_core.acp.task import ExternalTask  # noqa: PLC0415 - at first use
+        from agent_core.assembly.external.changes import DetectedAgentChanges  # noqa: PLC0415 - at first use
         from agent_core.assembly.external.launch import launch_of  # noqa: PLC0415 - at first use
 
         if self._request.ports is not None:
-            message = "The workspace is on another machine, so no external agent can work in it."
+            message = "the workspace is on another machine, so no external agent can work in it"
             raise ToolError(message)
         launch = launch_of(
             opening.agent.name, self._settings, env=self._request.env, model=opening.model
         )
-        return ExternalTask(launch=launch, active=opening.tools, on_activity=opening.on_activity)
+        return ExternalTask(
+            launch=launch,
+            active=opening.tools,
+            on_activity=opening.on_activity,
+            changes=DetectedAgentChanges(outer=opening.outer, clock=self._request.clock),
+        )
 
     def _request_of(self, opening: TaskOpening) -> SessionRequest:
         request, outer, folder = self._request, opening.outer, opening.folder

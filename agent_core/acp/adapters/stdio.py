@@ -126,6 +126,8 @@ class StdioLink:
         # Written by a task of its own: an agent that waits for its output to be read does not read its input.
         streams = anyio.create_memory_object_stream[bytes](MOST_UNSENT)
         self._outgoing, self._unsent = streams
+        # A task that is cancelled still has something to send: that the agent is to stop.
+        self._writing = anyio.CancelScope(shield=True)
 
     async def start(self, launch: AgentLaunch, *, cwd: Path) -> None:
         """Start the program."""
@@ -143,6 +145,9 @@ class StdioLink:
             self._outgoing.send_nowait(encode(message) + b"\n")
         except anyio.WouldBlock as error:
             why = f"it does not read its input: {MOST_UNSENT} messages wait for it"
+            raise AgentFailed(why) from error
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            why = "it does not read its input any more"
             raise AgentFailed(why) from error
 
     async def receive(self) -> JsonObject:
@@ -177,6 +182,7 @@ class StdioLink:
         with anyio.move_on_after(LEAVE_S):
             _ = await process.wait()
         _ = await process.end(grace_s=GRACE_S)
+        self._writing.cancel()
 
     async def _line(self) -> bytes:
         process = self._process
@@ -208,9 +214,10 @@ class StdioLink:
         return AgentFailed(f"it {how} before it had answered{self._complaints.ending}")
 
     async def _write(self, process: InteractiveProcess) -> None:
-        async with self._unsent:
+        with self._writing:
             async for data in self._unsent:
                 try:
                     await process.write(data)
                 except ProcessGone:
-                    return  # the end of its output says why
+                    break  # the end of its output says why
+        self._unsent.close()

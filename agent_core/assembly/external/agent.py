@@ -48,6 +48,7 @@ async def with_external_agent(
         tools=task.tool_names,
         instructions=instructions,
         on_activity=task.on_activity,
+        changes=task.changes,
     )
     async with connected(starts.start, redact=deps.redactor.text) as link:
         agent = ExternalAgent(order, AgentPeer(launch, link, version=VERSION), clock=deps.clock)

@@ -57,6 +57,6 @@ def _variables(
                 raise ValueError(message)  # noqa: TRY301 - as those of `expanded`
             found[variable] = expanded(text, look_up)
         except ValueError as error:
-            message = f"External agent {name!r} cannot be started ({AGENTS}.{name}.env): {error}."
+            message = f"external agent {name!r} cannot be started ({AGENTS}.{name}.env): {error}"
             raise ToolError(message) from error
     return found

@@ -7,6 +7,7 @@ from typing import Final
 DEFERRED: Final[Sequence[str]] = (
     "agent_core.acp.task",
     "agent_core.assembly.external.agent",
+    "agent_core.assembly.external.changes",
     "agent_core.assembly.external.launch",
     "agent_core.assembly.task_parts",
     "agent_core.assembly.telemetry.traced_session",

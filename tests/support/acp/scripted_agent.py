@@ -51,6 +51,10 @@ class Steps:
     async def do_prompts(self) -> None:
         await self.do_say(json.dumps(self.prompts))
 
+    async def do_count(self) -> None:
+        """Say how many texts came."""
+        await self.do_say(f"resumed with {len(self.prompts)} texts")
+
     async def do_about(self) -> None:
         """Say where and as what it works."""
         await self.do_say(json.dumps({"cwd": str(self.cwd), "model": self.model}))
@@ -134,6 +138,12 @@ class ScriptedAgent(Steps):
         await self.cancelled.wait()
         left(f"{marker}.cancelled", "")
 
+    async def do_pause(self, marker: str) -> None:
+        """Leave a file, and wait for another one."""
+        left(marker, "")
+        while not Path(f"{marker}.go").exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+            await asyncio.sleep(0.02)
+
     async def do_complain(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
@@ -160,7 +170,8 @@ class ScriptedAgent(Steps):
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
         self.session = session_id
         self.prompts = [one.text for one in prompt]
-        for name, *arguments in json.loads(self.prompts[-1]):
+        orders = [one for one in self.prompts if one.startswith("[[")]
+        for name, *arguments in json.loads(orders[-1]):
             await getattr(self, f"do_{name}")(*arguments)
             if self.cancelled.is_set():
                 return schema.PromptResponse(stop_reason="cancelled")
