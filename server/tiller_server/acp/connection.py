@@ -13,6 +13,7 @@ from tiller_server.acp.capabilities import (
     client_capabilities,
     server_capabilities,
 )
+from tiller_server.acp.client_files import ClientFiles
 from tiller_server.acp.content import prompt_content
 from tiller_server.acp.errors import (
     AUTH_REQUIRED,
@@ -170,6 +171,7 @@ class AcpConnection:
         handlers: dict[str, AgentHandler] = {
             "agent/permission": dialogs.ask_permission,
             "agent/question": dialogs.ask_question,
+            **ClientFiles(self._peer, session).handlers,
         }
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = self._tasks.create_task(session.run(self._open_agent, handlers, ready))
