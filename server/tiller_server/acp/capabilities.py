@@ -1,4 +1,4 @@
-"""What client and server declare to each other in `initialize`. Pure."""
+"""Capabilities that client and server declare to each other in `initialize`. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from agent_core.kernel.json import as_object, as_text, is_object
 from agent_core.kernel.values import Value
 from tiller_server import VERSION
 from tiller_server.acp.errors import INVALID_PARAMS, AcpError
-from tiller_server.acp.projector import ShownParts
+from tiller_server.acp.updates.projector import ShownParts
 
 NEWEST: Final = 1
 """Newest protocol version that is served."""

@@ -7,7 +7,6 @@ from typing import Final
 
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
-from tiller_server.acp.asking import UserDialogs
 from tiller_server.acp.capabilities import (
     ClientCapabilities,
     client_capabilities,
@@ -24,11 +23,12 @@ from tiller_server.acp.errors import (
     of_agent,
 )
 from tiller_server.acp.lobby import Lobby
-from tiller_server.acp.options import option_change
-from tiller_server.acp.peer import JsonRpcPeer, Reader, Reply, Request, RequestHandler, Writer
-from tiller_server.acp.session import AcpSession, OpenAgent, Opening
-from tiller_server.acp.turns import Turns
-from tiller_server.agent_client.connection import AgentRefused, RequestHandler as AgentHandler
+from tiller_server.acp.peer import JsonRpcPeer, PeerHandler, Reader, Reply, Request, Writer
+from tiller_server.acp.sessions.options import option_change
+from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
+from tiller_server.acp.sessions.turns import Turns
+from tiller_server.acp.sessions.user_dialogs import UserDialogs
+from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
 MAX_SESSIONS: Final = 64
 """Open sessions of a client."""
@@ -69,14 +69,14 @@ class AcpConnection:
             clock: Time.
         """
         self.client: ClientCapabilities | None = None
-        """What the client has declared; None before `initialize`."""
+        """Capabilities of the client; None before `initialize`."""
         self._open_agent = open_agent
         self._lobby = Lobby(open_agent, env=env, clock=clock)
         self._client_id = client_id
         self._clock = clock
         self._sessions: dict[str, tuple[AcpSession, Turns]] = {}
         self._tasks = asyncio.TaskGroup()
-        requests: dict[str, RequestHandler] = {
+        requests: dict[str, PeerHandler] = {
             "initialize": self._initialize,
             "authenticate": self._authenticate,
             "logout": self._logout,
@@ -168,7 +168,7 @@ class AcpConnection:
         opening = Opening(session=which, folders=folders, meta=meta)
         session = AcpSession(self._peer, client, opening)
         dialogs = UserDialogs(self._peer, client, session, clock=self._clock)
-        handlers: dict[str, AgentHandler] = {
+        handlers: dict[str, RequestHandler] = {
             "agent/permission": dialogs.ask_permission,
             "agent/question": dialogs.ask_question,
             **ClientFiles(self._peer, session).handlers,

@@ -1,4 +1,4 @@
-"""What a client asks for outside of an open session: the list of sessions, deleting one, and keys of providers."""
+"""Requests of a client outside of an open session: the list of sessions, deleting one, and keys of providers."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from agent_core.kernel.json import as_object
 from agent_core.resources.paths import app_paths
 from tiller_server import VERSION
 from tiller_server.acp.errors import INVALID_PARAMS, AcpError, of_agent
-from tiller_server.acp.session import OpenAgent
+from tiller_server.acp.sessions.session import OpenAgent
 from tiller_server.agent_client.connection import AgentClient, AgentRefused
 
 PAGE = 100

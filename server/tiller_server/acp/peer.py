@@ -78,8 +78,8 @@ class Reply(Value, frozen=True, kw_only=True):
     then: Callable[[], None]
 
 
-RequestHandler = Callable[[Request], Awaitable[JsonObject | Reply]]
-NotificationHandler = Callable[[JsonObject], None]
+PeerHandler = Callable[[Request], Awaitable[JsonObject | Reply]]
+PeerNotificationHandler = Callable[[JsonObject], None]
 
 
 class JsonRpcPeer:
@@ -90,8 +90,8 @@ class JsonRpcPeer:
         reader: Reader,
         writer: Writer,
         *,
-        requests: Mapping[str, RequestHandler],
-        notifications: Mapping[str, NotificationHandler],
+        requests: Mapping[str, PeerHandler],
+        notifications: Mapping[str, PeerNotificationHandler],
         first_number: int = 0,
     ) -> None:
         """Prepare it; `serve` has to run.
@@ -137,7 +137,7 @@ class JsonRpcPeer:
                 self._writer.close()
 
     def close(self) -> None:
-        """End the connection; what was sent still goes out."""
+        """End the connection after all output has gone out."""
         self._is_over.set()
 
     def _end(self) -> None:
@@ -284,7 +284,7 @@ class JsonRpcPeer:
             task = tasks.create_task(self._handle(request, handler))
             self._handled[request.id] = request, task
 
-    async def _handle(self, request: Request, handler: RequestHandler) -> None:
+    async def _handle(self, request: Request, handler: PeerHandler) -> None:
         try:
             reply = await handler(request)
         except AcpError as error:
@@ -331,7 +331,7 @@ class JsonRpcPeer:
         self._send({"jsonrpc": "2.0", "id": number, "error": error})
 
 
-async def _run_notification(handler: NotificationHandler, params: JsonObject) -> None:
+async def _run_notification(handler: PeerNotificationHandler, params: JsonObject) -> None:
     try:
         handler(params)
     except AcpError as error:

@@ -42,7 +42,7 @@ COMMANDS: Mapping[str, str] = {
     "completion": "print a completion script for your shell",
 }
 """Summaries of the commands. Each is the module of `subcommands` that has its name; it is imported when it is named."""
-SERVERS = {
+SERVERS: Mapping[str, str] = {
     "lsp": "serve an editor over standard input and output",
     "acp": "serve a client of the Agent Client Protocol, in the same way",
 }

@@ -11,7 +11,6 @@ from typing import Final
 from agent_core.kernel import Clock, SystemClock
 from tiller_server import VERSION
 from tiller_server.daemon import paths
-from tiller_server.daemon.acp_clients import AcpClients
 from tiller_server.daemon.admission.handshake import SPOKEN, Handshake, is_newer
 from tiller_server.daemon.admission.listener import (
     AdmissionPolicy,
@@ -21,6 +20,7 @@ from tiller_server.daemon.admission.listener import (
     make_token,
 )
 from tiller_server.daemon.admission.peer import Lineage
+from tiller_server.daemon.clients import ServedClients
 from tiller_server.daemon.errors import ClientRefused
 from tiller_server.daemon.lockfile import Ownership
 from tiller_server.daemon.private_dir import private_folder
@@ -100,9 +100,8 @@ class Daemon:
         self._on_leaving = on_leaving
         self._runtime = Runtime(config, on_loaded=on_loaded)
         self._converter = make_converter()
-        self._connections: set[LspConnection] = set()
+        self._clients = ServedClients(self._clock)
         self._runs = RunProcesses(config.env, clock=self._clock)
-        self._acp = AcpClients(self._clock)
         self._prepares_runs = prepares_runs
         self._leaving = asyncio.Event()
         self.started_ms = self._clock.now_ms()
@@ -177,9 +176,7 @@ class Daemon:
                 # First of all: who comes now must not find this one.
                 await asyncio.to_thread(_remove, files, bound)
                 listener.close()
-                for connection in self._connections:
-                    connection.close()
-                self._acp.close_all()
+                self._clients.close_all()
                 self._runs.cancel_all()
         _log.info("The daemon has left.")
 
@@ -193,7 +190,7 @@ class Daemon:
 
             _ = await self._runtime.agent()
             for _ in range(TIMES):
-                if not self._connections:
+                if not self._clients.count:
                     await rehearse(self._app(self._runtime.origin))
         except Exception:  # noqa: BLE001 - see below
             # Whoever comes is told what is wrong; nobody is served worse for want of a rehearsal.
@@ -219,7 +216,7 @@ class Daemon:
         return self._runtime.working() > 0 or self._runs.count > 0
 
     def _is_used(self) -> bool:
-        return bool(self._connections) or self._acp.count > 0 or self.is_working()
+        return self._clients.count > 0 or self.is_working()
 
     async def _welcome(self, handshake: Handshake, reader: InputStream, sink: Sink) -> None:
         if handshake.ask not in {None, "run", "acp"}:
@@ -234,17 +231,11 @@ class Daemon:
         env = self._config.env if handshake.env is None else handshake.env
         origin = ClientEnvironment(env=env, cwd=handshake.cwd, pid=handshake.pid)
         if handshake.ask == "acp":
-            await self._acp.serve(handshake, reader, sink, make_app=lambda: self._app(origin))
-            return
-        app = self._app(origin)
-        self._connections.add(app.connection)
-        if self._leaving.is_set():
-            app.connection.close()
-        try:
-            code = await app.connection.serve(reader, sink)
-            _log.info("The client of process %d has left (%d).", handshake.pid, code)
-        finally:
-            self._connections.discard(app.connection)
+            await self._clients.serve_acp(
+                lambda: self._app(origin), handshake, reader, sink, env=env
+            )
+        else:
+            await self._clients.serve_lsp(self._app(origin), handshake, reader, sink)
 
     def _app(self, origin: ClientEnvironment) -> App:
         connection = LspConnection("tiller", self._version, converter=self._converter)
@@ -295,8 +286,8 @@ class Daemon:
             **self._runtime.figures(),
             "resident_memory_bytes": psutil.Process().memory_info().rss,
             "runs_forked": self._runs.count,
-            "outgoing_frames": sum(one.outbox.pending_frames for one in self._connections),
-            "outgoing_bytes": sum(one.outbox.pending_bytes for one in self._connections),
+            "outgoing_frames": sum(one.outbox.pending_frames for one in self._clients.lsp),
+            "outgoing_bytes": sum(one.outbox.pending_bytes for one in self._clients.lsp),
         }
 
     async def _answer(self, handshake: Handshake, sink: Sink) -> None:
@@ -307,7 +298,7 @@ class Daemon:
             self._runtime,
             version=self._version,
             since_ms=self.started_ms,
-            connections=len(self._connections),
+            connections=self._clients.count,
             runs=self._runs.count,
         )
         reply = answer(handshake.ask, status, self._figures)

@@ -10,7 +10,7 @@ from typing import Any
 from agent_core.kernel import SystemClock
 from tests.support.clients.server import Ground
 from tiller_server.acp.connection import AcpConnection
-from tiller_server.acp.session import OpenAgent
+from tiller_server.acp.sessions.session import OpenAgent
 from tiller_server.agent_client.connection import attached
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime

@@ -2,7 +2,7 @@
 
 `{"v":1,"token":"…","cwd":"…","pid":123,"version":"0.1.0","env":{…}}` and a newline; LSP follows at once.
 With `"ask"` it is a query to the daemon itself, answered with one line; `"ask": "run"` is a `tiller run` (`daemon/runs.py`),
-`"ask": "acp"` a client of the Agent Client Protocol (`daemon/acp_clients.py`).
+`"ask": "acp"` a client of the Agent Client Protocol (`daemon/clients.py`).
 """
 
 import asyncio

@@ -31,7 +31,7 @@ _RESUME = "tiller-resume-"
 """Ids of our own requests; no answer to them is passed on."""
 
 
-class OpenSession:
+class ResumableSession:
     """A session that the client has open, and how far it was told of it."""
 
     __slots__ = ("meta", "params", "shown")
@@ -67,7 +67,7 @@ class AcpProxy:
         self.held = MessageBacklog()
         """Messages for the next daemon. Before `initialize` is answered: all messages of the client."""
         self._initialize: RelayedMessage | None = None
-        self._sessions: dict[str, OpenSession] = {}
+        self._sessions: dict[str, ResumableSession] = {}
         self._calls = PendingClientRequests()
         self._asked: dict[str, object] = {}
         """Open requests of the daemon to the client."""
@@ -195,7 +195,7 @@ class AcpProxy:
             if message.method == "initialize" and self._initialize is None:
                 self._initialize = message
             elif message.method == "session/load" and (params := message.params) is not None:
-                self._sessions[_session_of(message)] = OpenSession(params)
+                self._sessions[_session_of(message)] = ResumableSession(params)
             self._calls.begin(message)
         elif message.is_response and (key := message.key) is not None:
             self._asked.pop(key, None)
@@ -229,7 +229,7 @@ class AcpProxy:
             self.stage = ATTACHED
         elif asked.method in OPENING:
             opened = str((as_object(answer.result) or {}).get("sessionId") or session)
-            self._sessions.setdefault(opened, OpenSession(asked.params or {}))
+            self._sessions.setdefault(opened, ResumableSession(asked.params or {}))
         elif asked.method in ENDING:
             self._sessions.pop(session, None)
         elif asked.method == "session/prompt" and session in self._sessions:

@@ -9,7 +9,7 @@ from tiller_server.daemon.shim.discovery import DaemonDiscovery
 from tiller_server.daemon.shim.endpoints import EditorEnd
 from tiller_server.daemon.shim.relay import Relay
 from tiller_server.daemon.shim.shim import StopSignals, check_platform, relay_services
-from tiller_server.lsp.transport.framing import LineReader
+from tiller_server.lsp.transport.framing import LineCutter
 
 ID_BYTES = 8
 
@@ -35,6 +35,6 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
     stop = StopSignals()
     means = relay_services(env, introduce=introduce, note=note, stop=stop)
     search = DaemonDiscovery(env, clock=means.clock)
-    editor = EditorEnd(cutter=LineReader())
-    relay = Relay(editor, search, means, proxy=AcpProxy(), cutter=LineReader)
+    editor = EditorEnd(cutter=LineCutter())
+    relay = Relay(editor, search, means, proxy=AcpProxy(), cutter=LineCutter)
     return relay.run(stopped=stop.code, wake_fd=stop.wake_fd)

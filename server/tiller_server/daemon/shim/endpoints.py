@@ -5,7 +5,7 @@ import stat
 from _socket import SHUT_WR, socket
 
 from tiller_server.daemon.shim.send_queue import Outgoing
-from tiller_server.lsp.transport.framing import FrameReader, LineReader
+from tiller_server.lsp.transport.framing import FrameReader, LineCutter
 
 READ_BYTES = 64 * 1024
 _MAX_REFUSAL_BYTES = 64 * 1024
@@ -19,7 +19,7 @@ class EditorEnd:
     def __init__(
         self,
         *,
-        cutter: FrameReader | LineReader | None = None,
+        cutter: FrameReader | LineCutter | None = None,
         stdin_fd: int = 0,
         stdout_fd: int = 1,
     ) -> None:
@@ -70,7 +70,7 @@ class DaemonEnd:
     """Whole messages from one daemon, or its refusal."""
 
     def __init__(
-        self, sock: socket, *, since: float, cutter: FrameReader | LineReader | None = None
+        self, sock: socket, *, since: float, cutter: FrameReader | LineCutter | None = None
     ) -> None:
         """Create the end for a connected socket.
 
@@ -139,7 +139,7 @@ class DaemonEnd:
         self._sock.close()
 
 
-def _cut(cutter: FrameReader | LineReader, data: bytes) -> list[bytes]:
+def _cut(cutter: FrameReader | LineCutter, data: bytes) -> list[bytes]:
     cutter.feed(data)
     bodies: list[bytes] = []
     while (body := cutter.take()) is not None:

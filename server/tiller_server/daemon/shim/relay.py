@@ -3,18 +3,14 @@
 import select
 from collections.abc import Callable
 
+from tiller_server.daemon.shim.acp_proxy import AcpProxy
 from tiller_server.daemon.shim.connection import Unreachable
 from tiller_server.daemon.shim.discovery import DaemonDiscovery
 from tiller_server.daemon.shim.endpoints import DaemonEnd, EditorEnd
 from tiller_server.daemon.shim.message import read_object
 from tiller_server.daemon.shim.proxy import ATTACHED, NEW, REPLAYING, LspProxy
-from tiller_server.lsp.transport.framing import FrameError, FrameReader, LineReader
+from tiller_server.lsp.transport.framing import FrameError, FrameReader, LineCutter
 from tiller_server.process.liveness import can_watch, is_alive
-
-# `typing` would cost an editor 7 ms.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from tiller_server.daemon.shim.acp_proxy import AcpProxy
 
 HELD_BYTES = 4 * 1024 * 1024
 """So much may wait for a daemon; then the editor waits."""
@@ -74,8 +70,8 @@ class Relay:
         search: DaemonDiscovery,
         means: RelayServices,
         *,
-        proxy: "LspProxy | AcpProxy",
-        cutter: type[FrameReader | LineReader] = FrameReader,
+        proxy: LspProxy | AcpProxy,
+        cutter: type[FrameReader | LineCutter] = FrameReader,
     ) -> None:
         """Make it; nothing is read yet.
 
@@ -83,7 +79,7 @@ class Relay:
             editor: The client.
             search: Finds and starts daemons.
             means: Functions of the process.
-            proxy: What is passed on, held and answered, in the client's protocol.
+            proxy: Relay logic of the client's protocol.
             cutter: Class of what cuts messages out of bytes.
         """
         self._editor = editor

@@ -130,7 +130,7 @@ def _parse_length(value: bytes) -> int:
     return length
 
 
-class LineReader:
+class LineCutter:
     """Cuts a byte stream into lines, for protocols with a message per line; blank lines are left out.
 
     Of a line of more than `MAX_FRAME_BYTES` only its beginning is returned, which is too long as well.

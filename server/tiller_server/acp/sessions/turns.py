@@ -5,8 +5,8 @@ from typing import Final
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.acp.errors import AcpError, of_agent
-from tiller_server.acp.prompts import PendingPrompt, end_of_result
-from tiller_server.acp.session import AcpSession
+from tiller_server.acp.sessions.prompts import PendingPrompt, end_of_result
+from tiller_server.acp.sessions.session import AcpSession
 from tiller_server.agent_client.connection import AgentRefused
 
 IN_ORDER_S: Final = 2.0
@@ -31,7 +31,7 @@ class Turns:
         """
         session = self._session
         prompt = session.prompts.add(message_id)
-        session.own.add(message_id)
+        session.stream.own.add(message_id)
         try:
             await self._submit(prompt, content, delivery)
             return await prompt.answer
@@ -46,7 +46,7 @@ class Turns:
             params: JsonObject = {"session": session.id, "scope": "session", "queue": "return"}
             result = as_object(await session.agent.request("agent/run/cancel", params))
             last = result.get("seq")
-            await session.seen(lambda: session.has_seen(last), within_s=IN_ORDER_S)
+            await session.stream.until_seq(last, within_s=IN_ORDER_S)
         except AgentRefused:
             pass  # something did not end in time; it is cut off and sends nothing more
         for prompt in session.prompts.pending:
@@ -69,7 +69,7 @@ class Turns:
             match accepted.get("accepted"):
                 case "handled" | "held":
                     seq = accepted.get("seq")
-                    await session.seen(lambda: session.has_seen(seq), within_s=IN_ORDER_S)
+                    await session.stream.until_seq(seq, within_s=IN_ORDER_S)
                     prompt.resolve("end_turn")
                 case "duplicate":
                     await self._rejoin(prompt, params, run)

@@ -33,7 +33,7 @@ from agent_core.kernel.json import encode
 from agent_core.kernel.values import Value
 from agent_core.messages import text_of
 from tiller_server.acp.content import content_block, text_block
-from tiller_server.acp.tool_calls import (
+from tiller_server.acp.updates.tool_calls import (
     MAX_RAW_BYTES,
     OWN_DIFF,
     STATUSES,
@@ -79,7 +79,7 @@ class Projector:
 
         Args:
             root: Folder of the session, for relative paths.
-            parts: What the client has declared.
+            parts: Kinds of updates that the client has declared.
             own: Ids of prompts that the client has sent, which it shows itself; the caller may add to them.
             shown: Characters of unfinished messages and thoughts that the client has, by item.
         """
@@ -149,7 +149,6 @@ class Projector:
     def _tool(
         self, event: ToolStarted | ToolInputDelta | ToolRunning | ToolOutputDelta | ToolEnded
     ) -> list[JsonObject]:
-        call = self._calls.get(event.item)
         match event:
             case ToolStarted(item=item, name=name, title=title):
                 self._calls[item] = _Call()
@@ -166,14 +165,13 @@ class Projector:
             case ToolInputDelta(item=item, partial=partial):
                 return [] if partial is None else [self._arguments(item, partial)]
             case ToolRunning(item=item, title=title, input=arguments):
-                known = self._calls.setdefault(item, call or _Call())
-                known.arguments = arguments
+                self._calls.setdefault(item, _Call()).arguments = arguments
                 update = self._arguments(item, arguments)
                 return [{**update, "status": "in_progress", **({"title": title} if title else {})}]
             case ToolOutputDelta(item=item, text=text):
-                known = self._calls.setdefault(item, call or _Call())
-                known.output = (known.output + text)[-OUTPUT_CHARS:]
-                shown: JsonObject = {"type": "content", "content": text_block(known.output)}
+                call = self._calls.setdefault(item, _Call())
+                call.output = (call.output + text)[-OUTPUT_CHARS:]
+                shown: JsonObject = {"type": "content", "content": text_block(call.output)}
                 return [_call_update(item, content=[shown])]
             case ToolEnded():
                 return self._ended(event, self._calls.pop(event.item, None))

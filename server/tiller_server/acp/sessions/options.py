@@ -21,7 +21,7 @@ SELECTS: Final[Mapping[str, str]] = {"mode": "mode", "model": "model", "thinking
 AUTO_COMPACT: Final = "autoCompact"
 
 
-class Model(Value, frozen=True, kw_only=True):
+class ModelOption(Value, frozen=True, kw_only=True):
     """A model that can be chosen."""
 
     id: str
@@ -29,7 +29,7 @@ class Model(Value, frozen=True, kw_only=True):
     thinking: tuple[str, ...]
 
 
-def models_of(result: JsonValue) -> tuple[Model, ...]:
+def model_options(result: JsonValue) -> tuple[ModelOption, ...]:
     """Return the models in a result of `agent/model/list`."""
     rows = as_object(result).get("models")
     return tuple(
@@ -39,9 +39,9 @@ def models_of(result: JsonValue) -> tuple[Model, ...]:
     )
 
 
-def _model(row: JsonObject) -> Model:
+def _model(row: JsonObject) -> ModelOption:
     identity, levels = as_text(row.get("model")), row.get("thinking")
-    return Model(
+    return ModelOption(
         id=identity,
         name=as_text(row.get("name")) or identity,
         thinking=tuple(as_text(level) for level in (levels if isinstance(levels, list) else [])),
@@ -58,7 +58,7 @@ def modes(config: SessionConfig) -> JsonObject:
 
 
 def config_options(
-    config: SessionConfig, models: Sequence[Model], *, with_booleans: bool
+    config: SessionConfig, models: Sequence[ModelOption], *, with_booleans: bool
 ) -> list[JsonValue]:
     """Return the options of a session, most important first.
 
@@ -71,8 +71,9 @@ def config_options(
     mode_rows = [(mode, MODE_TEXTS[mode][0], MODE_TEXTS[mode][1]) for mode in MODES]
     options: list[JsonValue] = [_select("mode", "Mode", "mode", config.mode, mode_rows)]
     if config.model is not None:
-        known = [(one.id, one.name, "") for one in models]
-        rows = known if current is not None else [(config.model, config.model, ""), *known]
+        rows = [(one.id, one.name, "") for one in models]
+        if current is None:
+            rows.insert(0, (config.model, config.model, ""))
         options.append(_select("model", "Model", "model", config.model, rows))
     levels = current.thinking if current is not None else ()
     if len(levels) > 1 and config.thinking in levels:

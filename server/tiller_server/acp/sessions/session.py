@@ -21,28 +21,24 @@ from agent_core.kernel.values import Value
 from tiller_server import VERSION
 from tiller_server.acp.capabilities import ClientCapabilities
 from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
-from tiller_server.acp.options import Model, config_options, models_of, modes
 from tiller_server.acp.peer import JsonRpcPeer
-from tiller_server.acp.projector import Projector
-from tiller_server.acp.prompts import PromptTracker
-from tiller_server.acp.replay import item_events, stored_events
+from tiller_server.acp.sessions.options import ModelOption, config_options, model_options, modes
+from tiller_server.acp.sessions.prompts import PromptTracker
+from tiller_server.acp.updates.stored_items import item_events, stored_events
+from tiller_server.acp.updates.stream import UpdateStream
 from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
-from tiller_server.agent_client.events import event_of, value_of
+from tiller_server.agent_client.events import value_of
 
 TOKEN: Final = "acp"  # noqa: S105 - a progress token
 MODELS_S: Final = 2.0
 """How long a new session waits for the list of models: it may look for servers on this machine."""
-SEQ: Final = "tiller.dev/seq"
-EPOCH: Final = "tiller.dev/epoch"
-SHOWN: Final = "tiller.dev/shown"
-"""Keys of `_meta`: last event that the update includes, epoch of its number, characters of an unfinished text by item."""
 
 OpenAgent = Callable[[Mapping[str, RequestHandler]], AbstractAsyncContextManager[AgentClient]]
 """Connects to the agent, with handlers for its requests."""
 
 
 class Opening(Value, frozen=True, kw_only=True):
-    """What a session is opened with."""
+    """Parameters with which a session is opened."""
 
     session: str
     """Its id, or `new`."""
@@ -60,27 +56,20 @@ class AcpSession:
 
         Args:
             peer: The client.
-            client: What it has declared.
+            client: Its capabilities.
             opening: The session and its folders.
         """
         self.id = ""
         self.agent: AgentClient
         self.prompts = PromptTracker()
-        self.own: set[str] = set()
-        """Ids of the prompts of this client, which it shows itself."""
+        self.stream = UpdateStream(peer, opening.folders[0], client.parts)
         self.announced: set[str] = set()
         """Requests for a decision whose events have come."""
-        self._peer = peer
         self._client = client
         self._opening = opening
         self._config: SessionConfig
-        self._models: Sequence[Model] = ()
-        self._projector = self._new_projector({})
+        self._models: Sequence[ModelOption] = ()
         self._snapshot: JsonObject = {}
-        self._epoch = ""
-        self._seq = 0
-        self._has_moved = asyncio.Event()
-        self._to_acknowledge = asyncio.Event()
         self._is_begun = asyncio.Event()
         self._is_over = asyncio.Event()
 
@@ -152,23 +141,14 @@ class AcpSession:
         with suppress(TimeoutError, AgentRefused):
             async with asyncio.timeout(MODELS_S):
                 listed = await self.agent.request("agent/model/list", {"session": self.id})
-                self._models = models_of(listed)
-        self._continue_after(self._opening.meta)
-
-    def _continue_after(self, meta: JsonObject) -> None:
-        """Go on after the last update that the client has, when it has been here before."""
-        seq = meta.get(SEQ)
-        if isinstance(seq, int) and meta.get(EPOCH) == self._epoch:
-            self._seq = seq
-            self._projector = self._new_projector(as_object(meta.get(SHOWN)))
-            self._snapshot = {}
+                self._models = model_options(listed)
+        if self.stream.continue_after(self._opening.meta):
+            self._snapshot = {}  # the client has been here before, and gets what came since
 
     def _take_snapshot(self, snapshot: JsonObject) -> None:
         self._snapshot = snapshot
-        self.id = as_text(snapshot.get("session"))
-        self._epoch = as_text(snapshot.get("epoch"))
-        seq = snapshot.get("seq")
-        self._seq = seq if isinstance(seq, int) else 0
+        self.stream.restart(snapshot)
+        self.id = self.stream.session
         try:
             self._config = value_of(snapshot.get("config"), SessionConfig)
         except (msgspec.ValidationError, ValueError) as error:
@@ -182,12 +162,7 @@ class AcpSession:
             for one in (pending if isinstance(pending, list) else [])
         )
 
-    def _new_projector(self, shown: JsonObject) -> Projector:
-        lengths = {item: length for item, length in shown.items() if isinstance(length, int)}
-        root = self._opening.folders[0]
-        return Projector(root, self._client.parts, own=self.own, shown=lengths)
-
-    # ------------------------------------------------------------------ what the client is sent
+    # ------------------------------------------------------------------ for the client
 
     def described(self) -> JsonObject:
         """Return the part of a response that describes the session."""
@@ -216,11 +191,7 @@ class AcpSession:
             AgentRefused: It cannot be read.
         """
         cursor = as_object(self._snapshot.get("history")).get("cursor")
-        projector = Projector(self._opening.folders[0], self._client.parts)
-        for event in await stored_events(self.agent, self.id, cursor):
-            for update in projector.updates(event):
-                self._update(update)
-            await self._peer.flushed()
+        await self.stream.replay(iter(await stored_events(self.agent, self.id, cursor)))
 
     def begin(self) -> None:
         """Begin to send updates; called when the client knows the session."""
@@ -230,24 +201,13 @@ class AcpSession:
         """Wait until updates are sent."""
         _ = await self._is_begun.wait()
 
-    async def seen(self, until: Callable[[], bool], *, within_s: float) -> None:
-        """Wait until the events that have come fulfil a condition, or it takes too long."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while not until():
-                    _ = await self._has_moved.wait()
-
-    def has_seen(self, seq: JsonValue) -> bool:
-        """Return whether the updates of an event were sent."""
-        return not isinstance(seq, int) or self._seq >= seq
-
     async def _announce(self) -> None:
         """Send the run that is going on and the commands."""
         run = as_object(self._snapshot.get("run"))
         items = run.get("items")
         for item in items if isinstance(items, list) else []:
             for event in item_events({**as_object(item), "run": run.get("id")}):
-                self._show(event, self._seq)
+                self.stream.show(event, self.stream.seq)
         try:
             listed = as_object(await self.agent.request("agent/command/list", {"session": self.id}))
         except AgentRefused:
@@ -256,22 +216,9 @@ class AcpSession:
         commands: list[JsonValue] = [
             _command(row) for row in (rows if isinstance(rows, list) else []) if is_object(row)
         ]
-        self._update({"sessionUpdate": "available_commands_update", "availableCommands": commands})
-
-    def _show(self, event: Event, seq: int) -> None:
-        updates = self._projector.updates(event)
-        for number, update in enumerate(updates, 1):
-            if number == len(updates):
-                self._seq = seq  # the client has all of the event with this one
-            item = as_text(update.get("messageId"))
-            shown = self._projector.shown(item)
-            self._update(update, {} if shown is None else {SHOWN: {item: shown}})
-        self._seq = seq
-
-    def _update(self, update: JsonObject, more: JsonObject | None = None) -> None:
-        meta: JsonObject = {SEQ: self._seq, EPOCH: self._epoch, **(more or {})}
-        params: JsonObject = {"sessionId": self.id, "update": update, "_meta": meta}
-        self._peer.notify("session/update", params)
+        self.stream.send(
+            {"sessionUpdate": "available_commands_update", "availableCommands": commands}
+        )
 
     # ------------------------------------------------------------------ events
 
@@ -286,7 +233,7 @@ class AcpSession:
                 _ = task.cancel()
 
     async def _follow(self) -> None:
-        """Take the events in until the session is closed or the agent has gone."""
+        """Send updates until the session is closed or the agent has gone."""
         with suppress(AgentRefused):
             await self._announce()
             self.agent.on_notification = self._take
@@ -295,8 +242,8 @@ class AcpSession:
                 params: JsonObject = {
                     "session": self.id,
                     "partialResultToken": TOKEN,
-                    "epoch": self._epoch,
-                    "from": self._seq,
+                    "epoch": self.stream.epoch,
+                    "from": self.stream.seq,
                     "ack": True,
                 }
                 ended = as_object(await self.agent.request("agent/subscribe", params))
@@ -305,10 +252,8 @@ class AcpSession:
     async def _acknowledge(self) -> None:
         """Acknowledge events at the pace at which the client reads."""
         while True:
-            _ = await self._to_acknowledge.wait()
-            self._to_acknowledge.clear()
-            await self._peer.flushed()
-            self.agent.notify("agent/ack", {"token": TOKEN, "seq": self._seq})
+            last = await self.stream.reached()
+            self.agent.notify("agent/ack", {"token": TOKEN, "seq": last})
 
     def _take(self, method: str, params: JsonObject) -> None:
         if method != "$/progress" or params.get("token") != TOKEN:
@@ -317,16 +262,8 @@ class AcpSession:
         if frame.get("kind") == "agent/snapshot":
             with suppress(AgentRefused):
                 self._take_snapshot(as_object(frame.get("snapshot")))
-        events = frame.get("events")
-        for wire in events if isinstance(events, list) else []:
-            if is_object(wire) and (stamped := event_of(wire)) is not None:
-                self._show(stamped.event, stamped.seq)
-                self._see(stamped.event)
-        if isinstance(last := frame.get("to"), int):
-            self._seq = last
-        self._to_acknowledge.set()
-        self._has_moved.set()
-        self._has_moved.clear()
+        for stamped in self.stream.events(frame):
+            self._see(stamped.event)
 
     def _see(self, event: Event) -> None:
         match event:
@@ -341,9 +278,9 @@ class AcpSession:
         mode, options = self._config.mode, self.options()
         self._config = config
         if mode != config.mode:
-            self._update({"sessionUpdate": "current_mode_update", "currentModeId": config.mode})
+            self.stream.send({"sessionUpdate": "current_mode_update", "currentModeId": config.mode})
         if options != (now := self.options()):
-            self._update({"sessionUpdate": "config_option_update", "configOptions": now})
+            self.stream.send({"sessionUpdate": "config_option_update", "configOptions": now})
 
 
 def _command(row: JsonObject) -> JsonObject:

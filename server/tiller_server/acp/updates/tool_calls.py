@@ -9,8 +9,8 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, is_object
 from tiller_server.acp.content import text_block, tool_content
 
-ToolKind = Literal["read", "edit", "delete", "search", "execute", "think", "fetch", "other"]
-KINDS: Final[Mapping[str, ToolKind]] = {
+AcpToolKind = Literal["read", "edit", "delete", "search", "execute", "think", "fetch", "other"]
+KINDS: Final[Mapping[str, AcpToolKind]] = {
     "read": "read", "ls": "read", "diagnostics": "read", "edit": "edit", "write": "edit", "bash": "execute",
     "background": "execute", "grep": "search", "find": "search", "fetch": "fetch", "todo": "think", "plan": "think",
     "ask": "think", "task": "think",
@@ -30,7 +30,7 @@ NO_NEWLINE: Final = "\\ No newline at end of file"
 OWN_DIFF: Final = frozenset({"edit", "write"})
 
 
-def tool_kind(name: str) -> ToolKind:
+def tool_kind(name: str) -> AcpToolKind:
     """Return the kind of a tool."""
     return KINDS.get(name, "other")
 

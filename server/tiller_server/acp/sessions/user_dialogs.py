@@ -7,7 +7,9 @@ import msgspec
 from agent_core.events import PermissionRequest, Question, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from tiller_server.acp.capabilities import ClientCapabilities
-from tiller_server.acp.dialogs import (
+from tiller_server.acp.errors import AcpError, PeerGone
+from tiller_server.acp.peer import JsonRpcPeer
+from tiller_server.acp.sessions.dialogs import (
     DECLINED,
     choice_answer,
     choice_params,
@@ -16,9 +18,7 @@ from tiller_server.acp.dialogs import (
     permission_answer,
     permission_params,
 )
-from tiller_server.acp.errors import AcpError, PeerGone
-from tiller_server.acp.peer import JsonRpcPeer
-from tiller_server.acp.session import AcpSession
+from tiller_server.acp.sessions.session import AcpSession
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.events import asked_of
 
@@ -84,7 +84,7 @@ class UserDialogs:
     async def _in_order(self, request: str) -> None:
         session = self._session
         await session.begun()
-        await session.seen(lambda: request in session.announced, within_s=IN_ORDER_S)
+        await session.stream.until(lambda: request in session.announced, within_s=IN_ORDER_S)
 
     async def _ask(self, method: str, params: JsonObject, *, expires_ms: int | None) -> JsonValue:
         within_s = LONGEST_S

@@ -1,0 +1,1 @@
+"""One session of a client: opened, followed, prompted, configured; its dialogs."""

@@ -1,0 +1,1 @@
+"""Updates that a client is sent: made of events, live and stored."""
