@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 from acp import PROTOCOL_VERSION, Client, RequestError, spawn_agent_process, text_block
@@ -75,8 +75,8 @@ async def test_a_client_made_with_the_typescript_sdk(scripted: Ground) -> None:
     assert seen["resumed"]["text"].endswith("Again.")
 
 
-class PythonClient(Client):
-    """A client made with the Python SDK; it allows everything once, and answers for files from the disk."""
+class PythonClient:
+    """A client made with the Python SDK; it allows everything once, answers for files from the disk, and has no terminals."""
 
     def __init__(self) -> None:
         self.said = ""
@@ -120,7 +120,11 @@ async def python_client(ground: Ground) -> AsyncGenerator[tuple[PythonClient, Ag
     client = PythonClient()
     files = FileSystemCapabilities(read_text_file=True, write_text_file=True)
     async with spawn_agent_process(
-        client, *ACP, env=dict(ground.env), cwd=ground.root, use_unstable_protocol=True
+        cast("Client", cast("object", client)),
+        *ACP,
+        env=dict(ground.env),
+        cwd=ground.root,
+        use_unstable_protocol=True,
     ) as (agent, _):
         await agent.initialize(
             protocol_version=PROTOCOL_VERSION, client_capabilities=ClientCapabilities(fs=files)

@@ -12,7 +12,6 @@ from tiller_server.acp.capabilities import (
     client_capabilities,
     server_capabilities,
 )
-from tiller_server.acp.client_files import ClientFiles
 from tiller_server.acp.content import prompt_content
 from tiller_server.acp.errors import (
     AUTH_REQUIRED,
@@ -24,6 +23,7 @@ from tiller_server.acp.errors import (
 )
 from tiller_server.acp.lobby import Lobby
 from tiller_server.acp.peer import JsonRpcPeer, PeerHandler, Reader, Reply, Request, Writer
+from tiller_server.acp.sessions.client_files import ClientFileRequests
 from tiller_server.acp.sessions.options import option_change
 from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
 from tiller_server.acp.sessions.turns import Turns
@@ -171,7 +171,7 @@ class AcpConnection:
         handlers: dict[str, RequestHandler] = {
             "agent/permission": dialogs.ask_permission,
             "agent/question": dialogs.ask_question,
-            **ClientFiles(self._peer, session).handlers,
+            **ClientFileRequests(self._peer, session).handlers,
         }
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = self._tasks.create_task(session.run(self._open_agent, handlers, ready))

@@ -10,7 +10,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object
 from tiller_server.acp.errors import AcpError, PeerGone
 from tiller_server.acp.peer import JsonRpcPeer
-from tiller_server.acp.session import AcpSession
+from tiller_server.acp.sessions.session import AcpSession
 from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
 LONGEST_S: Final = 30.0
@@ -19,7 +19,7 @@ READ: Final = "fs/read_text_file"
 WRITE: Final = "fs/write_text_file"
 
 
-class ClientFiles:
+class ClientFileRequests:
     """Answers of one session to requests for files. The agent verifies what the client reports."""
 
     def __init__(self, peer: JsonRpcPeer, session: AcpSession) -> None:
