@@ -1,50 +1,15 @@
 """`tiller acp` as a client starts it: in the process, and through the daemon."""
 
-import asyncio
-import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
-from tests.support.acp.client import LINE_BYTES, AcpClient, result
+from tests.support.acp.client import result
+from tests.support.acp.processes import acp_process
 from tests.support.clients.daemons import daemon_process
 from tests.support.clients.server import Ground, says
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
-ACP = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "acp")
-
-
-@asynccontextmanager
-async def acp_process(
-    env: Mapping[str, str], cwd: Path, options: Sequence[str] = ()
-) -> AsyncGenerator[tuple[AcpClient, asyncio.subprocess.Process]]:
-    """Start `tiller acp` and speak with it; it is ended however the test ends."""
-    process = await asyncio.create_subprocess_exec(
-        *ACP,
-        *options,
-        env=dict(env),
-        cwd=cwd,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=LINE_BYTES,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    client = AcpClient(process.stdout, process.stdin)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(client.read())
-        try:
-            yield client, process
-        finally:
-            if process.returncode is None:
-                process.stdin.close()
-                try:
-                    async with asyncio.timeout(20):
-                        await process.wait()
-                except TimeoutError:
-                    process.kill()
 
 
 @pytest.mark.parametrize("options", [("--in-process",), ()], ids=["in process", "daemon"])
@@ -54,7 +19,7 @@ async def test_a_prompt_is_answered(ground: Ground, options: Sequence[str]) -> N
         client, process = served
         await client.initialize()
         session = await client.new(ground.root)
-        assert await result(client.prompt(session, "hi")) == {"stopReason": "end_turn"}
+        assert (await result(client.prompt(session, "hi")))["stopReason"] == "end_turn"
         assert client.said() == "Hello there."
         client.writer.close()
         assert await process.wait() == 0

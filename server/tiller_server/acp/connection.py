@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,8 +29,10 @@ from tiller_server.acp.sessions.options import option_change
 from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
 from tiller_server.acp.sessions.turns import Turns
 from tiller_server.acp.sessions.user_dialogs import UserDialogs
+from tiller_server.acp.updates.stream import RECREATE, SESSION
 from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
+ACCEPT_S: Final = 2.0
 MAX_SESSIONS: Final = 64
 """Open sessions of a client."""
 NO_KEY: Final = "No key of a provider is there. Run `tiller auth login` in a terminal."
@@ -102,7 +105,7 @@ class AcpConnection:
         """Serve the client until it leaves; its runs go on in the agent."""
         async with self._tasks:
             try:
-                await self._peer.serve()
+                await self._peer.serve(before_end=self._accept_prompts)
             finally:
                 for session, _ in self._sessions.values():
                     session.close()
@@ -110,6 +113,14 @@ class AcpConnection:
     def close(self) -> None:
         """End the connection."""
         self._peer.close()
+
+    async def _accept_prompts(self) -> None:
+        """Wait until the agent has the prompts that were sent, which it goes on with."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ACCEPT_S):
+                for session, _ in [*self._sessions.values()]:
+                    for prompt in session.prompts.pending:
+                        _ = await prompt.accepted.wait()
 
     # ------------------------------------------------------------------ the client
 
@@ -141,7 +152,7 @@ class AcpConnection:
         if not isinstance(request.params.get("mcpServers"), list):
             raise AcpError(INVALID_PARAMS, "session/new: mcpServers is a list, which may be empty")
         session = await self._opened(request, "new")
-        result: JsonObject = {"sessionId": session.id, **session.described()}
+        result: JsonObject = {"sessionId": session.stream.session, **session.described()}
         return Reply(result=result, then=session.begin)
 
     async def _load(self, request: Request) -> Reply:
@@ -153,19 +164,33 @@ class AcpConnection:
         return Reply(result=session.described(), then=session.begin)
 
     async def _resume(self, request: Request) -> Reply:
-        session = await self._opened(request, self._named(request))
+        named = self._named(request)
+        meta = as_object(request.params.get("_meta"))
+        try:
+            session = await self._opened(request, as_text(meta.get(SESSION)) or named, named)
+        except AcpError as error:
+            if error.code != NOT_FOUND or meta.get(RECREATE) is not True:
+                raise
+            # Nothing was stored of it when the daemon ended: `tiller acp` has it made anew, under the same id.
+            session = await self._opened(request, "new", named)
         return Reply(result=session.described(), then=session.begin)
 
-    async def _opened(self, request: Request, which: str) -> AcpSession:
-        """Open a session; one that this client has open already is opened anew, so that nothing is missed."""
+    async def _opened(self, request: Request, which: str, named: str = "") -> AcpSession:
+        """Open a session, or return it if this client has it open already.
+
+        Args:
+            request: The request, with folders and `_meta`.
+            which: Id of the session, or `new`.
+            named: Id by which the client knows it; empty: its own.
+        """
         client = self._introduced()
         folders = _folders(request)
-        if which in self._sessions:
-            self._sessions.pop(which)[0].close()
+        if (held := self._sessions.get(named or which)) is not None:
+            return held[0]
         if len(self._sessions) >= MAX_SESSIONS:
             raise AcpError(INVALID_REQUEST, f"{MAX_SESSIONS} sessions are open; close one first")
         meta = as_object(request.params.get("_meta"))
-        opening = Opening(session=which, folders=folders, meta=meta)
+        opening = Opening(session=which, named=named, folders=folders, meta=meta)
         session = AcpSession(self._peer, client, opening)
         dialogs = UserDialogs(self._peer, client, session, clock=self._clock)
         handlers: dict[str, RequestHandler] = {
@@ -182,13 +207,13 @@ class AcpConnection:
             session.close()
             _ = task.cancel()
             raise
-        self._sessions[session.id] = session, Turns(session)
+        self._sessions[session.stream.session] = session, Turns(session)
         return session
 
     def _forget(self, session: AcpSession) -> None:
-        held = self._sessions.get(session.id)
+        held = self._sessions.get(session.stream.session)
         if held is not None and held[0] is session:
-            del self._sessions[session.id]
+            del self._sessions[session.stream.session]
 
     async def _close(self, request: Request) -> JsonObject:
         session, turns = self._session(request)
@@ -198,10 +223,11 @@ class AcpConnection:
         return {}
 
     async def _delete(self, request: Request) -> JsonObject:
-        session = self._named(request)
-        if session in self._sessions:
+        stored = named = self._named(request)
+        if (held := self._sessions.get(named)) is not None:
+            stored = held[0].id
             _ = await self._close(request)
-        await self._lobby.delete(session)
+        await self._lobby.delete(stored)
         return {}
 
     async def _list(self, request: Request) -> JsonObject:
@@ -219,7 +245,8 @@ class AcpConnection:
         delivery = DELIVERIES.get(as_text(meta.get("delivery")), "auto")
         message_id = f"{self._client_id}:{session.id}:{request.id}"
         request.on_cancel = lambda: self._cancel_in_background(turns)
-        return {"stopReason": await turns.prompt(message_id, content, delivery=delivery)}
+        stop_reason = await turns.prompt(message_id, content, delivery=delivery)
+        return {"stopReason": stop_reason, "_meta": session.stream.meta}
 
     def _cancel(self, params: JsonObject) -> None:
         held = self._sessions.get(as_text(params.get("sessionId")))

@@ -93,11 +93,18 @@ class Lobby:
         return [as_object(one) for one in listed] if isinstance(listed, list) else []
 
     async def _ask(self, method: str, params: JsonObject) -> JsonObject:
-        try:
-            async with self._connected() as agent:
-                return as_object(await agent.request(method, params))
-        except AgentRefused as error:
-            raise of_agent(error) from error
+        refusal: AgentRefused | None = None
+        result: JsonValue = None
+        async with self._connected() as agent:
+            try:
+                result = await agent.request(method, params)
+            except AgentRefused as error:
+                refusal = (
+                    error  # an error would leave the task group of the connection as one of a group
+                )
+        if refusal is not None:
+            raise of_agent(refusal) from refusal
+        return as_object(result)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AgentClient]:

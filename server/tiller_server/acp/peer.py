@@ -107,7 +107,7 @@ class JsonRpcPeer:
         self._reader = reader
         self._writer = writer
         self._requests = requests
-        self._notifications = notifications
+        self._notifications = {**notifications, CANCEL_REQUEST: self._withdrawn}
         self._numbers = count(first_number)
         self._answers: dict[int, asyncio.Future[JsonValue]] = {}
         self._handled: dict[JsonValue, tuple[Request, asyncio.Task[None]]] = {}
@@ -120,14 +120,21 @@ class JsonRpcPeer:
 
     # ------------------------------------------------------------------ life
 
-    async def serve(self) -> None:
-        """Answer the peer until one side ends the connection."""
+    async def serve(self, *, before_end: Callable[[], Awaitable[None]]) -> None:
+        """Answer the peer until one side ends the connection.
+
+        Args:
+            before_end: Awaited when the peer has left, before the handlers of its requests are cancelled.
+        """
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(self._write())
             reading = tasks.create_task(self._read(tasks))
             over = tasks.create_task(self._is_over.wait())
             try:
                 _ = await asyncio.wait([reading, over], return_when=asyncio.FIRST_COMPLETED)
+                # What the peer has said last begins to be handled.
+                await asyncio.sleep(0)
+                await before_end()
             finally:
                 self._end()
                 for task in (reading, over, *(task for _, task in self._handled.values())):
@@ -266,10 +273,8 @@ class JsonRpcPeer:
                 self._refuse(number, INVALID_PARAMS, f"{method}: params are an object")
         elif is_request:
             self._asked(Request(method, as_object(params), number), tasks)
-        elif method == CANCEL_REQUEST:
-            self._withdrawn(as_object(params).get("requestId"))
         elif (handler := self._notifications.get(method)) is not None:
-            # After the handlers of the requests before it have begun.
+            # A task: the handlers of the requests before it have begun by then.
             tasks.create_task(_run_notification(handler, as_object(params)))
 
     def _asked(self, request: Request, tasks: asyncio.TaskGroup) -> None:
@@ -302,7 +307,8 @@ class JsonRpcPeer:
         finally:
             _ = self._handled.pop(request.id, None)
 
-    def _withdrawn(self, number: JsonValue) -> None:
+    def _withdrawn(self, params: JsonObject) -> None:
+        number = params.get("requestId")
         if isinstance(number, str | int) and (handled := self._handled.get(number)) is not None:
             request, task = handled
             if request.on_cancel is not None:

@@ -23,9 +23,9 @@ def _run(arguments: list[str]) -> int:
 
         return lsp_command.main(arguments[1:])
     if arguments[:1] == ["acp"]:
-        from tiller_server.cli import acp_command  # noqa: PLC0415 - see above
+        from tiller_server.cli.acp import command  # noqa: PLC0415 - see above
 
-        return acp_command.main(arguments[1:])
+        return command.main(arguments[1:])
     if arguments[:1] != ["run"]:
         from tiller_server.cli import command_line  # noqa: PLC0415 - see above
 

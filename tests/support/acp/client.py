@@ -27,7 +27,7 @@ class AcpRefused(Exception):
     def __init__(self, error: Json) -> None:
         super().__init__(error["message"])
         self.code = error["code"]
-        self.data = error.get("data")
+        self.data = error.get("data") or {}
 
 
 def allow_once(params: Json) -> Json:
@@ -130,6 +130,7 @@ class AcpClient:
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(ConnectionError("the agent has gone"))
+                future.exception()  # nobody has to wait for it
         self._arrived.set()
 
     def _take(self, message: Json) -> None:

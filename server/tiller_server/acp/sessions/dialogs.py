@@ -82,17 +82,18 @@ def form_params(session: str, question: Question) -> JsonObject:
 
 
 def form_answer(question: Question, result: JsonValue) -> JsonObject:
-    """Return the answer to `agent/question` for the result of a form."""
+    """Return the answer to `agent/question` for the result of a form; one that does not fit declines."""
     given = as_object(result)
     if given.get("action") != ACCEPT:
         return DECLINED
     content = as_object(given.get("content"))
-    lines = {line.id for line in question.questions}
-    answers: dict[str, JsonValue] = {
-        name: value
-        for name, value in content.items()
-        if name in lines and isinstance(value, bool | str | list)
-    }
+    answers: dict[str, JsonValue] = {}
+    for line in question.questions:
+        if (answer := content.get(line.id)) is None and line.default is not None:
+            continue
+        if not _fits(line, answer):
+            return DECLINED
+        answers[line.id] = answer
     return {"answers": answers}
 
 
@@ -143,6 +144,19 @@ def _texts(request: PermissionRequest) -> tuple[str, ...]:
             return (request.description or "", difference)
         case _:
             return (request.description or "",)
+
+
+def _fits(line: QuestionLine, answer: JsonValue) -> bool:
+    options = {option.id for option in line.options}
+    match line.kind:
+        case "confirm":
+            return isinstance(answer, bool)
+        case "text":
+            return isinstance(answer, str)
+        case "choice" if isinstance(answer, list):
+            return all(isinstance(one, str) and one in options for one in answer)
+        case "choice":
+            return isinstance(answer, str) and answer in options
 
 
 def _property(line: QuestionLine) -> JsonObject:

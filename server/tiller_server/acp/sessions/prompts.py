@@ -28,7 +28,8 @@ class PendingPrompt:
         self.message_id = message_id
         self.run: str | None = None
         """Run that it began or joined; None: none yet."""
-        self.is_accepted = False
+        self.accepted = asyncio.Event()
+        """Set when the agent has answered it."""
         self.is_cancelled = False
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The stop reason."""

@@ -24,7 +24,7 @@ from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
 from tiller_server.acp.peer import JsonRpcPeer
 from tiller_server.acp.sessions.options import ModelOption, config_options, model_options, modes
 from tiller_server.acp.sessions.prompts import PromptTracker
-from tiller_server.acp.updates.stored_items import item_events, stored_events
+from tiller_server.acp.updates.stored_items import run_events, stored_events
 from tiller_server.acp.updates.stream import UpdateStream
 from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
 from tiller_server.agent_client.events import value_of
@@ -42,6 +42,8 @@ class Opening(Value, frozen=True, kw_only=True):
 
     session: str
     """Its id, or `new`."""
+    named: str = ""
+    """Id by which the client knows it; empty: its own."""
     folders: tuple[Path, ...]
     """The workspace first."""
     meta: JsonObject
@@ -147,8 +149,8 @@ class AcpSession:
 
     def _take_snapshot(self, snapshot: JsonObject) -> None:
         self._snapshot = snapshot
-        self.stream.restart(snapshot)
-        self.id = self.stream.session
+        self.id = as_text(snapshot.get("session"))
+        self.stream.restart(snapshot, named=self._opening.named)
         try:
             self._config = value_of(snapshot.get("config"), SessionConfig)
         except (msgspec.ValidationError, ValueError) as error:
@@ -182,7 +184,7 @@ class AcpSession:
         params: JsonObject = {"session": self.id, "set": change}
         result = as_object(await self.agent.request("agent/session/configure", params))
         with suppress(msgspec.ValidationError, ValueError):
-            self._config = value_of(result.get("config"), SessionConfig)
+            self._reconfigured(value_of(result.get("config"), SessionConfig))
 
     async def replay(self) -> None:
         """Send all that is stored of the session as updates.
@@ -190,8 +192,17 @@ class AcpSession:
         Raises:
             AgentRefused: It cannot be read.
         """
-        cursor = as_object(self._snapshot.get("history")).get("cursor")
-        await self.stream.replay(iter(await stored_events(self.agent, self.id, cursor)))
+        snapshot = self._snapshot
+        if self._is_begun.is_set():
+            # The run that goes on was shown to this client, which asks for it again.
+            snapshot = as_object(
+                await self.agent.request("agent/session/open", {"session": self.id})
+            )
+        cursor = as_object(snapshot.get("history")).get("cursor")
+        events = await stored_events(self.agent, self.id, cursor)
+        if snapshot is not self._snapshot:
+            events.extend(run_events(snapshot))
+        await self.stream.replay(iter(events))
 
     def begin(self) -> None:
         """Begin to send updates; called when the client knows the session."""
@@ -203,11 +214,8 @@ class AcpSession:
 
     async def _announce(self) -> None:
         """Send the run that is going on and the commands."""
-        run = as_object(self._snapshot.get("run"))
-        items = run.get("items")
-        for item in items if isinstance(items, list) else []:
-            for event in item_events({**as_object(item), "run": run.get("id")}):
-                self.stream.show(event, self.stream.seq)
+        for event in run_events(self._snapshot):
+            self.stream.show(event, self.stream.seq)
         try:
             listed = as_object(await self.agent.request("agent/command/list", {"session": self.id}))
         except AgentRefused:

@@ -51,7 +51,7 @@ class Turns:
             pass  # something did not end in time; it is cut off and sends nothing more
         for prompt in session.prompts.pending:
             # One that is not accepted yet is cancelled when it is.
-            if prompt.is_cancelled and prompt.is_accepted:
+            if prompt.is_cancelled and prompt.accepted.is_set():
                 prompt.resolve("cancelled")
 
     async def _submit(self, prompt: PendingPrompt, content: list[JsonValue], delivery: str) -> None:
@@ -64,7 +64,7 @@ class Turns:
         }
         try:
             accepted = as_object(await session.agent.request("agent/prompt", params))
-            prompt.is_accepted = True
+            prompt.accepted.set()
             run = as_text(accepted.get("run"))
             match accepted.get("accepted"):
                 case "handled" | "held":
@@ -78,6 +78,7 @@ class Turns:
                 case _:
                     pass  # it waits for the end of a compaction; the start of its run names it
         except AgentRefused as error:
+            prompt.accepted.set()
             prompt.fail(of_agent(error))
         if prompt.is_cancelled and not prompt.answer.done():
             await self.cancel()

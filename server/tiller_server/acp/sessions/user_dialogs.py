@@ -48,7 +48,7 @@ class UserDialogs:
         if not isinstance(request, PermissionRequest):
             return None
         await self._in_order(request.request)
-        asked = permission_params(self._session.id, request)
+        asked = permission_params(self._session.stream.session, request)
         return permission_answer(
             request, await self._ask(PERMISSION, asked, expires_ms=request.expires_ms)
         )
@@ -60,7 +60,7 @@ class UserDialogs:
             return None
         await self._in_order(question.request)
         if self._client.has_forms:
-            asked = form_params(self._session.id, question)
+            asked = form_params(self._session.stream.session, question)
             result = await self._ask(FORM, asked, expires_ms=question.expires_ms)
             return form_answer(question, result)
         return await self._ask_lines(question)
@@ -73,7 +73,7 @@ class UserDialogs:
                     message = "the client shows no forms, and a text has no other dialog"
                     raise AgentRefused(message)
                 continue
-            asked = choice_params(self._session.id, question, line)
+            asked = choice_params(self._session.stream.session, question, line)
             result = await self._ask(PERMISSION, asked, expires_ms=question.expires_ms)
             answer = choice_answer(line, result)
             if answer is None:

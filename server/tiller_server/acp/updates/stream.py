@@ -16,7 +16,10 @@ from tiller_server.agent_client.events import event_of
 SEQ: Final = "tiller.dev/seq"
 EPOCH: Final = "tiller.dev/epoch"
 SHOWN: Final = "tiller.dev/shown"
-"""Keys of `_meta`: last event that the update completes, epoch of its number, characters of an unfinished text by item."""
+SESSION: Final = "tiller.dev/session"
+RECREATE: Final = "tiller.dev/recreate"
+"""Keys of `_meta`: last event that the update completes, epoch of its number, characters of an unfinished text by item, id of the
+stored session where the client has another one, and whether to make the session anew if nothing of it was stored."""
 
 
 class UpdateStream:
@@ -31,7 +34,7 @@ class UpdateStream:
             parts: Kinds of updates that the client has declared.
         """
         self.session = ""
-        """Id of the session."""
+        """Id by which the client knows the session."""
         self.epoch = ""
         self.seq = 0
         """Last event that the client has all updates of."""
@@ -41,13 +44,20 @@ class UpdateStream:
         self._root = root
         self._parts = parts
         self._projector = self._new_projector({})
+        self._stored: JsonObject = {}
         self._has_moved = asyncio.Event()
         self._to_acknowledge = asyncio.Event()
 
-    def restart(self, snapshot: JsonObject) -> None:
-        """Begin at a snapshot of the session."""
-        seq = snapshot.get("seq")
-        self.session = as_text(snapshot.get("session"))
+    def restart(self, snapshot: JsonObject, *, named: str) -> None:
+        """Begin at a snapshot of the session.
+
+        Args:
+            snapshot: The snapshot.
+            named: Id by which the client knows the session; empty: its own.
+        """
+        seq, stored = snapshot.get("seq"), as_text(snapshot.get("session"))
+        self.session = named or stored
+        self._stored = {} if self.session == stored else {SESSION: stored}
         self.epoch = as_text(snapshot.get("epoch"))
         self.seq = seq if isinstance(seq, int) else 0
 
@@ -72,6 +82,11 @@ class UpdateStream:
 
     # ------------------------------------------------------------------ to the client
 
+    @property
+    def meta(self) -> JsonObject:
+        """The place that the client has reached, as `_meta`."""
+        return {SEQ: self.seq, EPOCH: self.epoch, **self._stored}
+
     def send(self, update: JsonObject, more: JsonObject | None = None) -> None:
         """Send an update.
 
@@ -79,7 +94,7 @@ class UpdateStream:
             update: The update.
             more: Further keys of its `_meta`.
         """
-        meta: JsonObject = {SEQ: self.seq, EPOCH: self.epoch, **(more or {})}
+        meta: JsonObject = {**self.meta, **(more or {})}
         params: JsonObject = {"sessionId": self.session, "update": update, "_meta": meta}
         self._peer.notify("session/update", params)
 

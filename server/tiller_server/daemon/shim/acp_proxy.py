@@ -26,6 +26,7 @@ INTERNAL_ERROR = -32603
 OPENING = frozenset({"session/new", "session/load", "session/resume"})
 ENDING = frozenset({"session/close", "session/delete"})
 _SHOWN = "tiller.dev/shown"
+_RECREATE = "tiller.dev/recreate"
 _INITIALIZE = "tiller-initialize"
 _RESUME = "tiller-resume-"
 """Ids of our own requests; no answer to them is passed on."""
@@ -51,7 +52,7 @@ class ResumableSession:
         """Return the params of a `session/resume` that goes on after the last update."""
         names = ("cwd", "mcpServers", "additionalDirectories")
         params = {name: self.params[name] for name in names if name in self.params}
-        meta: JsonDict = {**self.meta, _SHOWN: self.shown} if self.meta else {}
+        meta: JsonDict = {**self.meta, _SHOWN: self.shown, _RECREATE: True}
         return {**params, "sessionId": session, "_meta": meta}
 
 
@@ -233,7 +234,11 @@ class AcpProxy:
         elif asked.method in ENDING:
             self._sessions.pop(session, None)
         elif asked.method == "session/prompt" and session in self._sessions:
+            # With the answer the client has all of each text before it.
             self._sessions[session].shown.clear()
+            self._sessions[session].follow(
+                as_object((as_object(answer.result) or {}).get("_meta")) or {}
+            )
 
     def _hold(self, body: bytes) -> None:
         """Hold a message for the next daemon, unless it is about what has ended."""

@@ -1,0 +1,42 @@
+"""`tiller acp` as a client starts it."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.support.acp.client import LINE_BYTES, AcpClient
+
+ACP = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "acp")
+
+
+@asynccontextmanager
+async def acp_process(
+    env: Mapping[str, str], cwd: Path, options: Sequence[str] = ()
+) -> AsyncGenerator[tuple[AcpClient, asyncio.subprocess.Process]]:
+    """Start `tiller acp` and speak with it; it is ended however the test ends."""
+    process = await asyncio.create_subprocess_exec(
+        *ACP,
+        *options,
+        env=dict(env),
+        cwd=cwd,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=LINE_BYTES,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    client = AcpClient(process.stdout, process.stdin)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(client.read())
+        try:
+            yield client, process
+        finally:
+            if process.returncode is None:
+                process.stdin.close()
+                try:
+                    async with asyncio.timeout(20):
+                        await process.wait()
+                except TimeoutError:
+                    process.kill()
