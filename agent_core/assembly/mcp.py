@@ -82,6 +82,7 @@ def server_ground(
             env=request.env,
             is_trusted=lambda: config.permission_state.is_trusted(),  # noqa: PLW0108 - asked anew each time
             expected=config.expected,
+            of_client=request.client_servers.servers,
         ),
         store=ApprovalStore(config.paths.data / "mcp-approved.json"),
         opens=connector.opens,

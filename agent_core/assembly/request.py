@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 from msgspec import Struct
@@ -15,9 +15,9 @@ from agent_core.events.values import CallPurpose
 from agent_core.extensions.loader import Factory
 from agent_core.extensions.ports import ViewFilter
 from agent_core.hooks import HookTable
-from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock
+from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId, SystemClock
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.http.client import HttpPool
 from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.paths import AppPaths
@@ -104,6 +104,15 @@ class SharedLedger:
             self._ledger.close()
 
 
+class ClientServers(SecretValue, frozen=True, kw_only=True):
+    """MCP servers that the client of a session brings; their variables may hold secrets."""
+
+    hidden: ClassVar = frozenset({"servers"})
+
+    servers: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
+    """By name, as `mcpServers` of `mcp.json`."""
+
+
 class SessionRequest(Value, frozen=True, kw_only=True):
     """Which session to open, and how."""
 
@@ -173,6 +182,7 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """One writer per file: to be shared by the sessions of a process."""
     telemetry: SharedTelemetry = msgspec.field(default_factory=SharedTelemetry)
     """Sends traces and metrics if the user's settings say so; to be shared by the sessions of a process."""
+    client_servers: ClientServers = msgspec.field(default_factory=ClientServers)
     traceparent: str = ""
     """Span of the program that opens the session, above its runs; empty: none."""
     workflow: str = ""

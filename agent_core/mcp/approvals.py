@@ -239,7 +239,13 @@ class ApprovalStore:
 
 def key_of(server: Server, root: Path) -> str:
     """Return what a server is known by in the store."""
-    return f"user {server.name}" if server.origin == "user" else f"{root} {server.name}"
+    match server.origin:
+        case "user":
+            return f"user {server.name}"
+        case "project":
+            return f"{root} {server.name}"
+        case "client":
+            return f"client {root} {server.name}"
 
 
 def _of_tool(tool: Declared, before: str | None, *, is_new: bool) -> Iterator[str]:

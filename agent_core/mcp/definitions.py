@@ -21,8 +21,10 @@ from agent_core.resources.paths import project_folder
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.sandbox.environment import is_secret, steers_programs
 
-McpServerOrigin = Literal["user", "project"]
-"""Owner of the file that names the server; a server of a project has fewer rights."""
+McpServerOrigin = Literal["user", "project", "client"]
+"""Owner of the file that names the server; a server of a project has fewer rights, and so has one that a client brings."""
+CLIENT: Final = Path("/the client")
+"""Stands for the file of a server that a client brings."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 MOST_SERVERS: Final = 50
 LONGEST_S: Final = 86_400.0
@@ -220,7 +222,7 @@ class _Reading(Value, frozen=True, kw_only=True):
         if wanted not in {"auto", "off"}:
             message = f'"sandbox" is "auto" or "off", not {wanted!r}'
             raise _Unfit(message)
-        if wanted == "off" and self.origin == "project":
+        if wanted == "off" and self.origin != "user":
             self._tell(
                 name, '"sandbox": "off" counts only in your own mcp.json; it stays contained'
             )
@@ -239,7 +241,7 @@ class _Reading(Value, frozen=True, kw_only=True):
         if not isinstance(value, str) or "\0" in value or not (value or key in {"env", "args"}):
             message = f"{key!r} is to be text, not {value!r}"
             raise _Unfit(message)
-        return expanded(value, self._looked_up)
+        return value if self.origin == "client" else expanded(value, self._looked_up)
 
     def _looked_up(self, name: str) -> str | None:
         value = self.env.get(name)
@@ -326,6 +328,8 @@ class ServerFiles(Value, frozen=True, kw_only=True):
     """Whether the workspace may configure us; its files are not even opened before."""
     expected: Callable[[Path], str | None] = lambda _: None
     """Returns the SHA-256 of the trusted content of a workspace file; None: any."""
+    of_client: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
+    """Servers that the client of the session brings. They have the rights of a project's, and no text in them is a variable."""
 
     async def read(self) -> Defined:
         """Read the current definitions. Never raises: a file that cannot be read is a problem in the result."""
@@ -344,6 +348,16 @@ class ServerFiles(Value, frozen=True, kw_only=True):
             places.extend((path, "project") for path in project_files(self.root))
         for path, origin in places:
             defined = self._of(path, origin)
+            problems.extend(defined.problems)
+            found.update({server.name: server for server in defined.servers})
+        if self.of_client:
+            defined = read_definitions(
+                {"mcpServers": self.of_client},
+                at=CLIENT,
+                origin="client",
+                root=self.root,
+                env={},
+            )
             problems.extend(defined.problems)
             found.update({server.name: server for server in defined.servers})
         return Defined(servers=tuple(found.values()), problems=tuple(problems))

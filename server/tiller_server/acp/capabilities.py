@@ -79,7 +79,7 @@ def server_capabilities(auth_methods: Sequence[JsonValue]) -> JsonObject:
     capabilities: JsonObject = {
         "loadSession": True,
         "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-        "mcpCapabilities": {"http": False, "sse": False},
+        "mcpCapabilities": {"http": True, "sse": False},
         "sessionCapabilities": session,
         "auth": {"logout": {}},
         "_meta": {"tiller.dev": {"delivery": ["auto", "followUp"]}},

@@ -23,6 +23,7 @@ from tiller_server.acp.errors import (
     of_agent,
 )
 from tiller_server.acp.lobby import Lobby
+from tiller_server.acp.mcp_servers import mcp_servers
 from tiller_server.acp.peer import JsonRpcPeer, PeerHandler, Reader, Reply, Request, Writer
 from tiller_server.acp.sessions.client_files import ClientFileRequests
 from tiller_server.acp.sessions.options import option_change
@@ -190,7 +191,13 @@ class AcpConnection:
         if len(self._sessions) >= MAX_SESSIONS:
             raise AcpError(INVALID_REQUEST, f"{MAX_SESSIONS} sessions are open; close one first")
         meta = as_object(request.params.get("_meta"))
-        opening = Opening(session=which, named=named, folders=folders, meta=meta)
+        opening = Opening(
+            session=which,
+            named=named,
+            folders=folders,
+            mcp_servers=mcp_servers(request.params.get("mcpServers")),
+            meta=meta,
+        )
         session = AcpSession(self._peer, client, opening)
         dialogs = UserDialogs(self._peer, client, session, clock=self._clock)
         handlers: dict[str, RequestHandler] = {

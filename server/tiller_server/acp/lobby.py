@@ -108,7 +108,7 @@ class Lobby:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AgentClient]:
-        async with self._open_agent({}) as agent:
+        async with self._open_agent({}, {}) as agent:
             options: JsonObject = {
                 "client": {"name": "ACP", "version": VERSION, "role": "panel"},
                 "session": {"open": "none"},

@@ -107,7 +107,7 @@ class JsonRpcPeer:
         self._reader = reader
         self._writer = writer
         self._requests = requests
-        self._notifications = {**notifications, CANCEL_REQUEST: self._withdrawn}
+        self._notifications = notifications
         self._numbers = count(first_number)
         self._answers: dict[int, asyncio.Future[JsonValue]] = {}
         self._handled: dict[JsonValue, tuple[Request, asyncio.Task[None]]] = {}
@@ -273,6 +273,8 @@ class JsonRpcPeer:
                 self._refuse(number, INVALID_PARAMS, f"{method}: params are an object")
         elif is_request:
             self._asked(Request(method, as_object(params), number), tasks)
+        elif method == CANCEL_REQUEST:
+            self._withdrawn(as_object(params).get("requestId"), tasks)
         elif (handler := self._notifications.get(method)) is not None:
             # A task: the handlers of the requests before it have begun by then.
             tasks.create_task(_run_notification(handler, as_object(params)))
@@ -307,14 +309,11 @@ class JsonRpcPeer:
         finally:
             _ = self._handled.pop(request.id, None)
 
-    def _withdrawn(self, params: JsonObject) -> None:
-        number = params.get("requestId")
-        if isinstance(number, str | int) and (handled := self._handled.get(number)) is not None:
-            request, task = handled
-            if request.on_cancel is not None:
-                request.on_cancel()
-            else:
-                _ = task.cancel()
+    def _withdrawn(self, number: JsonValue, tasks: asyncio.TaskGroup) -> None:
+        """End the handler of a request, once it has begun."""
+        handled = self._handled.get(number) if isinstance(number, str | int) else None
+        if handled is not None:
+            tasks.create_task(_cancel(*handled))
 
     def _answered(self, number: JsonValue, message: JsonObject) -> None:
         answer = self._answers.get(number) if isinstance(number, int) else None
@@ -335,6 +334,13 @@ class JsonRpcPeer:
         if data:
             error["data"] = data
         self._send({"jsonrpc": "2.0", "id": number, "error": error})
+
+
+async def _cancel(request: Request, task: asyncio.Task[None]) -> None:
+    if request.on_cancel is not None:
+        request.on_cancel()
+    else:
+        _ = task.cancel()
 
 
 async def _run_notification(handler: PeerNotificationHandler, params: JsonObject) -> None:

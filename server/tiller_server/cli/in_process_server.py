@@ -12,6 +12,7 @@ from typing import Final
 from uuid import uuid4
 
 from lsprotocol import types
+from msgspec.structs import replace
 
 from agent_core.kernel import SystemClock
 from tiller_server.lsp.app import App
@@ -102,7 +103,9 @@ async def _serve_acp(
     connection = AcpConnection(
         reader,
         sink,
-        lambda handlers: attached(App(runtime), handlers=handlers),
+        lambda handlers, servers: attached(
+            App(runtime, origin=replace(runtime.origin, mcp_servers=servers)), handlers=handlers
+        ),
         client_id=uuid4().hex,
         env=env,
         clock=SystemClock(),

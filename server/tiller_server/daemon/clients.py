@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from agent_core.kernel import Clock
+from agent_core.kernel import Clock, JsonObject
 from tiller_server.daemon.admission.handshake import Handshake
 from tiller_server.lsp.app import App
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
@@ -52,7 +52,7 @@ class ServedClients:
 
     async def serve_acp(
         self,
-        make_app: Callable[[], App],
+        make_app: Callable[[JsonObject], App],
         handshake: Handshake,
         reader: InputStream,
         sink: Sink,
@@ -62,7 +62,7 @@ class ServedClients:
         """Serve a client of ACP until it leaves.
 
         Args:
-            make_app: Creates a connection to the agent; called once per session.
+            make_app: Creates a connection to the agent, with MCP servers of the client; called once per session.
             handshake: First line of the client.
             reader: Bytes of the client, after that line.
             sink: Bytes to the client; closed at the end.
@@ -75,7 +75,7 @@ class ServedClients:
         connection = AcpConnection(
             reader,
             sink,
-            lambda handlers: attached(make_app(), handlers=handlers),
+            lambda handlers, servers: attached(make_app(servers), handlers=handlers),
             client_id=handshake.client or f"process-{handshake.pid}-{self._clock.now_ms()}",
             env=env,
             clock=self._clock,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from agent_core.kernel import Clock, SystemClock
 from tiller_server import VERSION
 from tiller_server.daemon import paths
@@ -232,7 +234,11 @@ class Daemon:
         origin = ClientEnvironment(env=env, cwd=handshake.cwd, pid=handshake.pid)
         if handshake.ask == "acp":
             await self._clients.serve_acp(
-                lambda: self._app(origin), handshake, reader, sink, env=env
+                lambda servers: self._app(replace(origin, mcp_servers=servers)),
+                handshake,
+                reader,
+                sink,
+                env=env,
             )
         else:
             await self._clients.serve_lsp(self._app(origin), handshake, reader, sink)

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_core.kernel import SystemClock
 from tests.support.clients.server import Ground
 from tiller_server.acp.connection import AcpConnection
@@ -201,7 +203,9 @@ async def acp_client(ground: Ground, *, client_id: str = "client") -> AsyncGener
 
 def opener(runtime: Runtime) -> OpenAgent:
     """Give what connects to the agent of a runtime."""
-    return lambda handlers: attached(App(runtime), handlers=handlers)
+    return lambda handlers, servers: attached(
+        App(runtime, origin=replace(runtime.origin, mcp_servers=servers)), handlers=handlers
+    )
 
 
 def kinds_in(updates: Sequence[Json]) -> list[str]:

@@ -96,7 +96,9 @@ class PromptTracker:
                 if len(self._ended) > KEPT_RUNS:
                     _ = self._ended.popitem(last=False)
                 for prompt in self.pending:
-                    if prompt.run == event.run:
+                    # One that was sent again continues the run that its first process did not end.
+                    is_continued = event.status == "interrupted" and not prompt.accepted.is_set()
+                    if prompt.run == event.run and not is_continued:
                         _settle(prompt, end)
             case _:
                 pass

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -17,7 +17,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, is_object
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import SecretValue
 from tiller_server import VERSION
 from tiller_server.acp.capabilities import ClientCapabilities
 from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
@@ -33,12 +33,16 @@ TOKEN: Final = "acp"  # noqa: S105 - a progress token
 MODELS_S: Final = 2.0
 """How long a new session waits for the list of models: it may look for servers on this machine."""
 
-OpenAgent = Callable[[Mapping[str, RequestHandler]], AbstractAsyncContextManager[AgentClient]]
-"""Connects to the agent, with handlers for its requests."""
+OpenAgent = Callable[
+    [Mapping[str, RequestHandler], JsonObject], AbstractAsyncContextManager[AgentClient]
+]
+"""Connects to the agent, with handlers for its requests and the MCP servers of the client, as in `mcp.json`."""
 
 
-class Opening(Value, frozen=True, kw_only=True):
+class Opening(SecretValue, frozen=True, kw_only=True):
     """Parameters with which a session is opened."""
+
+    hidden: ClassVar = frozenset({"mcp_servers"})
 
     session: str
     """Its id, or `new`."""
@@ -46,6 +50,8 @@ class Opening(Value, frozen=True, kw_only=True):
     """Id by which the client knows it; empty: its own."""
     folders: tuple[Path, ...]
     """The workspace first."""
+    mcp_servers: JsonObject
+    """MCP servers of the client, as in `mcp.json`."""
     meta: JsonObject
     """`_meta` of the request."""
 
@@ -92,7 +98,7 @@ class AcpSession:
         """
         why = "the session was closed"
         try:
-            async with open_agent(handlers) as agent:
+            async with open_agent(handlers, self._opening.mcp_servers) as agent:
                 self.agent = agent
                 try:
                     await self._open()
@@ -200,9 +206,11 @@ class AcpSession:
             )
         cursor = as_object(snapshot.get("history")).get("cursor")
         events = await stored_events(self.agent, self.id, cursor)
-        if snapshot is not self._snapshot:
+        if self._is_begun.is_set():
             events.extend(run_events(snapshot))
         await self.stream.replay(iter(events))
+        if not self._is_begun.is_set():
+            self._show_run()
 
     def begin(self) -> None:
         """Begin to send updates; called when the client knows the session."""
@@ -212,10 +220,14 @@ class AcpSession:
         """Wait until updates are sent."""
         _ = await self._is_begun.wait()
 
-    async def _announce(self) -> None:
-        """Send the run that is going on and the commands."""
+    def _show_run(self) -> None:
         for event in run_events(self._snapshot):
             self.stream.show(event, self.stream.seq)
+        self._snapshot = {}
+
+    async def _announce(self) -> None:
+        """Send the run that is going on, unless it was replayed, and the commands."""
+        self._show_run()
         try:
             listed = as_object(await self.agent.request("agent/command/list", {"session": self.id}))
         except AgentRefused:

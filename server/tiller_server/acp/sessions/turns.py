@@ -64,8 +64,9 @@ class Turns:
         }
         try:
             accepted = as_object(await session.agent.request("agent/prompt", params))
-            prompt.accepted.set()
             run = as_text(accepted.get("run"))
+            if accepted.get("accepted") != "duplicate":
+                prompt.accepted.set()
             match accepted.get("accepted"):
                 case "handled" | "held":
                     seq = accepted.get("seq")
@@ -73,6 +74,7 @@ class Turns:
                     prompt.resolve("end_turn")
                 case "duplicate":
                     await self._rejoin(prompt, params, run)
+                    prompt.accepted.set()
                 case _ if run:
                     session.prompts.joined(prompt, run)
                 case _:

@@ -162,7 +162,12 @@ class SessionHost:
         folder = await anyio.to_thread.run_sync(_folder, root)
         client_id = client.options.client_id
         bound = await self._bindings.get(client_id, folder) if client_id and asked is None else None
-        spec = SessionSpec(root=folder, settings=settings, env=client.origin.env)
+        spec = SessionSpec(
+            root=folder,
+            settings=settings,
+            env=client.origin.env,
+            mcp_servers=client.origin.mcp_servers,
+        )
         async with self._turns.hold(folder):
             loaded_session = await self._first_of(
                 session_candidates(asked, bound=bound, opening=opening_of(client.options)),

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agent_core.assembly import SessionRequest
 from agent_core.assembly.config import home_of
 from agent_core.assembly.library import SessionLibrary, open_library
-from agent_core.assembly.request import SharedLedger, SharedTelemetry
+from agent_core.assembly.request import ClientServers, SharedLedger, SharedTelemetry
 from agent_core.assembly.workspace import AddedRoots
 from agent_core.kernel import Clock, JsonValue, SessionId, uuid7
 from agent_core.kernel.errors import SessionClosed
@@ -57,12 +57,14 @@ _log = logging.getLogger(__name__)
 class SessionSpec(SecretValue, frozen=True, kw_only=True):
     """Where a session is to be opened, and for whom."""
 
-    hidden: ClassVar = frozenset({"env"})
+    hidden: ClassVar = frozenset({"env", "mcp_servers"})
 
     root: Path
     """Absolute and real."""
     settings: Mapping[str, JsonValue]
     env: Mapping[str, str]
+    mcp_servers: Mapping[str, JsonValue] = msgspec.field(default_factory=dict[str, JsonValue])
+    """MCP servers of the client, as in `mcp.json`."""
 
 
 class _Root(Struct, kw_only=True):
@@ -262,6 +264,7 @@ class SessionPool:
             settings={"editor": spec.settings} if spec.settings else {},
             on_task=self._hold_task,
             titled=True,
+            client_servers=ClientServers(servers=spec.mcp_servers),
         )
         return await self._tasks().start(self._hold, request, overlays)
 
