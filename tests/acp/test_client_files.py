@@ -40,7 +40,7 @@ async def test_unsaved_text_is_read_and_an_edit_is_verified(ground: Ground, *, l
         with_files(client, texts, lies=lies)
         await client.initialize(FS)
         session = await client.new(ground.root)
-        assert await result(client.prompt(session, "go")) == {"stopReason": "end_turn"}
+        assert (await result(client.prompt(session, "go")))["stopReason"] == "end_turn"
         (written,) = client.asked("fs/write_text_file")
         read = client.asked("fs/read_text_file")
     told = tool_texts(ground.provider.requests[-1])
