@@ -73,6 +73,12 @@ await connected(async (agent, seen) => {
 });
 await connected(async (agent, seen) => {
   await agent.request(methods.agent.session.load, { sessionId: session, cwd, mcpServers: [] });
+  // The SDK may give the response before it has passed on all updates before it.
+  while (!text(seen).includes("Edited.") || !text(seen, "user_message_chunk").includes("sleep"))
+    await new Promise((resolve) => {
+      seen.listener = resolve;
+    });
+  seen.listener = () => {};
   tell("replayed", { answers: text(seen), prompts: text(seen, "user_message_chunk") });
   tell("resumed", { stop: (await prompt(agent, session, "again")).stopReason, text: text(seen) });
 });

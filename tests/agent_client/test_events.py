@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from agent_core.events import Event, EventEnvelope, PermissionRequested, SessionUsage
+from agent_core.events import Event, EventEnvelope, MessageEnded, PermissionRequested, SessionUsage
 from agent_core.events.codec import NAMES
+from agent_core.messages import text_of
 from tests.events.test_codec import SAMPLES
-from tiller_server.agent_client.events import SHOWN, event_of
+from tiller_server.agent_client.events import SHOWN, event_of, value_of
 from tiller_server.lsp.encode import serializer
 
 READ = [one for one in SAMPLES if isinstance(one, SHOWN)]
@@ -29,6 +30,20 @@ def test_an_event_is_the_same_after_the_wire(event: Event) -> None:
     assert read is not None
     assert (read.seq, read.first, read.at_ms) == (7, 5, AT_MS)
     assert serializer.event(read) == serializer.event(sent)
+
+
+def test_a_stored_message_is_read_without_its_context() -> None:
+    """Items of `agent/session/read` have the usage of the message alone."""
+    item: Any = {
+        "item": "1", "kind": "message", "role": "assistant", "stopReason": "stop", "model": "lab/m",
+        "content": [{"type": "text", "text": "Hello."}],
+        "usage": {"tokens": {"in": 3, "out": 4, "cacheRead": 0, "cacheWrite": 0, "reasoning": 0}},
+    }  # fmt: skip
+    read = value_of({"run": None, "turn": None, **item}, MessageEnded)
+    assert read.usage is not None
+    assert (read.usage.tokens.input, read.usage.tokens.output) == (3, 4)
+    assert read.usage.context_used is None
+    assert text_of(read.content) == "Hello."
 
 
 def test_a_request_that_lacks_a_part_is_left_out() -> None:

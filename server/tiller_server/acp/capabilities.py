@@ -30,6 +30,12 @@ class ClientCapabilities(Value, frozen=True, kw_only=True):
     writes_files: bool = False
     """It answers `fs/write_text_file`."""
 
+    @property
+    def files(self) -> JsonObject:
+        """The capability `files` for the agent."""
+        read: JsonObject = {"read": {}} if self.reads_files else {}
+        return {**read, "write": {}} if self.writes_files else read
+
 
 def client_capabilities(params: JsonObject) -> ClientCapabilities:
     """Return what a client declares; a part that cannot be read counts as left out.
@@ -53,7 +59,9 @@ def client_capabilities(params: JsonObject) -> ClientCapabilities:
         ),
         has_forms=is_object(as_object(given.get("elicitation")).get("form")),
         has_boolean_options=is_object(as_object(session.get("configOptions")).get("boolean")),
-        has_terminal_auth=as_object(given.get("auth")).get("terminal") is True,
+        has_terminal_auth=as_object(given.get("auth")).get("terminal") is True
+        # The registry of agents and clients of the time before `auth.terminal`.
+        or as_object(given.get("_meta")).get("terminal-auth") is True,
         reads_files=files.get("readTextFile") is True,
         writes_files=files.get("writeTextFile") is True,
     )

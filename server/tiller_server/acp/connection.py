@@ -26,6 +26,7 @@ from tiller_server.acp.errors import (
 from tiller_server.acp.lobby import Lobby
 from tiller_server.acp.mcp_servers import mcp_servers
 from tiller_server.acp.peer import JsonRpcPeer, PeerHandler, Reader, Reply, Request, Writer
+from tiller_server.acp.sessions.client_files import ClientFileRequests
 from tiller_server.acp.sessions.options import option_change
 from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
 from tiller_server.acp.sessions.turns import Turns
@@ -205,6 +206,7 @@ class AcpConnection:
         handlers: dict[str, RequestHandler] = {
             "agent/permission": dialogs.ask_permission,
             "agent/question": dialogs.ask_question,
+            **ClientFileRequests(self._peer, session).handlers,
         }
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         task = self._tasks.create_task(self._hold(session, handlers, ready))

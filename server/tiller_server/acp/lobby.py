@@ -15,6 +15,8 @@ from tiller_server.acp.sessions.session import OpenAgent
 from tiller_server.agent_client.connection import AgentClient, AgentRefused
 
 PAGE = 100
+NO_KEY_NEEDED = "none is needed"
+"""Source of the key of a local provider."""
 
 
 class Lobby:
@@ -74,8 +76,11 @@ class Lobby:
         await self._ask("agent/session/delete", {"session": session})
 
     async def has_key(self) -> bool:
-        """Return whether a provider can be asked."""
-        return any(one.get("state") == "ok" for one in await self._accounts())
+        """Return whether a provider has a key; local ones, which need none, say nothing about that."""
+        return any(
+            one.get("state") == "ok" and one.get("source") != NO_KEY_NEEDED
+            for one in await self._accounts()
+        )
 
     async def log_out(self) -> None:
         """Delete the stored credentials of all providers."""

@@ -200,11 +200,12 @@ def _normal(wire: JsonValue) -> JsonValue:
     match wire:
         case list():
             return [_normal(one) for one in wire]
-        case {"context": dict(context), "tokens": dict(tokens)}:
+        case {"tokens": {"in": _, "out": _} as tokens}:
+            context = as_object(wire.get("context"))  # stored items have none
             return {
                 "tokens": _tokens(tokens, wire.get("cost")),
                 "contextUsed": context.get("used"),
-                "contextSize": context.get("size"),
+                "contextSize": context.get("size", 0),
             }
         case {"type": "image", "mime": mime, "data": data}:
             return {"type": "image", "mimeType": mime, "data": data}

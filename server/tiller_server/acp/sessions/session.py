@@ -125,7 +125,12 @@ class AcpSession:
         agent: JsonObject = {
             "client": {"name": self._client.name, "version": self._client.version, "role": "panel"},
             "session": {"open": "none"},
-            "capabilities": {"v": 1, "permission": {}, "question": {"form": {}}},
+            "capabilities": {
+                "v": 1,
+                "permission": {},
+                "question": {"form": {}},
+                "files": self._client.files,
+            },
         }
         params: JsonObject = {
             "processId": None,

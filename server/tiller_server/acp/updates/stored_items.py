@@ -103,7 +103,8 @@ def item_events(given: JsonValue) -> list[Event]:
 
 def _tool_events(item: JsonObject) -> list[Event]:
     title = item.get("title") or item.get("name")
-    named: JsonObject = {**item, "title": title}
+    # A stored call does not name its run.
+    named: JsonObject = {**item, "run": item.get("run") or "", "title": title}
     events: list[Event] = [value_of(named, ToolStarted)]
     if is_object(item.get("input")):
         events.append(value_of(named, ToolRunning))

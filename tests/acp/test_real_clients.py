@@ -1,0 +1,227 @@
+"""Real clients of ACP drive `tiller acp`: an answer, a permission, a verified edit, a cancellation, a session opened again."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, cast
+
+import pytest
+from acp import PROTOCOL_VERSION, Client, RequestError, spawn_agent_process, text_block
+from acp.interfaces import Agent
+from acp.schema import (
+    AllowedOutcome,
+    ClientCapabilities,
+    FileSystemCapabilities,
+    ReadTextFileResponse,
+    RequestPermissionResponse,
+    WriteTextFileResponse,
+)
+
+from tests.support.clients.daemons import daemon_process
+from tests.support.clients.server import TILLER, Ground, calls, says
+from tests.support.programs.acp_clients import NODE, npm_client
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+ACP: Final = (*TILLER, "acp")
+NAME: Final = ".vscode/tasks.json"
+"""Programs that are named in it run without a question, so that an edit of it asks."""
+EDIT: Final = ("edit", {"path": NAME, "edits": [{"oldText": "two", "newText": "2"}]})
+SAVED: Final = "one\ntwo\n"
+EDITED: Final = "one\n2\n"
+WITHIN_S: Final = 60.0
+
+
+@pytest.fixture
+def scripted(ground: Ground) -> Ground:
+    """Return a workspace whose model answers, edits, runs a long command and answers once more."""
+    ground.configure(permission={"mode": "ask"}, sandbox="off")
+    ground.file(NAME, SAVED)
+    ground.provider.script(
+        [
+            says("Hello there."),
+            calls(("read", {"path": NAME})),
+            calls(EDIT),
+            says("Edited."),
+            calls(("bash", {"command": "sleep 60"})),
+            says("Again."),
+        ]
+    )
+    return ground
+
+
+# ------------------------------------------------------------------ the vendor's SDKs
+
+
+async def test_a_client_made_with_the_typescript_sdk(scripted: Ground) -> None:
+    sdk = npm_client("@agentclientprotocol/sdk") / "dist" / "v1" / "stable" / "acp.js"
+    script = Path(__file__).with_name("sdk_client.mjs")
+    async with daemon_process(scripted.env):
+        argv = (NODE, script, sdk, scripted.root, json.dumps(ACP))
+        code, out, _ = await _run(scripted, argv)
+    seen = {one["what"]: one["value"] for one in map(json.loads, out.splitlines())}
+    assert code == 0
+    assert seen["answered"] == {"stop": "end_turn", "text": "Hello there."}
+    assert seen["edited"]["stop"] == "end_turn"
+    assert seen["edited"]["asked"] == 1
+    assert seen["edited"]["files"].count("write") == 1
+    assert (scripted.root / NAME).read_text() == EDITED
+    assert seen["cancelled"] == {"stop": "cancelled"}
+    assert seen["replayed"]["answers"].startswith("Hello there.Edited.")
+    assert seen["replayed"]["prompts"] == "helloeditsleep"
+    assert seen["resumed"]["stop"] == "end_turn"
+    assert seen["resumed"]["text"].endswith("Again.")
+
+
+class PythonClient:
+    """A client made with the Python SDK; it allows everything once, answers for files from the disk, and has no terminals."""
+
+    def __init__(self) -> None:
+        self.said = ""
+        self.asked = 0
+        self.written: list[str] = []
+        self.works = asyncio.Event()
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        if update.session_update == "agent_message_chunk":
+            self.said += update.content.text
+        if getattr(update, "status", None) == "in_progress":
+            self.works.set()
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: Any, **_: Any
+    ) -> RequestPermissionResponse:
+        self.asked += 1
+        option = next(one for one in options if one.kind == "allow_once")
+        outcome = AllowedOutcome(outcome="selected", option_id=option.option_id)
+        return RequestPermissionResponse(outcome=outcome)
+
+    async def read_text_file(
+        self, session_id: str, path: str, line: Any = None, limit: Any = None, **_: Any
+    ) -> ReadTextFileResponse:
+        try:
+            return ReadTextFileResponse(content=await asyncio.to_thread(Path(path).read_text))
+        except OSError as error:
+            raise RequestError.resource_not_found(path) from error
+
+    async def write_text_file(
+        self, session_id: str, path: str, content: str, **_: Any
+    ) -> WriteTextFileResponse:
+        self.written.append(content)
+        await asyncio.to_thread(Path(path).write_text, content)
+        return WriteTextFileResponse()
+
+
+@asynccontextmanager
+async def python_client(ground: Ground) -> AsyncGenerator[tuple[PythonClient, Agent]]:
+    """Start `tiller acp` from the Python SDK and introduce the client."""
+    client = PythonClient()
+    files = FileSystemCapabilities(read_text_file=True, write_text_file=True)
+    async with spawn_agent_process(
+        cast("Client", cast("object", client)),
+        *ACP,
+        env=dict(ground.env),
+        cwd=ground.root,
+        use_unstable_protocol=True,
+    ) as (agent, _):
+        await agent.initialize(
+            protocol_version=PROTOCOL_VERSION, client_capabilities=ClientCapabilities(fs=files)
+        )
+        yield client, agent
+
+
+async def test_a_client_made_with_the_python_sdk(scripted: Ground) -> None:
+    root = str(scripted.root)
+    async with daemon_process(scripted.env), asyncio.timeout(WITHIN_S):
+        async with python_client(scripted) as (client, agent):
+            session = (await agent.new_session(cwd=root, mcp_servers=[])).session_id
+            first = await agent.prompt(session_id=session, prompt=[text_block("hello")])
+            assert first.stop_reason == "end_turn"
+            second = await agent.prompt(session_id=session, prompt=[text_block("edit")])
+            assert second.stop_reason == "end_turn"
+            assert (client.asked, client.written) == (1, [EDITED])
+            client.works.clear()
+            async with asyncio.TaskGroup() as tasks:
+                third = tasks.create_task(
+                    agent.prompt(session_id=session, prompt=[text_block("sleep")])
+                )
+                await client.works.wait()
+                await agent.cancel(session_id=session)
+            assert third.result().stop_reason == "cancelled"
+        async with python_client(scripted) as (client, agent):
+            await agent.load_session(session_id=session, cwd=root, mcp_servers=[])
+            last = await agent.prompt(session_id=session, prompt=[text_block("again")])
+            assert last.stop_reason == "end_turn"
+    assert (scripted.root / NAME).read_text() == EDITED
+
+
+# ------------------------------------------------------------------ acpx
+
+
+async def test_acpx(scripted: Ground) -> None:
+    package = npm_client("acpx")
+    command = " ".join(ACP)
+
+    async def acpx(*words: str, flags: Sequence[str] = ("--approve-all",)) -> tuple[int, str]:
+        argv = (NODE, package / "dist" / "cli.js", "--cwd", scripted.root, "--format", "json")
+        code, out, errors = await _run(scripted, (*argv, *flags, "--agent", command, *words))
+        return code, out + errors
+
+    async with daemon_process(scripted.env):
+        code, _ = await acpx("sessions", "new")
+        assert code == 0
+        code, out = await acpx("prompt", "hello")
+        assert (code, "Hello there." in _said(out)) == (0, True)
+        code, out = await acpx("prompt", "edit")
+        assert (code, "Edited." in _said(out)) == (0, True)
+        assert '"session/request_permission"' in out
+        assert (scripted.root / NAME).read_text() == EDITED
+        async with asyncio.TaskGroup() as tasks:
+            sleeping = tasks.create_task(acpx("prompt", "sleep"))
+            await scripted.provider.requests_arrived(5)
+            while not sleeping.done():
+                _ = await acpx("cancel")
+                _ = await asyncio.wait([sleeping], timeout=1.0)
+        _, out = sleeping.result()
+        assert '"cancelled"' in out
+        # The queue owner that held the session is gone: the next prompt opens it again.
+        code, out = await acpx("prompt", "again")
+        assert (code, "Again." in _said(out)) == (0, True)
+        _ = await acpx("sessions", "close")
+
+
+async def _run(ground: Ground, argv: Sequence[object]) -> tuple[int, str, str]:
+    home = ground.dirs.home
+    process = await asyncio.create_subprocess_exec(
+        *map(str, argv),
+        cwd=ground.root,
+        env={
+            **ground.env,
+            "HOME": str(home),
+            "PATH": f"{NODE.parent}:{Path(sys.executable).parent}:/usr/bin:/bin",
+        },
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            out, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return process.returncode or 0, out.decode(), errors.decode()
+
+
+def _said(out: str) -> str:
+    """Return the text of all chunks of answers in acpx's output of frames."""
+    said = ""
+    for line in out.splitlines():
+        if not line.startswith("{"):
+            continue
+        update = json.loads(line).get("params", {}).get("update", {})
+        if update.get("sessionUpdate") == "agent_message_chunk":
+            said += update["content"].get("text", "")
+    return said
