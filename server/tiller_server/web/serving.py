@@ -3,8 +3,10 @@
 import asyncio
 import os
 import secrets
+import signal
 import socket as sockets
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +28,7 @@ CONNECTIONS: Final = 64
 KEEP_ALIVE_S: Final = 5
 END_S: Final = 2
 BACKLOG: Final = 128
+SIGNALS: Final[Sequence[signal.Signals]] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class CannotListen(TillerError):
@@ -134,11 +137,13 @@ class WebServer(uvicorn.Server):
         self.url: Final = f"http://{host}:{self.port}/?token={one_off}"
         """Page with the one-off token."""
         self._listener = listener
-        self._link = DaemonLink(connect, root=options.root, role=options.role, clock=clock)
+        self.link: Final = DaemonLink(connect, root=options.root, role=options.role, clock=clock)
         access = Access(port=self.port, bearer=self._bearer, one_off=one_off, clock=clock)
-        self._web = WebApp(self._link, access, options)
+        self._web = WebApp(self.link, access, options)
         self.is_serving: Final = asyncio.Event()
         """Set when the port is open."""
+        self.ended_by: signal.Signals | None = None
+        """Signal that ended it."""
         names = ("127.0.0.1", "localhost", "[::1]")
         self.guard: Final = Guard(
             self._web.routes(),
@@ -170,7 +175,7 @@ class WebServer(uvicorn.Server):
         _write_private(self._token_file, self._bearer)
         try:
             async with asyncio.TaskGroup() as tasks:
-                linking = tasks.create_task(self._link.run())
+                linking = tasks.create_task(self.link.run())
                 try:
                     await self.serve(sockets=[self._listener])
                 finally:
@@ -178,6 +183,23 @@ class WebServer(uvicorn.Server):
         finally:
             with suppress(OSError):
                 self._token_file.unlink()
+
+    @override
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """End at a signal without raising it again, which would end the process before it has tidied up."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._end_by, number)
+        try:
+            yield
+        finally:
+            for number in SIGNALS:
+                _ = loop.remove_signal_handler(number)
+
+    def _end_by(self, number: signal.Signals) -> None:
+        self.ended_by = number
+        self.handle_exit(number, None)
 
     @override
     async def startup(self, sockets: "list[sockets.socket] | None" = None) -> None:

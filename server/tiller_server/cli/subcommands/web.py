@@ -13,7 +13,7 @@ from typing import Final
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from tiller_server.agent_client.connection import AgentClient, RequestHandler
-from tiller_server.cli.command_exit import code_of
+from tiller_server.cli.command_exit import CODES, code_of
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, INTERRUPTED, complain
 from tiller_server.cli.shared_session.daemon_client import connected
@@ -103,7 +103,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 raise DaemonMissing(message)
             yield client
 
-    async def run() -> None:
+    async def run() -> int:
         server = WebServer(
             listener,
             connect,
@@ -116,12 +116,12 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
         )
         _show(server.url, options)
         await server.run_web()
+        return DONE if server.ended_by is None else CODES[server.ended_by]
 
     try:
-        asyncio.run(run())
+        return asyncio.run(run())
     except KeyboardInterrupt:
         return INTERRUPTED
-    return DONE
 
 
 def _show(url: str, options: argparse.Namespace) -> None:
