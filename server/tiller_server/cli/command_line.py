@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "rpc": "serve a program that speaks pi's RPC protocol",
     "review": "review the changes between two commits",
     "eval": "run an agent on tasks with known solutions",
+    "web": "serve your sessions to the browser on this machine",
     "sessions": "list, search, show and export sessions",
     "memory": "list, add and remove what Tiller remembers",
     "costs": "show what model calls cost",

@@ -1,0 +1,205 @@
+"""`tiller web` as a process: starts the daemon, survives it, and leaves runs to it; who does not want it loads nothing of it."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.clients.browsers import WITHIN_S, ask, events_of, following, opened
+from tests.support.clients.daemons import daemon_process, log_of
+from tests.support.clients.server import TILLER, Ground, prompt, says
+from tests.support.harness.shared import ROOT
+from tiller_server.daemon import paths
+from tiller_server.daemon.lockfile import owner
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no daemon"),
+]
+
+START_S = 60.0
+
+
+def script_of(ground: Ground, origin: str) -> httpx.AsyncClient:
+    """Return a client with the token of scripts."""
+    file = Path(paths.runtime_folder(ground.env), f"web-{origin.rpartition(':')[2]}.token")
+    token = file.read_text("utf-8").strip()
+    headers = {"authorization": f"Bearer {token}"}
+    return httpx.AsyncClient(base_url=origin, headers=headers, timeout=START_S)
+
+
+def tokens(ground: Ground) -> list[Path]:
+    """Return the files with tokens of scripts."""
+    return [*Path(paths.runtime_folder(ground.env)).glob("web-*")]
+
+
+@asynccontextmanager
+async def tiller_web(ground: Ground, *words: str) -> AsyncGenerator[tuple[str, httpx.AsyncClient]]:
+    """Start the command; yield the URL that it prints, and a client of a script. It is ended by SIGTERM."""
+    process = await asyncio.create_subprocess_exec(
+        *TILLER, "web", "--no-open", *words,
+        cwd=ground.root, env=dict(ground.env), stdout=asyncio.subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(START_S):
+            url = (await process.stdout.readline()).decode().strip()
+        origin = url.partition("/?")[0]
+        async with asyncio.timeout(START_S):
+            await answers(origin)
+        async with script_of(ground, origin) as client:
+            yield url, client
+    finally:
+        process.terminate()
+        async with asyncio.timeout(WITHIN_S):
+            await process.wait()
+    assert tokens(ground) == []
+
+
+async def answers(origin: str) -> None:
+    """Wait until the port answers."""
+    async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=20)) as client:
+        assert (await client.get(f"{origin}/healthz")).status_code == 204
+
+
+def end_daemon(ground: Ground, number: signal.Signals = signal.SIGTERM) -> None:
+    """End the daemon that runs."""
+    holder = owner(Path(paths.lock_path(ground.env)))
+    if holder is not None and isinstance(pid := holder.get("pid"), int):
+        os.kill(pid, number)
+
+
+async def test_a_daemon_is_started_and_one_that_was_killed_is_replaced(ground: Ground) -> None:
+    ground.provider.script([says("one"), says("two")])
+    try:
+        async with tiller_web(ground) as (url, client):
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}", url)
+            session = (await opened(client))["session"]
+            async with following(client, [session]) as stream:
+                await ask(client, "agent/prompt", session=session, **prompt("go"))
+                last = ""
+                while (one := await stream.next()) is not None:
+                    last = one.id
+                    if any(event["type"] == "run.ended" for event in events_of([one])):
+                        end_daemon(ground, signal.SIGKILL)
+            # The stream has ended with the daemon; the next one comes from the next daemon, without a gap.
+            async with following(client, [session], last=last) as stream:
+                accepted = await ask(client, "agent/prompt", session=session, **prompt("again"))
+                mine = accepted["result"]["run"]
+                texts: list[str] = []
+                while (one := await stream.next()) is not None:
+                    events = events_of([one])
+                    texts += [
+                        e["content"][0]["text"] for e in events if e["type"] == "message.ended"
+                    ]
+                    if any(e["type"] == "run.ended" and e["run"] == mine for e in events):
+                        break
+            assert texts[-1] == "two"
+    finally:
+        end_daemon(ground)
+
+
+async def test_a_run_goes_on_when_the_browser_and_the_command_have_gone(ground: Ground) -> None:
+    ground.provider.script([{"text": "slowly but surely", "delay_s": 0.5}])
+    async with daemon_process(ground.env):
+        async with tiller_web(ground) as (_, client):
+            session = (await opened(client))["session"]
+            accepted = await ask(client, "agent/prompt", session=session, **prompt("go"))
+            assert accepted["result"]["accepted"] == "started"
+        async with tiller_web(ground, "--role", "observer") as (_, client):
+            async with following(client, [session]) as stream:
+                first = await stream.next()
+                assert first is not None
+                snapshot = first.frame["snapshot"]
+                heard = [first]
+                while "run" in snapshot and not any(
+                    event["type"] == "run.ended" for event in events_of(heard[-1:])
+                ):
+                    one = await stream.next()
+                    assert one is not None
+                    heard.append(one)
+            items = (await ask(client, "agent/session/read", session=session))["result"]["items"]
+            assert items[-1]["content"][0]["text"] == "slowly but surely"
+    assert "Traceback" not in log_of(ground.env)
+
+
+def run(ground: Ground, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [*TILLER, "web", "--no-open", *words],
+        cwd=ground.root, env=dict(ground.env), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--listen", "::"), "ssh -L 7433:127.0.0.1:7433 HOST"),
+        (("--listen", "192.168.1.7", "--port", "9000"), "ssh -L 9000:127.0.0.1:9000 HOST"),
+        (("--port", "70000"), "name one from 1 to 65535"),
+        (("--role", "root"), "unknown value 'root'"),
+    ],
+)
+def test_what_is_not_offered_is_refused_in_one_sentence(
+    ground: Ground, words: Sequence[str], said: str
+) -> None:
+    ended = run(ground, *words)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+PROBE = """
+import sys
+for name in ("starlette", "uvicorn", "segno"):
+    sys.modules[name] = None  # as if it were not installed
+from tiller_server.cli.entry import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_without_the_extra_the_command_says_what_to_install(ground: Ground) -> None:
+    env = {**ground.env, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'server'}"}
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", PROBE, "web", "--no-open"],
+        cwd=ground.root, env=env, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "pip install 'tillerd[web]'" in ended.stderr
+
+
+LISTING = """
+import sys
+{imports}
+print("\\n".join(sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import tiller_server.daemon.main, tiller_server.lsp.loaded_agent, tiller_server.daemon.runs",
+        "import tiller_server.cli.lsp_command, tiller_server.daemon.shim.shim",
+        "import tiller_server.cli.acp_command, tiller_server.acp.connection",
+        "import tiller_server.cli.subcommands.web",
+    ],
+)
+def test_nothing_else_loads_the_web_stack(ground: Ground, imports: str) -> None:
+    env = {**ground.env, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'server'}"}
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", LISTING.format(imports=imports)],
+        cwd=ground.root, env=env, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    loaded = {name.partition(".")[0] for name in ended.stdout.split()}
+    ours = {name for name in ended.stdout.split() if name.startswith("tiller_server.web")}
+    assert loaded & {"starlette", "uvicorn", "segno"} == set()
+    assert ours == set()

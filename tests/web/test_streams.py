@@ -1,0 +1,216 @@
+"""Streams: what a browser that is cut off at any place has in the end, and what a stopped one costs the others."""
+
+import asyncio
+import contextlib
+import random
+import socket
+
+import pytest
+
+from tests.support.clients.browsers import (
+    Heard,
+    Site,
+    ask,
+    events_of,
+    following,
+    opened,
+    served,
+)
+from tests.support.clients.server import Ground, Json, calls, prompt, says
+from tests.support.harness.sizes import at_size
+from tiller_server.web.event_stream import Position, read_positions, write_positions
+from tiller_server.web.options import Limits
+
+pytestmark = [pytest.mark.timeout(240)]
+
+CUTS = at_size(ci=20, campaign=500)
+
+
+def joined(frames: list[Heard]) -> list[int]:
+    """Return the numbers that frames cover, as their reader has to apply them: each follows the one before."""
+    covered: list[int] = []
+    for one in frames:
+        if one.event == "snapshot":
+            covered = covered or [one.frame["seq"]]
+            assert covered[-1] == one.frame["seq"], "a snapshot in between would hide events"
+        else:
+            assert one.frame["from"] == covered[-1] + 1
+            covered.extend(range(one.frame["from"], one.frame["to"] + 1))
+    return covered
+
+
+async def read_to_the_end(site: Site, session: str, *, first: str) -> list[Heard]:
+    """Read all events after a place in one go."""
+    heard: list[Heard] = []
+    async with site.script() as script, following(script, [session], last=first) as stream:
+        while not any(event["type"] == "run.ended" for event in events_of(heard[-1:])):
+            one = await stream.next()
+            assert one is not None
+            heard.append(one)
+    return heard
+
+
+def stable(events: list[Json]) -> list[Json]:
+    """Return the events that a replay does not merge."""
+    return [one for one in events if not one["type"].endswith(".delta")]
+
+
+async def test_a_reader_that_is_cut_off_again_and_again_misses_nothing(ground: Ground) -> None:
+    chance = random.Random(28)  # noqa: S311 - where to cut
+    turns = [
+        calls(("ls", {}), text=" ".join(f"word{turn}-{place}" for place in range(20)))
+        for turn in range(max(6, CUTS // 8))
+    ]
+    ground.provider.script([*turns, says("done")])
+    async with served(ground) as site, site.script() as script:
+        session = (await opened(script))["session"]
+        heard: list[Heard] = []
+        last: str | None = None
+        is_over = False
+        cuts = cuts_in_run = 0
+        async with following(script, [session]) as stream:
+            one = await stream.next()
+            assert one is not None
+            heard.append(one)
+            last = one.id
+        await ask(script, "agent/prompt", session=session, **prompt("go"))
+        while not is_over or cuts < CUTS:
+            cuts += 1
+            cuts_in_run += not is_over
+            async with site.script() as other, following(other, [session], last=last) as stream:
+                for _ in range(chance.randrange(4)):
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(0.05 if is_over else 5):
+                            one = await stream.next()
+                            assert one is not None
+                            heard.append(one)
+                            last = one.id
+                            is_over |= any(e["type"] == "run.ended" for e in events_of([one]))
+                            continue
+                    break
+        whole = await read_to_the_end(site, session, first=heard[0].id)
+    assert joined(heard) == joined([heard[0], *whole])
+    assert stable(events_of(heard)) == stable(events_of(whole))
+    assert cuts_in_run > CUTS // 4
+
+
+async def test_one_stream_carries_several_sessions_and_resumes_each(ground: Ground) -> None:
+    ground.provider.script([says("one"), says("two"), says("three")])
+    async with served(ground) as site, site.script() as script:
+        first = (await opened(script))["session"]
+        second = (await opened(script))["session"]
+        async with following(script, [first, second]) as stream:
+            snapshots = [await stream.next(), await stream.next()]
+            assert {one.session for one in snapshots if one} == {first, second}
+            for session in (first, second):
+                await ask(script, "agent/prompt", session=session, **prompt("go"))
+            ended: set[str] = set()
+            last = ""
+            while ended != {first, second}:
+                one = await stream.next()
+                assert one is not None
+                last = one.id
+                if any(event["type"] == "run.ended" for event in events_of([one])):
+                    ended.add(one.session)
+        await ask(script, "agent/prompt", session=second, **prompt("again"))
+        async with following(script, [first, second], last=last) as stream:
+            while True:
+                one = await stream.next()
+                assert one is not None
+                assert (one.session, one.event) == (second, "message")
+                if any(event["type"] == "run.ended" for event in events_of([one])):
+                    break
+        # The same place in the query, where no header can be set.
+        path = f"/v1/events?sessions={first},{second}&after={last.replace(' ', '%20')}"
+        async with script.stream("GET", path) as answer:
+            lines = answer.aiter_lines()
+            async for line in lines:
+                if line.startswith("data: "):
+                    assert f'"session":"{second}"' in line
+                    assert '"kind":"agent/events"' in line
+                    break
+
+
+async def read_all(stopped: socket.socket) -> None:
+    """Read to the end."""
+    while await asyncio.get_running_loop().sock_recv(stopped, 1 << 16):
+        pass
+
+
+async def test_a_reader_that_has_stopped_is_dropped_and_moves_nobody(ground: Ground) -> None:
+    text = "x" * 200_000
+    ground.provider.script([says(text) for _ in range(12)])
+    async with served(ground, limits=Limits(send_s=0.5)) as site, site.script() as script:
+        session = (await opened(script))["session"]
+        stopped = socket.socket()
+        stopped.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stopped.settimeout(0)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(stopped, ("127.0.0.1", site.server.port))
+        head = (
+            f"GET /v1/events?sessions={session} HTTP/1.1\r\nhost: 127.0.0.1:{site.server.port}\r\n"
+            f"authorization: Bearer {site.bearer}\r\n\r\n"
+        )
+        await loop.sock_sendall(stopped, head.encode())
+        async with following(script, [session]) as stream:
+            for _ in range(12):
+                await ask(script, "agent/prompt", session=session, **prompt("go"))
+                is_over = False
+                while not is_over:
+                    one = await stream.next()
+                    assert one is not None
+                    assert one.event != "gap"
+                    is_over = any(event["type"] == "run.ended" for event in events_of([one]))
+        # It was dropped, not only left alone: what the system holds for it is followed by a reset.
+        async with asyncio.timeout(20):
+            with pytest.raises(ConnectionResetError):
+                await read_all(stopped)
+        stopped.close()
+
+
+async def test_a_silent_stream_shows_that_it_is_alive(ground: Ground) -> None:
+    async with served(ground, limits=Limits(heartbeat_s=0.1)) as site, site.script() as script:
+        session = (await opened(script))["session"]
+        async with script.stream("GET", f"/v1/events?sessions={session}") as answer:
+            lines = answer.aiter_lines()
+            assert await anext(lines) == "retry: 1000"
+            async for line in lines:
+                if line == ": alive":
+                    break
+
+
+async def test_a_session_that_is_deleted_ends_its_stream_for_good(ground: Ground) -> None:
+    async with served(ground) as site, site.script() as script:
+        session = (await opened(script))["session"]
+        async with following(script, [session]) as stream:
+            assert await stream.next() is not None
+            await site.server.link.request("agent/session/close", {"session": session})
+            assert await stream.next() is None
+        # Nothing was said in it, so that it is stored nowhere.
+        answer = await script.get(f"/v1/events?sessions={session}")
+        assert answer.status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("text", "sessions", "found"),
+    [
+        (None, ["a"], {}),
+        ("e-1.7", ["a"], {"a": Position("e-1", 7)}),
+        ("e.1.7", ["a"], {"a": Position("e.1", 7)}),
+        ("a:e-1.7 b:e-2.9", ["a", "b"], {"a": Position("e-1", 7), "b": Position("e-2", 9)}),
+        ("a:e-1.7 c:e-2.9", ["a", "b"], {"a": Position("e-1", 7)}),
+        ("e-1.7", ["a", "b"], {}),
+        ("e-1.", ["a"], {}),
+        (".7", ["a"], {}),
+        ("e-1.-7", ["a"], {}),
+        ("e-1.٧", ["a"], {}),
+        ("e-1." + "9" * 40, ["a"], {}),
+        ("nonsense", ["a"], {}),
+    ],
+)
+def test_a_place_is_read_or_left_out(
+    text: str | None, sessions: list[str], found: dict[str, Position]
+) -> None:
+    read = read_positions(text, sessions)
+    assert read == found
+    assert read_positions(write_positions(read, are_plain=len(sessions) == 1), sessions) == read
