@@ -46,6 +46,7 @@ positional arguments:
     run       answer one prompt and print the answer
     review    review the changes between two commits
     eval      run an agent on tasks with known solutions
+    web       serve your sessions to the browser on this machine
     sessions  list, search, show and export sessions
     memory    list, add and remove what Tiller remembers
     costs     show what model calls cost

@@ -57,7 +57,8 @@ class AgentClient:
         self._answers: dict[int, asyncio.Future[JsonValue]] = {}
         self._asked: list[JsonValue] = []
         self._handling: dict[JsonValue, asyncio.Task[None]] = {}
-        self._is_over = False
+        self.ended = asyncio.Event()
+        """Set when the connection has ended."""
         self.on_notification: Callable[[str, JsonObject], None] = lambda _name, _params: None
         """Function that is called with each notification of the server, in order; it must not raise."""
 
@@ -67,7 +68,7 @@ class AgentClient:
         Raises:
             AgentRefused: The server answered with an error, or the connection ended before.
         """
-        if self._is_over:
+        if self.ended.is_set():
             message = "the daemon has ended"
             raise AgentRefused(message)
         number = next(self._numbers)
@@ -95,7 +96,7 @@ class AgentClient:
                     while (body := frames.take()) is not None:
                         self._take(as_object(decode(body.decode())))
         finally:
-            self._is_over = True
+            self.ended.set()
             self._sink.close()
             for task in self._handling.values():
                 _ = task.cancel()
@@ -164,7 +165,7 @@ class AgentClient:
             answer.set_result(message.get("result"))
 
     def _send(self, message: JsonObject) -> None:
-        if not self._is_over:
+        if not self.ended.is_set():
             self._sink.write(frame(encode({"jsonrpc": "2.0", **message})))
 
 

@@ -8,16 +8,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from socket import socket
 
-from tiller_server.agent_client.connection import AgentClient
+from tiller_server.agent_client.connection import AgentClient, RequestHandler
 
 
 @asynccontextmanager
-async def connected(env: Mapping[str, str], root: Path) -> AsyncGenerator[AgentClient | None, None]:
+async def connected(
+    env: Mapping[str, str], root: Path, *, handlers: Mapping[str, RequestHandler] | None = None
+) -> AsyncGenerator[AgentClient | None, None]:
     """Connect to the daemon that runs; None: there is none, or it cannot be used.
 
     Args:
         env: Environment of this process, which goes to the daemon as that of an editor does.
         root: The workspace.
+        handlers: Answers of requests of the daemon, by method.
     """
     found = _called(env, root)
     if found is None:
@@ -25,7 +28,7 @@ async def connected(env: Mapping[str, str], root: Path) -> AsyncGenerator[AgentC
         return
     reader, writer = await asyncio.open_unix_connection(sock=found[0])
     writer.write(found[1])
-    client = AgentClient(writer)
+    client = AgentClient(writer, handlers=handlers)
     reading = asyncio.get_running_loop().create_task(client.read(reader))
     try:
         yield client

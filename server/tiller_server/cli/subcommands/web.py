@@ -1,0 +1,137 @@
+"""`tiller web`: your sessions in the browser of this machine. Runs go on when it ends."""
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel import SystemClock
+from agent_core.kernel.errors import TillerError, UsageError
+from tiller_server.agent_client.connection import AgentClient, RequestHandler
+from tiller_server.cli.command_exit import code_of
+from tiller_server.cli.environment import Environment
+from tiller_server.cli.exit_codes import DONE, FAILED, INTERRUPTED, complain
+from tiller_server.cli.shared_session.daemon_client import connected
+from tiller_server.daemon import paths
+from tiller_server.daemon.control_client import start_and_wait
+from tiller_server.daemon.errors import CannotServe
+from tiller_server.daemon.private_dir import private_folder
+from tiller_server.daemon.shim.connection import Unreachable
+from tiller_server.process.memory_privacy import forbid_ptrace
+
+EXAMPLE: Final = (
+    "examples: tiller web · tiller web --role observer · tiller web --no-open --port 7500"
+)
+NEEDED: Final = ("starlette", "uvicorn")
+
+
+class DaemonMissing(TillerError):
+    """There is no daemon, and none can be started."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments of the command."""
+    parser.description = __doc__
+    parser.epilog = EXAMPLE
+    _ = parser.add_argument(
+        "--port", type=int, metavar="N", help="port [7433, or any that is free]"
+    )
+    _ = parser.add_argument(
+        "--listen",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address of this machine [%(default)s]",
+    )
+    _ = parser.add_argument(
+        "--role",
+        choices=("observer", "approver", "operator"),
+        default="operator",
+        help="read only; also answer and cancel; also prompt and change [%(default)s]",
+    )
+    _ = parser.add_argument("--no-open", action="store_true", help="do not start the browser")
+    _ = parser.add_argument("--qr", action="store_true", help="show the URL as a QR code too")
+    _ = parser.add_argument("--verbose", action="store_true", help="log requests to standard error")
+    _ = parser.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def main(options: argparse.Namespace, environment: Environment) -> int:
+    """Run the command; gives the exit code."""
+    forbid_ptrace(environment.variables)
+    if sys.platform == "win32":
+        complain("web", "it needs the daemon, and there is none on Windows")
+        return FAILED
+    return code_of("web", lambda: _serve(options, environment.variables), debug=options.debug)
+
+
+def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        message = f"{' and '.join(missing)} is not installed; run pip install 'tillerd[web]'"
+        raise UsageError(message)
+    if options.port is not None and not 0 <= options.port < 1 << 16:
+        message = f"--port is {options.port}; name one from 1 to 65535"
+        raise UsageError(message)
+    if options.verbose:
+        logging.getLogger("tiller_server.web").setLevel("INFO")
+    from tiller_server.web.serving import (  # noqa: PLC0415 - only this command loads the extra
+        WebOptions,
+        WebServer,
+        listen,
+    )
+
+    root = Path.cwd()
+    try:
+        folder = private_folder(paths.runtime_folder(env))
+    except (CannotServe, ValueError) as error:
+        raise UsageError(str(error)) from error
+    listener = listen(options.listen, options.port)
+
+    @asynccontextmanager
+    async def connect(handlers: Mapping[str, RequestHandler]) -> AsyncGenerator[AgentClient]:
+        try:
+            await start_and_wait(env, SystemClock())
+        except Unreachable as error:
+            raise DaemonMissing(str(error)) from error
+        async with connected(env, root, handlers=handlers) as client:
+            if client is None:
+                message = "the daemon cannot be used; see tiller daemon status"
+                raise DaemonMissing(message)
+            yield client
+
+    async def run() -> None:
+        server = WebServer(
+            listener,
+            connect,
+            WebOptions(
+                role=options.role,
+                root=root,
+                token_file=lambda port: folder / f"web-{port}.token",
+            ),
+            clock=SystemClock(),
+        )
+        _show(server.url, options)
+        await server.run_web()
+
+    try:
+        asyncio.run(run())
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return DONE
+
+
+def _show(url: str, options: argparse.Namespace) -> None:
+    _ = sys.stdout.write(f"{url}\n")
+    if options.qr:
+        import segno  # noqa: PLC0415 - only here
+
+        segno.make(url, micro=False).terminal(sys.stdout, compact=True)
+    sys.stdout.flush()
+    if not options.no_open:
+        import webbrowser  # noqa: PLC0415 - only here
+
+        _ = webbrowser.open(url)

@@ -1,0 +1,205 @@
+"""The events of sessions as a stream of server-sent events, which resumes where the browser left off."""
+
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import anyio
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
+
+from agent_core.kernel import JsonObject
+from agent_core.kernel.json import encode
+from agent_core.kernel.values import Value
+from tiller_server.agent_client.connection import AgentRefused
+from tiller_server.web.daemon_link import DaemonLink
+
+HEARTBEAT_S: Final = 15.0
+MAX_BUFFERED: Final = 8 << 20
+"""Bytes that wait for one browser; with more the stream ends, and the browser comes back with the last id that it has."""
+HEADERS: Final[Mapping[str, str]] = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+}
+MAX_DIGITS: Final = 16
+FIRST: Final = b"retry: 1000\n\n"
+NAMED: Final[Mapping[str, str]] = {"agent/snapshot": "snapshot", "agent/gap": "gap"}
+_log = logging.getLogger(__name__)
+
+
+class Position(Value, frozen=True):
+    """The last event of a session that a reader has."""
+
+    epoch: str
+    seq: int
+
+
+class _Waiting(Value, frozen=True, kw_only=True):
+    """A frame that has not been sent."""
+
+    session: str
+    token: str
+    event: str | None
+    position: Position
+    data: bytes
+
+
+def read_positions(text: str | None, sessions: Sequence[str]) -> dict[str, Position]:
+    """Read what `id` said: `EPOCH.SEQ` of one session, `SESSION:EPOCH.SEQ` of several. What cannot be read is left out."""
+    found: dict[str, Position] = {}
+    for word in (text or "").split():
+        session = sessions[0] if len(sessions) == 1 else ""
+        place = word
+        for one in sessions:
+            if word.startswith(f"{one}:"):
+                session, place = one, word.removeprefix(f"{one}:")
+        epoch, dot, number = place.rpartition(".")
+        if (
+            session
+            and epoch
+            and dot
+            and number.isascii()
+            and number.isdigit()
+            and len(number) <= MAX_DIGITS
+        ):
+            found[session] = Position(epoch, int(number))
+    return found
+
+
+def write_positions(positions: Mapping[str, Position], *, are_plain: bool) -> str:
+    """Return the `id` of an event."""
+    if are_plain:
+        return "".join(f"{one.epoch}.{one.seq}" for one in positions.values())
+    return " ".join(f"{name}:{one.epoch}.{one.seq}" for name, one in positions.items())
+
+
+class EventResponse(Response):
+    """An endless answer with the events of sessions."""
+
+    def __init__(
+        self,
+        link: DaemonLink,
+        sessions: Sequence[str],
+        positions: Mapping[str, Position],
+        *,
+        has_plain_ids: bool,
+        streams: "set[EventResponse]",
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            link: The daemon.
+            sessions: Ids of those that exist.
+            positions: What the reader has already, of sessions of which it has something.
+            has_plain_ids: Whether `id` names no session, because the reader follows one only.
+            streams: All open streams, this one among them for as long as it is open.
+        """
+        super().__init__(headers={**HEADERS})
+        del self.headers["content-length"]
+        self._link = link
+        self._streams = streams
+        self._has_plain_ids = has_plain_ids
+        self._sessions = sessions
+        self._positions = dict(positions)
+        self._seen = dict(positions)
+        self._waiting: deque[_Waiting] = deque()
+        self._bytes = 0
+        self._followed = len(sessions)
+        self._is_over = False
+        self._news = anyio.Event()
+
+    def close(self) -> None:
+        """End the stream after what was sent."""
+        self._is_over = True
+        self._news.set()
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the browser leaves, the sessions end, the daemon is lost or too much waits."""
+        self._streams.add(self)
+        try:
+            await self._serve(receive, send)
+        finally:
+            self._streams.discard(self)
+
+    async def _serve(self, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await _say(send, FIRST)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch, receive)
+            for session in self._sessions:
+                group.start_soon(self._follow, session)
+            try:
+                await self._send(send)
+            finally:
+                group.cancel_scope.cancel()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.close()
+
+    async def _follow(self, session: str) -> None:
+        reason = "lagging"
+        try:
+            while reason == "lagging":
+                place = self._seen.get(session)
+                reason = await self._link.follow(
+                    session,
+                    epoch=None if place is None else place.epoch,
+                    after=None if place is None else place.seq,
+                    on_frame=partial(self._take, session),
+                )
+        except AgentRefused as error:
+            _log.info("A stream of session %s ends: %s", session, error)
+        self._followed -= 1
+        self._news.set()
+
+    def _take(self, session: str, given: JsonObject) -> None:
+        frame, token = given["frame"], str(given["token"])
+        if not isinstance(frame, dict) or frame.get("kind") == "agent/heartbeat":
+            return
+        kind = str(frame.get("kind"))
+        seq = frame.get("seq" if kind == "agent/snapshot" else "to")
+        place = Position(str(frame.get("epoch")), seq if isinstance(seq, int) else 0)
+        self._seen[session] = place
+        data = encode({"session": session, "frame": frame})
+        self._bytes += len(data)
+        if self._bytes > MAX_BUFFERED:
+            _log.info("A stream of session %s ends: its reader is too slow", session)
+            self._is_over = True
+        self._waiting.append(
+            _Waiting(session=session, token=token, event=NAMED.get(kind), position=place, data=data)
+        )
+        self._news.set()
+
+    async def _send(self, send: Send) -> None:
+        while not self._is_over:
+            if self._waiting:
+                await self._send_next(send)
+            elif self._followed == 0:
+                return
+            else:
+                self._news = anyio.Event()
+                with anyio.move_on_after(HEARTBEAT_S) as quiet:
+                    await self._news.wait()
+                if quiet.cancelled_caught:
+                    await _say(send, b": alive\n\n")
+
+    async def _send_next(self, send: Send) -> None:
+        one = self._waiting.popleft()
+        self._bytes -= len(one.data)
+        self._positions[one.session] = one.position
+        name = "" if one.event is None else f"event: {one.event}\n"
+        place = write_positions(self._positions, are_plain=self._has_plain_ids)
+        await _say(send, f"{name}id: {place}\ndata: ".encode() + one.data + b"\n\n")
+        self._link.acknowledge(one.token, one.position.seq)
+
+
+async def _say(send: Send, data: bytes) -> None:
+    await send({"type": "http.response.body", "body": data, "more_body": True})

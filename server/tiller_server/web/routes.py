@@ -1,0 +1,178 @@
+"""The routes of the web front end."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent_core.kernel import JsonObject
+from agent_core.kernel.json import as_object, decode, encode
+from tiller_server.agent_client.connection import AgentRefused
+from tiller_server.web.access import LOGIN_S, Access
+from tiller_server.web.daemon_link import DaemonLink
+from tiller_server.web.event_stream import FIRST, HEADERS, EventResponse, read_positions
+from tiller_server.web.guard import BodyRefused, GuardedRoute, cookies, refused
+from tiller_server.web.methods import Role, objection
+from tiller_server.web.page import asset, page
+
+MAX_LOGIN_BYTES: Final = 4096
+MAX_REQUEST_BYTES: Final = (8 << 20) + (64 << 10)
+"""The largest prompt, and what is around it."""
+MAX_STREAMS: Final = 32
+MAX_SESSIONS: Final = 32
+"""Of one stream."""
+MAX_ID: Final = 200
+SERVER_CANCELLED: Final = -32802
+
+
+class WebApp:
+    """What the routes share."""
+
+    def __init__(self, link: DaemonLink, access: Access, *, role: Role, folder: Path) -> None:
+        """Prepare it.
+
+        Args:
+            link: The daemon.
+            access: Tokens and logins.
+            role: What browsers may do.
+            folder: Folder of the built page.
+        """
+        self._link = link
+        self._access = access
+        self._role: Role = role
+        self._folder = folder
+        self._streams: set[EventResponse] = set()
+        self._is_closed = False
+
+    def routes(self) -> Sequence[GuardedRoute]:
+        """Return all routes."""
+        return (
+            GuardedRoute("/", self._page, method="GET", is_public=True),
+            GuardedRoute("/assets/{name}", self._asset, method="GET", is_public=True),
+            GuardedRoute("/healthz", self._health, method="GET", is_public=True),
+            GuardedRoute(
+                "/v1/login", self._log_in, method="POST", is_public=True, max_bytes=MAX_LOGIN_BYTES
+            ),
+            GuardedRoute("/v1/logout", self._log_out, method="POST", max_bytes=MAX_LOGIN_BYTES),
+            GuardedRoute("/v1/rpc", self._call, method="POST", max_bytes=MAX_REQUEST_BYTES),
+            GuardedRoute("/v1/events", self._events, method="GET"),
+        )
+
+    def close(self) -> None:
+        """End all streams, and each that comes later; runs go on."""
+        self._is_closed = True
+        for stream in self._streams:
+            stream.close()
+
+    async def _page(self, _request: Request) -> Response:
+        return await to_thread.run_sync(page, self._folder)
+
+    async def _asset(self, request: Request) -> Response:
+        return await to_thread.run_sync(asset, self._folder, str(request.path_params["name"]))
+
+    async def _health(self, _request: Request) -> Response:
+        return Response(status_code=204)
+
+    async def _log_in(self, request: Request) -> Response:
+        if wait_s := self._access.wait_s():
+            return refused(429, "too many logins; wait", wait_s=wait_s)
+        token = (await _body(request)).get("token")
+        if not isinstance(token, str):
+            return refused(400, 'the body must be {"token": "…"}')
+        self._access.count_try()
+        value = self._access.log_in(token)
+        if value is None:
+            return refused(401, "the token is wrong or was used before; start tiller web again")
+        answer = Response(status_code=204)
+        answer.set_cookie(
+            self._access.cookie, value, max_age=int(LOGIN_S), httponly=True, samesite="strict"
+        )
+        return answer
+
+    async def _log_out(self, request: Request) -> Response:
+        _ = await request.body()
+        self._access.log_out(cookies(request, self._access.cookie))
+        answer = Response(status_code=204)
+        answer.delete_cookie(self._access.cookie, httponly=True, samesite="strict")
+        return answer
+
+    async def _call(self, request: Request) -> Response:
+        body = await _body(request)
+        method, given = body.get("method"), body.get("params")
+        if not isinstance(method, str) or not (given is None or isinstance(given, dict)):
+            return refused(400, 'the body must be {"method": "agent/…", "params": {…}}')
+        params = as_object(given)
+        refusal = objection(method, params, role=self._role, asked=self._link.asked)
+        if refusal is not None:
+            return _json({"error": refusal.wire()})
+        try:
+            return _json({"result": await self._link.request(method, params)})
+        except AgentRefused as error:
+            return _json({"error": _wire(error)})
+
+    async def _events(self, request: Request) -> Response:
+        sessions = [*dict.fromkeys(request.query_params.get("sessions", "").split(","))]
+        if len(sessions) > MAX_SESSIONS or not all(_is_id(one) for one in sessions):
+            return refused(400, f"sessions must be 1 to {MAX_SESSIONS} ids with commas between")
+        if len(self._streams) >= MAX_STREAMS:
+            return refused(503, f"{MAX_STREAMS} streams are open; close a tab", wait_s=5)
+        try:
+            found = [one for one in sessions if await self._exists(one)]
+        except AgentRefused as error:
+            # Any other status than 200 would end the attempts of an EventSource for good.
+            return Response(FIRST + f": {_line(error)}\n\n".encode(), headers={**HEADERS})
+        if not found:
+            return Response(status_code=204)
+        last = request.headers.get("last-event-id") or request.query_params.get("after")
+        positions = read_positions(last, sessions)
+        stream = EventResponse(
+            self._link,
+            found,
+            positions,
+            has_plain_ids=len(sessions) == 1,
+            streams=self._streams,
+        )
+        if self._is_closed:
+            stream.close()
+        return stream
+
+    async def _exists(self, session: str) -> bool:
+        """Return whether a session can be followed; it is loaded."""
+        try:
+            _ = await self._link.request("agent/session/stats", {"session": session})
+        except AgentRefused as error:
+            if error.data.get("kind") == "SessionNotFound":
+                return False
+            raise
+        return True
+
+
+async def _body(request: Request) -> JsonObject:
+    try:
+        body = decode(await request.body())
+    except (ValueError, RecursionError) as error:
+        raise BodyRefused(refused(400, "the body is not JSON")) from error
+    return as_object(body)
+
+
+def _json(answer: JsonObject) -> Response:
+    return Response(encode(answer), media_type="application/json")
+
+
+def _wire(error: AgentRefused) -> JsonObject:
+    """Return the error of the agent; a daemon that was lost in between is one that may be asked again."""
+    if error.code is None:
+        data: JsonObject = {"retryable": True, "retriggerRequest": True}
+        return {"code": SERVER_CANCELLED, "message": _line(error), "data": data}
+    return {"code": error.code, "message": str(error), "data": error.data}
+
+
+def _line(error: AgentRefused) -> str:
+    return " ".join(str(error).split())
+
+
+def _is_id(text: str) -> bool:
+    return 0 < len(text) <= MAX_ID and text.isprintable() and not {*text} & {" ", ":", ","}

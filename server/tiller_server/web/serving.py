@@ -1,0 +1,205 @@
+"""The HTTP server of the web front end: its sockets, its limits, its end."""
+
+import asyncio
+import os
+import secrets
+import socket as sockets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from agent_core.kernel import Clock
+from agent_core.kernel.errors import TillerError, UsageError
+from agent_core.kernel.values import Value
+from tiller_server.web.access import TOKEN_BYTES, Access
+from tiller_server.web.daemon_link import Connect, DaemonLink
+from tiller_server.web.guard import Guard
+from tiller_server.web.methods import Role
+from tiller_server.web.page import FOLDER
+from tiller_server.web.routes import WebApp
+
+PORT: Final = 7433
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+HEAD_S: Final = 10.0
+"""Time for the head of a request to arrive."""
+CONNECTIONS: Final = 64
+KEEP_ALIVE_S: Final = 5
+END_S: Final = 2
+BACKLOG: Final = 128
+
+
+class CannotListen(TillerError):
+    """The port is in use, or the system refuses it."""
+
+
+class WebOptions(Value, frozen=True, kw_only=True):
+    """How a server is started."""
+
+    role: Role
+    root: Path
+    """The workspace."""
+    token_file: Callable[[int], Path]
+    """Returns the file for the token of scripts, by port, in a folder that belongs to the user alone."""
+    folder: Path = FOLDER
+    """Folder of the built page."""
+
+
+def listen(address: str, port: int | None) -> sockets.socket:
+    """Return a socket that listens on this machine only.
+
+    Args:
+        address: Address to listen on.
+        port: Port; None: the usual one, or any that is free.
+
+    Raises:
+        UsageError: Other machines could reach the address.
+        CannotListen: The port is in use.
+    """
+    if address not in LOOPBACK:
+        usual = port or PORT
+        message = (
+            f"--listen is {address!r}, and tiller web listens on this machine only (127.0.0.1, ::1); from another "
+            f"machine use ssh -L {usual}:127.0.0.1:{usual} HOST, or a tunnel that keeps the port"
+        )
+        raise UsageError(message)
+    family = sockets.AF_INET6 if address == "::1" else sockets.AF_INET
+    host = "::1" if address == "::1" else "127.0.0.1"
+    for wanted in (PORT, 0) if port is None else (port,):
+        listener = sockets.socket(family, sockets.SOCK_STREAM)
+        try:
+            listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            listener.bind((host, wanted))
+            listener.listen(BACKLOG)
+        except OSError as error:
+            listener.close()
+            if port is not None:
+                message = f"port {port} cannot be used ({error.strerror}); name another with --port"
+                raise CannotListen(message) from error
+        else:
+            listener.settimeout(0)
+            return listener
+    message = f"no port of {host} is free"
+    raise CannotListen(message)
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 with a limit on the time that the head of a request takes."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.app_state: dict[str, object] = {**self.app_state, "abort": transport.abort}
+        self._expect_head()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_head()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        is_waiting = self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison] - None before the first
+        if not is_waiting:
+            self._stop_timer()
+        elif self._late is None:
+            self._late = self.loop.call_later(HEAD_S, self.transport.abort)
+
+    def _stop_timer(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
+class WebServer(uvicorn.Server):
+    """One server, with its connection to the daemon."""
+
+    def __init__(
+        self, listener: sockets.socket, connect: Connect, options: WebOptions, *, clock: Clock
+    ) -> None:
+        """Prepare it; `run_web` serves.
+
+        Args:
+            listener: Socket that listens.
+            connect: Connects to the daemon.
+            options: How it is started.
+            clock: Time.
+        """
+        host, self.port = _place(listener)
+        self._token_file = options.token_file(self.port)
+        self._bearer = secrets.token_urlsafe(TOKEN_BYTES)
+        one_off = secrets.token_urlsafe(TOKEN_BYTES)
+        self.url: Final = f"http://{host}:{self.port}/?token={one_off}"
+        """Page with the one-off token."""
+        self._listener = listener
+        self._link = DaemonLink(connect, root=options.root, role=options.role, clock=clock)
+        access = Access(port=self.port, bearer=self._bearer, one_off=one_off, clock=clock)
+        self._web = WebApp(self._link, access, role=options.role, folder=options.folder)
+        names = ("127.0.0.1", "localhost", "[::1]")
+        self.guard: Final = Guard(
+            self._web.routes(),
+            hosts=[f"{name}:{self.port}" for name in names],
+            access=access,
+            clock=clock,
+        )
+        super().__init__(
+            uvicorn.Config(
+                self.guard,
+                http=_Protocol,
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=END_S,
+            )
+        )
+
+    async def run_web(self) -> None:
+        """Serve until a signal or `should_exit` ends it. Runs of the daemon go on."""
+        _write_private(self._token_file, self._bearer)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                linking = tasks.create_task(self._link.run())
+                try:
+                    await self.serve(sockets=[self._listener])
+                finally:
+                    _ = linking.cancel()
+        finally:
+            with suppress(OSError):
+                self._token_file.unlink()
+
+    @override
+    async def shutdown(self, sockets: "list[sockets.socket] | None" = None) -> None:
+        """End the streams first: they would be waited for."""
+        self._web.close()
+        await super().shutdown(sockets)
+
+
+def _place(listener: sockets.socket) -> tuple[str, int]:
+    name: tuple[str, int] = listener.getsockname()[:2]
+    return f"[{name[0]}]" if ":" in name[0] else name[0], name[1]
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that its owner alone may read. Blocking."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(made, "w", encoding="utf-8") as file:
+        _ = file.write(f"{text}\n")

@@ -1,0 +1,157 @@
+"""The web front end on a real port, and what a browser does with it: logs in, asks, follows a stream."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from agent_core.kernel import Clock, SystemClock
+from tests.support.clients.server import Ground
+from tiller_server.agent_client.connection import AgentClient, RequestHandler, attached
+from tiller_server.lsp.app import App
+from tiller_server.lsp.runtime import Runtime
+from tiller_server.process.config import ServerConfig
+from tiller_server.web.methods import Role
+from tiller_server.web.serving import WebOptions, WebServer, listen
+
+Json = dict[str, Any]
+WITHIN_S = 15.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Site:
+    """A served front end."""
+
+    server: WebServer
+    token_file: Path
+
+    @property
+    def origin(self) -> str:
+        """Where its page comes from."""
+        return f"http://127.0.0.1:{self.server.port}"
+
+    @property
+    def one_off(self) -> str:
+        """The token of the URL that is printed."""
+        return parse_qs(urlsplit(self.server.url).query)["token"][0]
+
+    @property
+    def bearer(self) -> str:
+        """The token of scripts."""
+        return self.token_file.read_text("utf-8").strip()
+
+    def script(self) -> httpx.AsyncClient:
+        """Return a client of a script."""
+        headers = {"authorization": f"Bearer {self.bearer}"}
+        return httpx.AsyncClient(base_url=self.origin, headers=headers, timeout=WITHIN_S)
+
+    def page(self) -> httpx.AsyncClient:
+        """Return a client that sends what a browser sends for the page; not logged in."""
+        headers = {"origin": self.origin, "sec-fetch-site": "same-origin"}
+        return httpx.AsyncClient(base_url=self.origin, headers=headers, timeout=WITHIN_S)
+
+
+@asynccontextmanager
+async def served(
+    ground: Ground,
+    *,
+    role: Role = "operator",
+    clock: Clock | None = None,
+    folder: Path | None = None,
+) -> AsyncGenerator[Site]:
+    """Serve the front end for an agent in this process."""
+    listener = listen("127.0.0.1", 0)
+    place = ground.root.parent
+    runtime = Runtime(ServerConfig(env=dict(ground.env), home=ground.dirs.home))
+
+    @asynccontextmanager
+    async def connect(handlers: Mapping[str, RequestHandler]) -> AsyncGenerator[AgentClient]:
+        async with attached(App(runtime), handlers=handlers) as client:
+            yield client
+
+    options = WebOptions(
+        role=role,
+        root=ground.root,
+        token_file=lambda port: place / f"web-{port}.token",
+        folder=folder or place / "page",
+    )
+    async with runtime:
+        server = WebServer(listener, connect, options, clock=clock or SystemClock())
+        async with asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(server.run_web())
+            try:
+                while not server.started:
+                    await asyncio.sleep(0)
+                yield Site(server=server, token_file=options.token_file(server.port))
+            finally:
+                server.should_exit = True
+                await asyncio.wait([serving])
+
+
+async def ask(client: httpx.AsyncClient, method: str, **params: Any) -> Json:
+    """Send a request of the agent and return its answer, `result` or `error`."""
+    answer = await client.post("/v1/rpc", json={"method": method, "params": params})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def opened(client: httpx.AsyncClient) -> Json:
+    """Open a new session and return its snapshot."""
+    return (await ask(client, "agent/session/open", session="new"))["result"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Heard:
+    """An event of a stream."""
+
+    id: str = ""
+    event: str = "message"
+    session: str = ""
+    frame: Json = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Following:
+    """A stream that is being read as an EventSource does."""
+
+    answer: httpx.Response
+    lines: Any
+
+    async def next(self) -> Heard | None:
+        """Return the next event; None: the stream has ended."""
+        heard = Heard()
+        async for line in self.lines:
+            name, _, value = line.partition(": ")
+            if name == "id":
+                heard.id = value
+            elif name == "event":
+                heard.event = value
+            elif name == "data":
+                given = json.loads(value)
+                heard.session, heard.frame = given["session"], given["frame"]
+            elif line == "" and heard.frame:
+                return heard
+        return None
+
+
+@asynccontextmanager
+async def following(
+    client: httpx.AsyncClient, sessions: Sequence[str], *, last: str | None = None
+) -> AsyncGenerator[Following]:
+    """Open a stream."""
+    headers = {} if last is None else {"last-event-id": last}
+    path = f"/v1/events?sessions={','.join(sessions)}"
+    async with client.stream("GET", path, headers=headers) as answer:
+        assert answer.status_code == 200, answer.status_code
+        yield Following(answer, answer.aiter_lines())
+
+
+def events_of(frames: Sequence[Heard]) -> list[Json]:
+    """Return the events of frames."""
+    return [one for heard in frames for one in heard.frame.get("events", [])]
