@@ -3,6 +3,7 @@
 import {
   AgentError,
   type AgentPort,
+  asAgentError,
   type Method,
   NOT_SERVED,
   type ParamsOf,
@@ -12,8 +13,9 @@ import { type Disposable, Signal } from "../host/signal.js";
 import type { ErrorData, Frame } from "../shared/wire.js";
 import { EventStream } from "./stream.js";
 
-/** Before a request that did not reach the server is sent again. */
-const AGAIN_MS = [500, 2000];
+/** Before a request that did not reach the agent is sent again. */
+const AGAIN_MS: readonly number[] = [500, 2000, 5000];
+const UNREACHABLE = -32_099;
 const UNAUTHORIZED = 401;
 
 interface Answer {
@@ -32,15 +34,17 @@ export class WebPort implements AgentPort {
       const subscribed = await this.#subscribe(params as ParamsOf<"agent/subscribe">, abort);
       return subscribed as ResultOf<M>;
     }
-    const response = await this.#post({ method, params: named(method, params) }, abort);
-    const answer = await answerOf(response);
-    if (response.status === UNAUTHORIZED) this.signedOut.fire();
-    const { error } = answer;
-    if (error !== undefined || !response.ok) {
-      const why = error?.message ?? `The server answered with status ${response.status}.`;
-      throw new AgentError(why, error?.code ?? NOT_SERVED, error?.data);
+    const body = { method, params: named(method, params) };
+    const pauses = isRepeatable(body) ? AGAIN_MS : [];
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return (await this.#post(body, abort)) as ResultOf<M>;
+      } catch (thrown) {
+        const pause = pauses[attempt];
+        if (pause === undefined || abort?.aborted || !isPassing(asAgentError(thrown))) throw thrown;
+        await new Promise((go) => setTimeout(go, pause));
+      }
     }
-    return answer.result as ResultOf<M>;
   }
 
   /** Nothing is told without being asked for: the page has no editor whose state could change. */
@@ -63,25 +67,27 @@ export class WebPort implements AgentPort {
     return { reason, last: 0 } as ResultOf<"agent/subscribe">;
   }
 
-  /** Sends a request; one that may be repeated is sent again when the network failed, as it does on a phone. */
-  async #post(body: { method: Method; params: object }, abort?: AbortSignal): Promise<Response> {
-    const mayRepeat = isRepeatable(body);
-    for (let attempt = 0; ; attempt += 1) {
-      const pause = AGAIN_MS[attempt];
-      try {
-        return await fetch("/v1/rpc", {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify(body),
-          ...(abort && { signal: abort }),
-        });
-      } catch {
-        if (abort?.aborted || !mayRepeat || pause === undefined)
-          throw new AgentError("Tiller cannot be reached.", NOT_SERVED);
-        await new Promise((go) => setTimeout(go, pause));
-      }
-    }
+  /** Sends a request once. */
+  async #post(body: { method: Method; params: object }, abort?: AbortSignal): Promise<unknown> {
+    const response = await fetch("/v1/rpc", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+      ...(abort && { signal: abort }),
+    }).catch(() => {
+      throw new AgentError("Tiller cannot be reached.", UNREACHABLE);
+    });
+    const { result, error } = await answerOf(response);
+    if (response.status === UNAUTHORIZED) this.signedOut.fire();
+    if (error === undefined && response.ok) return result;
+    const why = error?.message ?? `The server answered with status ${response.status}.`;
+    throw new AgentError(why, error?.code ?? NOT_SERVED, error?.data);
   }
+}
+
+/** The network failed, or the daemon was exchanged meanwhile: the same request may be taken now. */
+function isPassing(error: AgentError): boolean {
+  return error.code === UNREACHABLE || error.isRetriggered;
 }
 
 /** Two tabs share what the server has open: each request names its session. */
