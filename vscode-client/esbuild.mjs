@@ -1,5 +1,5 @@
 // Builds the extension (Node), the panel (browser) and, with --tests, one bundle for each test file.
-import { copyFile, cp, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import esbuild from "esbuild";
 
@@ -76,8 +76,21 @@ async function tests() {
 
 async function page() {
   await rm(WEB, { recursive: true, force: true });
-  await esbuild.build(web);
+  const { metafile } = await esbuild.build({ ...web, metafile: true });
   await cp("src/web/assets", WEB, { recursive: true });
+  await writeFile(join(WEB, "licenses.txt"), await licences(Object.keys(metafile.inputs)));
+}
+
+/** The licences of all packages that have a part in the page: it goes out in the wheel, without the extension. */
+async function licences(sources) {
+  const folders = sources.flatMap((one) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(one)?.[1] ?? []);
+  const texts = [...new Set(folders)].sort().map(async (folder) => {
+    const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)/i.test(file)).sort();
+    const words = await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")));
+    return `${name} ${version} (${license})\n\n${words.join("\n")}`;
+  });
+  return (await Promise.all(texts)).join(`\n${"=".repeat(80)}\n`);
 }
 
 if (process.argv.includes("--tests")) {

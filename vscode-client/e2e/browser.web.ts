@@ -1,12 +1,12 @@
 // `tiller web` before a browser: the real server, daemon and model script; the page that `npm run web` built.
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { ARTEFACTS, type Ground, keepLogs, leave, makeGround, TILLER } from "./support/ground.ts";
-import { end, killAll, start } from "./support/processes.ts";
+import { end, killAll, run, start } from "./support/processes.ts";
 import { PATIENCE_MS, until } from "./support/until.ts";
 
 const CHROMIUM = process.env["TILLER_E2E_CHROMIUM"] ?? "/usr/bin/chromium";
@@ -182,6 +182,21 @@ test("a phone shows the same session, and answers its question", async () => {
   await phone.locator(".entry").first().waitFor();
   await picture("9-phone-sessions", phone);
   await context.close();
+});
+
+test("the sessions of other folders are listed and can be opened", async () => {
+  const other = join(ground.base, "other");
+  await mkdir(other);
+  await ground.provider.script({ text: "I am in the other folder." }, { text: "Still in the other folder." });
+  await run([TILLER, "run", "Where are you?"], { env: ground.env, cwd: other });
+  await page.getByRole("button", { name: "Sessions" }).click();
+  await page.locator(".entry").filter({ hasText: "other ·" }).waitFor();
+  await picture("10-sessions");
+  await page.getByText("Where are you?").first().click();
+  await words("I am in the other folder.").waitFor();
+  await say("And now?");
+  await words("Still in the other folder.").waitFor();
+  await picture("11-other-folder");
 });
 
 test("the page met no fault", () => {
