@@ -16,10 +16,8 @@ from agent_core.kernel.json import encode
 from agent_core.kernel.values import Value
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.web.daemon_link import DaemonLink
+from tiller_server.web.options import Limits
 
-HEARTBEAT_S: Final = 15.0
-MAX_BUFFERED: Final = 8 << 20
-"""Bytes that wait for one browser; with more the stream ends, and the browser comes back with the last id that it has."""
 HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
@@ -88,6 +86,7 @@ class EventResponse(Response):
         *,
         has_plain_ids: bool,
         streams: "set[EventResponse]",
+        limits: Limits,
     ) -> None:
         """Prepare it.
 
@@ -97,11 +96,13 @@ class EventResponse(Response):
             positions: What the reader has already, of sessions of which it has something.
             has_plain_ids: Whether `id` names no session, because the reader follows one only.
             streams: All open streams, this one among them for as long as it is open.
+            limits: What one browser may cost.
         """
         super().__init__(headers={**HEADERS})
         del self.headers["content-length"]
         self._link = link
         self._streams = streams
+        self._limits = limits
         self._has_plain_ids = has_plain_ids
         self._sessions = sessions
         self._positions = dict(positions)
@@ -170,7 +171,7 @@ class EventResponse(Response):
         self._seen[session] = place
         data = encode({"session": session, "frame": frame})
         self._bytes += len(data)
-        if self._bytes > MAX_BUFFERED:
+        if self._bytes > self._limits.max_buffered:
             _log.info("A stream of session %s ends: its reader is too slow", session)
             self._is_over = True
         self._waiting.append(
@@ -186,7 +187,7 @@ class EventResponse(Response):
                 return
             else:
                 self._news = anyio.Event()
-                with anyio.move_on_after(HEARTBEAT_S) as quiet:
+                with anyio.move_on_after(self._limits.heartbeat_s) as quiet:
                     await self._news.wait()
                 if quiet.cancelled_caught:
                     await _say(send, b": alive\n\n")

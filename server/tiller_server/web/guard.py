@@ -12,11 +12,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from agent_core.kernel import Clock
 from tiller_server.web.access import Access
+from tiller_server.web.options import Limits
 
-BODY_S: Final = 30.0
-"""Time for a body to arrive."""
-SEND_S: Final = 30.0
-"""Time for a browser to read what is sent."""
 NOTHING: Final = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS: Final[Sequence[tuple[str, str]]] = (
     ("content-security-policy", NOTHING),
@@ -82,6 +79,7 @@ class Guard:
         *,
         hosts: Collection[str],
         access: Access,
+        limits: Limits,
         clock: Clock,
     ) -> None:
         """Serve the routes.
@@ -90,12 +88,14 @@ class Guard:
             routes: All of them.
             hosts: Values of the header Host that are answered.
             access: Tokens and logins.
+            limits: What one browser may cost.
             clock: Time.
         """
         self.routes = routes
         self._router = Router(routes)
         self._hosts = frozenset(hosts)
         self._access = access
+        self._limits = limits
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,7 +111,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = int(message["status"])
                 message = {**message, "headers": _with_headers(message["headers"])}
-            with anyio.move_on_after(SEND_S) as sending:
+            with anyio.move_on_after(self._limits.send_s) as sending:
                 await send(message)
             if sending.cancelled_caught:
                 _abort(scope)
@@ -136,7 +136,8 @@ class Guard:
     ) -> None:
         answer = self._objection(request, route)
         if answer is None:
-            limited = _limited(request, receive, max_bytes=0 if route is None else route.max_bytes)
+            max_bytes = 0 if route is None else route.max_bytes
+            limited = _limited(request, receive, max_bytes=max_bytes, body_s=self._limits.body_s)
             try:
                 await self._router(request.scope, limited, out)
             except BodyRefused as error:
@@ -238,11 +239,11 @@ def _too_large(max_bytes: int) -> Response:
     return refused(413, f"the body is larger than {max_bytes} bytes")
 
 
-def _limited(request: Request, receive: Receive, *, max_bytes: int) -> Receive:
+def _limited(request: Request, receive: Receive, *, max_bytes: int, body_s: float) -> Receive:
     """Return a function that reads the body and counts it; GET has none, and a stream waits in it for its end."""
     got = 0
     is_whole = request.method == "GET"
-    deadline_s = anyio.current_time() + BODY_S
+    deadline_s = anyio.current_time() + body_s
 
     async def read() -> Message:
         nonlocal got, is_whole

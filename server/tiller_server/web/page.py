@@ -10,7 +10,6 @@ from starlette.responses import PlainTextResponse, Response
 
 from tiller_server.web.guard import refused
 
-FOLDER: Final = Path(__file__).parent / "page"
 TYPES: Final[Mapping[str, str]] = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",

@@ -1,7 +1,6 @@
 """The routes of the web front end."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from anyio import to_thread
@@ -15,15 +14,10 @@ from tiller_server.web.access import LOGIN_S, Access
 from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.event_stream import FIRST, HEADERS, EventResponse, read_positions
 from tiller_server.web.guard import BodyRefused, GuardedRoute, cookies, refused
-from tiller_server.web.methods import Role, objection
+from tiller_server.web.methods import objection
+from tiller_server.web.options import WebOptions
 from tiller_server.web.page import asset, page
 
-MAX_LOGIN_BYTES: Final = 4096
-MAX_REQUEST_BYTES: Final = (8 << 20) + (64 << 10)
-"""The largest prompt, and what is around it."""
-MAX_STREAMS: Final = 32
-MAX_SESSIONS: Final = 32
-"""Of one stream."""
 MAX_ID: Final = 200
 SERVER_CANCELLED: Final = -32802
 
@@ -31,19 +25,18 @@ SERVER_CANCELLED: Final = -32802
 class WebApp:
     """What the routes share."""
 
-    def __init__(self, link: DaemonLink, access: Access, *, role: Role, folder: Path) -> None:
+    def __init__(self, link: DaemonLink, access: Access, options: WebOptions) -> None:
         """Prepare it.
 
         Args:
             link: The daemon.
             access: Tokens and logins.
-            role: What browsers may do.
-            folder: Folder of the built page.
+            options: How the server is started.
         """
         self._link = link
         self._access = access
-        self._role: Role = role
-        self._folder = folder
+        self._options = options
+        self._limits = options.limits
         self._streams: set[EventResponse] = set()
         self._is_closed = False
 
@@ -54,10 +47,18 @@ class WebApp:
             GuardedRoute("/assets/{name}", self._asset, method="GET", is_public=True),
             GuardedRoute("/healthz", self._health, method="GET", is_public=True),
             GuardedRoute(
-                "/v1/login", self._log_in, method="POST", is_public=True, max_bytes=MAX_LOGIN_BYTES
+                "/v1/login",
+                self._log_in,
+                method="POST",
+                is_public=True,
+                max_bytes=self._limits.max_login_bytes,
             ),
-            GuardedRoute("/v1/logout", self._log_out, method="POST", max_bytes=MAX_LOGIN_BYTES),
-            GuardedRoute("/v1/rpc", self._call, method="POST", max_bytes=MAX_REQUEST_BYTES),
+            GuardedRoute(
+                "/v1/logout", self._log_out, method="POST", max_bytes=self._limits.max_login_bytes
+            ),
+            GuardedRoute(
+                "/v1/rpc", self._call, method="POST", max_bytes=self._limits.max_request_bytes
+            ),
             GuardedRoute("/v1/events", self._events, method="GET"),
         )
 
@@ -68,10 +69,10 @@ class WebApp:
             stream.close()
 
     async def _page(self, _request: Request) -> Response:
-        return await to_thread.run_sync(page, self._folder)
+        return await to_thread.run_sync(page, self._options.page)
 
     async def _asset(self, request: Request) -> Response:
-        return await to_thread.run_sync(asset, self._folder, str(request.path_params["name"]))
+        return await to_thread.run_sync(asset, self._options.page, str(request.path_params["name"]))
 
     async def _health(self, _request: Request) -> Response:
         return Response(status_code=204)
@@ -105,7 +106,7 @@ class WebApp:
         if not isinstance(method, str) or not (given is None or isinstance(given, dict)):
             return refused(400, 'the body must be {"method": "agent/…", "params": {…}}')
         params = as_object(given)
-        refusal = objection(method, params, role=self._role, asked=self._link.asked)
+        refusal = objection(method, params, role=self._options.role, asked=self._link.asked)
         if refusal is not None:
             return _json({"error": refusal.wire()})
         try:
@@ -115,10 +116,14 @@ class WebApp:
 
     async def _events(self, request: Request) -> Response:
         sessions = [*dict.fromkeys(request.query_params.get("sessions", "").split(","))]
-        if len(sessions) > MAX_SESSIONS or not all(_is_id(one) for one in sessions):
-            return refused(400, f"sessions must be 1 to {MAX_SESSIONS} ids with commas between")
-        if len(self._streams) >= MAX_STREAMS:
-            return refused(503, f"{MAX_STREAMS} streams are open; close a tab", wait_s=5)
+        if len(sessions) > self._limits.max_sessions or not all(_is_id(one) for one in sessions):
+            return refused(
+                400, f"sessions must be 1 to {self._limits.max_sessions} ids with commas between"
+            )
+        if len(self._streams) >= self._limits.max_streams:
+            return refused(
+                503, f"{self._limits.max_streams} streams are open; close a tab", wait_s=5
+            )
         try:
             found = [one for one in sessions if await self._exists(one)]
         except AgentRefused as error:
@@ -134,6 +139,7 @@ class WebApp:
             positions,
             has_plain_ids=len(sessions) == 1,
             streams=self._streams,
+            limits=self._limits,
         )
         if self._is_closed:
             stream.close()

@@ -4,7 +4,6 @@ import asyncio
 import os
 import secrets
 import socket as sockets
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,18 +14,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import TillerError, UsageError
-from agent_core.kernel.values import Value
 from tiller_server.web.access import TOKEN_BYTES, Access
 from tiller_server.web.daemon_link import Connect, DaemonLink
 from tiller_server.web.guard import Guard
-from tiller_server.web.methods import Role
-from tiller_server.web.page import FOLDER
+from tiller_server.web.options import WebOptions
 from tiller_server.web.routes import WebApp
 
 PORT: Final = 7433
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-HEAD_S: Final = 10.0
-"""Time for the head of a request to arrive."""
 CONNECTIONS: Final = 64
 KEEP_ALIVE_S: Final = 5
 END_S: Final = 2
@@ -37,16 +32,10 @@ class CannotListen(TillerError):
     """The port is in use, or the system refuses it."""
 
 
-class WebOptions(Value, frozen=True, kw_only=True):
-    """How a server is started."""
+class _Config(uvicorn.Config):
+    """Configuration of the server, and of what it lacks."""
 
-    role: Role
-    root: Path
-    """The workspace."""
-    token_file: Callable[[int], Path]
-    """Returns the file for the token of scripts, by port, in a folder that belongs to the user alone."""
-    folder: Path = FOLDER
-    """Folder of the built page."""
+    head_s: float = 0.0
 
 
 def listen(address: str, port: int | None) -> sockets.socket:
@@ -91,11 +80,14 @@ class _Protocol(H11Protocol):
     """HTTP/1.1 with a limit on the time that the head of a request takes."""
 
     _late: asyncio.TimerHandle | None = None
+    _head_s: float = 0.0
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self.app_state: dict[str, object] = {**self.app_state, "abort": transport.abort}
+        if isinstance(self.config, _Config):
+            self._head_s = self.config.head_s
         self._expect_head()
 
     @override
@@ -113,7 +105,7 @@ class _Protocol(H11Protocol):
         if not is_waiting:
             self._stop_timer()
         elif self._late is None:
-            self._late = self.loop.call_later(HEAD_S, self.transport.abort)
+            self._late = self.loop.call_later(self._head_s, self.transport.abort)
 
     def _stop_timer(self) -> None:
         if self._late is not None:
@@ -144,31 +136,34 @@ class WebServer(uvicorn.Server):
         self._listener = listener
         self._link = DaemonLink(connect, root=options.root, role=options.role, clock=clock)
         access = Access(port=self.port, bearer=self._bearer, one_off=one_off, clock=clock)
-        self._web = WebApp(self._link, access, role=options.role, folder=options.folder)
+        self._web = WebApp(self._link, access, options)
+        self.is_serving: Final = asyncio.Event()
+        """Set when the port is open."""
         names = ("127.0.0.1", "localhost", "[::1]")
         self.guard: Final = Guard(
             self._web.routes(),
             hosts=[f"{name}:{self.port}" for name in names],
             access=access,
+            limits=options.limits,
             clock=clock,
         )
-        super().__init__(
-            uvicorn.Config(
-                self.guard,
-                http=_Protocol,
-                ws="none",
-                loop="asyncio",
-                lifespan="off",
-                interface="asgi3",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                limit_concurrency=CONNECTIONS,
-                timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=END_S,
-            )
+        config = _Config(
+            self.guard,
+            http=_Protocol,
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=END_S,
         )
+        config.head_s = options.limits.head_s
+        super().__init__(config)
 
     async def run_web(self) -> None:
         """Serve until a signal or `should_exit` ends it. Runs of the daemon go on."""
@@ -183,6 +178,12 @@ class WebServer(uvicorn.Server):
         finally:
             with suppress(OSError):
                 self._token_file.unlink()
+
+    @override
+    async def startup(self, sockets: "list[sockets.socket] | None" = None) -> None:
+        """Open the port."""
+        await super().startup(sockets)
+        self.is_serving.set()
 
     @override
     async def shutdown(self, sockets: "list[sockets.socket] | None" = None) -> None:

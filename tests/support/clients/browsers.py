@@ -18,7 +18,8 @@ from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig
 from tiller_server.web.methods import Role
-from tiller_server.web.serving import WebOptions, WebServer, listen
+from tiller_server.web.options import Limits, WebOptions
+from tiller_server.web.serving import WebServer, listen
 
 Json = dict[str, Any]
 WITHIN_S = 15.0
@@ -63,7 +64,7 @@ async def served(
     *,
     role: Role = "operator",
     clock: Clock | None = None,
-    folder: Path | None = None,
+    limits: Limits | None = None,
 ) -> AsyncGenerator[Site]:
     """Serve the front end for an agent in this process."""
     listener = listen("127.0.0.1", 0)
@@ -79,15 +80,15 @@ async def served(
         role=role,
         root=ground.root,
         token_file=lambda port: place / f"web-{port}.token",
-        folder=folder or place / "page",
+        page=place / "page",
+        limits=limits or Limits(),
     )
     async with runtime:
         server = WebServer(listener, connect, options, clock=clock or SystemClock())
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(server.run_web())
             try:
-                while not server.started:
-                    await asyncio.sleep(0)
+                await server.is_serving.wait()
                 yield Site(server=server, token_file=options.token_file(server.port))
             finally:
                 server.should_exit = True

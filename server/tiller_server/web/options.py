@@ -1,0 +1,44 @@
+"""How the web front end is started, and its limits."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from agent_core.kernel.values import Value
+from tiller_server.web.methods import Role
+
+PAGE: Final = Path(__file__).parent / "page"
+
+
+class Limits(Value, frozen=True, kw_only=True):
+    """What one browser may cost."""
+
+    head_s: float = 10.0
+    """Time for the head of a request to arrive."""
+    body_s: float = 30.0
+    """Time for its body."""
+    send_s: float = 30.0
+    """Time for a browser to take what is sent; then its connection is dropped."""
+    heartbeat_s: float = 15.0
+    """Silence of a stream after which it is sent a comment."""
+    max_buffered: int = 8 << 20
+    """Bytes that wait for one browser; with more its stream ends, and it comes back with the last id that it has."""
+    max_streams: int = 32
+    max_sessions: int = 32
+    """Sessions of one stream."""
+    max_login_bytes: int = 4096
+    max_request_bytes: int = (8 << 20) + (64 << 10)
+    """The largest prompt, and what is around it."""
+
+
+class WebOptions(Value, frozen=True, kw_only=True):
+    """How a server is started."""
+
+    role: Role
+    root: Path
+    """The workspace."""
+    token_file: Callable[[int], Path]
+    """Returns the file for the token of scripts, by port, in a folder that belongs to the user alone."""
+    page: Path = PAGE
+    """Folder of the built page."""
+    limits: Limits = Limits()
