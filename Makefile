@@ -167,6 +167,11 @@ client-check-or-skip:
 	elif [ "$(CI)" = true ]; then exit 1; \
 	else echo "skipped: the checks of the extension, as Node or what it is built with cannot be installed"; fi
 
+# The page of `tiller web`, which the wheel brings along.
+.PHONY: web-page
+web-page: $(CLIENT_STAMP)
+	@cd vscode-client && $(WITH_NODE) npm run --silent web
+
 # Another platform: make vsix TARGET=darwin-arm64
 TARGET ?=
 .PHONY: vsix

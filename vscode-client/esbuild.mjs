@@ -1,5 +1,5 @@
 // Builds the extension (Node), the panel (browser) and, with --tests, one bundle for each test file.
-import { copyFile, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import esbuild from "esbuild";
 
@@ -34,6 +34,17 @@ const panel = {
   legalComments: "none",
 };
 
+const WEB = "../server/tiller_server/web/page";
+/** The page of `tiller web`, which serves all of it but `index.html` below `/assets/`. */
+const web = {
+  ...panel,
+  minify: true,
+  sourcemap: false,
+  entryPoints: { app: "src/web/main.ts" },
+  outdir: WEB,
+  target: ["chrome111", "firefox113", "safari16.4"],
+};
+
 const SCHEMAS = "../agent_core/assembly/schemas";
 
 /** What `jsonValidation` of package.json names: the schemas that come with the server. */
@@ -63,8 +74,29 @@ async function tests() {
   });
 }
 
+async function page() {
+  await rm(WEB, { recursive: true, force: true });
+  const { metafile } = await esbuild.build({ ...web, metafile: true });
+  await cp("src/web/assets", WEB, { recursive: true });
+  await writeFile(join(WEB, "licenses.txt"), await licences(Object.keys(metafile.inputs)));
+}
+
+/** The licences of all packages that have a part in the page: it goes out in the wheel, without the extension. */
+async function licences(sources) {
+  const folders = sources.flatMap((one) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(one)?.[1] ?? []);
+  const texts = [...new Set(folders)].sort().map(async (folder) => {
+    const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)/i.test(file)).sort();
+    const words = await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")));
+    return `${name} ${version} (${license})\n\n${words.join("\n")}`;
+  });
+  return (await Promise.all(texts)).join(`\n${"=".repeat(80)}\n`);
+}
+
 if (process.argv.includes("--tests")) {
   await tests();
+} else if (process.argv.includes("--web")) {
+  await page();
 } else if (process.argv.includes("--watch")) {
   for (const options of [host, panel]) await (await esbuild.context(options)).watch();
   await mkdir("dist", { recursive: true });

@@ -32,7 +32,8 @@ def main() -> int:
     _ = parser.add_argument("target", nargs="?", choices=sorted(TARGETS), default=here)
     target = TARGETS[parser.parse_args().target]
     _say(f"Building the extension for {target.name} ...")
-    _run("npm", "run", "--silent", "build", cwd=CLIENT)
+    for script in ("build", "web"):
+        _run("npm", "run", "--silent", script, cwd=CLIENT)
     stage = BUILD / "vsix" / target.name / "extension"
     shutil.rmtree(stage, ignore_errors=True)
     wheels = stage / "wheels"

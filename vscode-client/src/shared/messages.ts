@@ -51,6 +51,15 @@ export interface Hello {
   windowFocused: boolean;
   trusted: boolean;
   folders: Folder[];
+  /** `web`: the page of `tiller web`, without an editor; left out: the panel of an editor. */
+  host?: "web";
+}
+
+/** One sentence that is shown for a while. */
+export interface Notice {
+  type: "notice";
+  level: "info" | "warning" | "error";
+  text: string;
 }
 
 /** A session as a whole; replaces everything that was shown. */
@@ -179,6 +188,7 @@ export type ToPanel =
   | Answer
   | Compose
   | Show
+  | Notice
   | ReviewMessage;
 
 /** The panel is there, also after it was built anew; answered by `hello` and a `snapshot`. */

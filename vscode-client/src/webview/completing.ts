@@ -5,6 +5,7 @@ import type { Block } from "../shared/wire.js";
 import type { Panel } from "./panel-context.js";
 import { attachGathered, OWN_COMMANDS } from "./sending.js";
 import type { Offer, Offers } from "./state.js";
+import { isWeb } from "./surface.js";
 import { loadCommands } from "./verbs.js";
 
 const SHOWN_MAX = 50;
@@ -58,7 +59,9 @@ async function find(panel: Panel, asked: Asked): Promise<void> {
   // Meanwhile something was typed: a newer question is on its way, or nothing is asked any more.
   if (panel.state.composer.text !== text) return;
   const own =
-    asked.sign === "@" ? GATHERED.filter((one) => one.label.startsWith(asked.typed.toLowerCase())) : [];
+    asked.sign === "@" && !isWeb(panel)
+      ? GATHERED.filter((one) => one.label.startsWith(asked.typed.toLowerCase()))
+      : [];
   const items = [...own, ...found.slice(0, SHOWN_MAX).map(offerOf)];
   offer(panel, { sign: asked.sign, start: asked.start, items, chosen: 0 });
 }

@@ -51,6 +51,7 @@ export function reduce(state: PanelState, action: Action): PanelState {
         ...state,
         greeted: true,
         host: action.state,
+        surface: action.host ?? "editor",
         trusted: action.trusted,
         folders: action.folders,
       };
@@ -72,6 +73,8 @@ export function reduce(state: PanelState, action: Action): PanelState {
       return { ...state, place: "transcript", composer: filled(state.composer, action) };
     case "review":
       return { ...state, review: action };
+    case "notice":
+      return { ...state, toasts: toasted(state.toasts, action) };
     case "show":
       return {
         ...arrived(state, action.what),

@@ -217,6 +217,8 @@ export interface Toast {
 
 export interface PanelState {
   host: HostState;
+  /** Where the panel is shown. */
+  surface: "editor" | "web";
   /** Sessions of this window that are not in front, by id. */
   others: Readonly<Record<string, OtherSession>>;
   /** Ids of sessions with a finished run that the user has not seen. */
@@ -273,6 +275,7 @@ export const EMPTY_COMPOSER: Composer = {
 
 export const START: PanelState = {
   host: { ready: false },
+  surface: "editor",
   others: {},
   unread: [],
   greeted: false,

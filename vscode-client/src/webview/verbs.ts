@@ -18,6 +18,7 @@ import type { Panel } from "./panel-context.js";
 import type { Plan } from "./plan.js";
 import type { SaidRow } from "./rows.js";
 import type { Rewriting } from "./state.js";
+import { isWeb } from "./surface.js";
 import { plural } from "./words.js";
 
 /** Runs what was asked for, marks it as going on meanwhile, and shows why it failed. */
@@ -193,7 +194,12 @@ export function reread(panel: Panel): void {
 export function loadSessions(panel: Panel, query: string, cursor?: string): void {
   panel.dispatch({ type: "listed", lists: { sessionQuery: query } });
   attempt(panel, `sessions:${query}:${cursor ?? ""}`, async () => {
-    const asked = { limit: 50, ...(query && { query }), ...(cursor && { cursor }) };
+    const asked = {
+      limit: 50,
+      ...(isWeb(panel) && { scope: "all" }),
+      ...(query && { query }),
+      ...(cursor && { cursor }),
+    };
     const page = await panel.host.request("agent/session/list", asked);
     if (panel.state.lists.sessionQuery !== query) return;
     const before = cursor ? (panel.state.lists.sessions ?? []) : [];
@@ -359,6 +365,7 @@ export function removeRule(panel: Panel, rule: Rule): void {
 
 /** Asks the extension that said something how it is to be shown; without an answer it stays words. */
 export function renderCustom(panel: Panel, key: string, entry: string): void {
+  if (isWeb(panel)) return;
   attempt(panel, `render:${entry}`, async () => {
     const { view } = await panel.host.request("agent/extension/render", { entry });
     if (view) panel.dispatch({ type: "rendered", key, view });
@@ -370,6 +377,11 @@ export function loadModels(panel: Panel): void {
     const { models } = await panel.host.request("agent/model/list", { scope: "all" });
     panel.dispatch({ type: "listed", lists: { models } });
   });
+  // A browser is not told of keys: a model that can be used is one of the list.
+  if (isWeb(panel)) {
+    panel.dispatch({ type: "listed", lists: { keyless: new Map() } });
+    return;
+  }
   attempt(panel, "keys", async () => {
     const { providers } = await panel.host.request("agent/auth/status", {});
     const keyless = new Map(

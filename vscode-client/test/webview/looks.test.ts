@@ -1,19 +1,17 @@
 // How the panel looks: every state as a picture, in three themes and widths, and nothing serious found by axe.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
 import type { ToPanel } from "../../src/shared/messages.js";
 import { REVIEW } from "./a-review.js";
 import { CHANGES, ended, given, ITEMS, LOOK, RUNS, told, WRITE } from "./a-task.js";
+import { seriousFaults } from "./axe.js";
 import { overEdge } from "./over-edge.js";
 import { emptySnapshot, HELLO, launch, noBrowser, readLog, Stage } from "./stage.js";
 import { THEMES, type ThemeName } from "./themes.js";
 
 const skip = noBrowser() ?? false;
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 let browser: Browser;
 before(async () => {
   if (!skip) browser = await launch();
@@ -307,25 +305,6 @@ const SCENES: Readonly<Record<string, Scene>> = {
   },
 };
 
-async function seriousFaults(stage: Stage): Promise<string[]> {
-  await stage.page.evaluate(AXE);
-  const found = await stage.page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
-    return (await axe.run()).violations;
-  });
-  return found
-    .filter((one) => one.impact === "serious" || one.impact === "critical")
-    .flatMap((one) =>
-      one.nodes.map((at) => `${one.id}: ${at.html.slice(0, 160)} ${at.failureSummary.slice(0, 300)}`),
-    );
-}
-
-interface Violation {
-  id: string;
-  impact: string;
-  nodes: { html: string; failureSummary: string }[];
-}
-
 const themes = Object.keys(THEMES) as ThemeName[];
 for (const theme of themes) {
   test(`axe finds nothing serious in any state, ${theme}`, { skip, timeout: 180_000 }, async () => {
@@ -335,7 +314,7 @@ for (const theme of themes) {
       await stage.answer(LISTS);
       await scene(stage);
       await stage.picture(`${name}-${theme}`);
-      faults.push(...(await seriousFaults(stage)).map((one) => `${name}: ${one}`), ...stage.faults);
+      faults.push(...(await seriousFaults(stage.page)).map((one) => `${name}: ${one}`), ...stage.faults);
       await stage.page.close();
     }
     assert.deepEqual(faults, []);

@@ -16,16 +16,21 @@ MOST = 1_000
 @feature(SESSION_LIST)
 async def session_list(client: ConnectedClient, params: SessionListParams) -> JsonObject:
     """Return a page."""
-    folder = client.root() if params.folder is None else path_of(params.folder)
-    if folder is None:
-        message = f"agent/session/list: folder must be a file URI, got {params.folder!r}"
-        raise invalid_params(message)
+    folder = None if params.scope == "all" else await _folder(client, params)
     library = await client.host.library()
     page = await library.list(
-        str(await to_thread.run_sync(folder.resolve)),
+        folder,
         query=params.query,
         limit=min(params.limit or PAGE, MOST),
         cursor=params.cursor,
     )
     answer: JsonObject = {"sessions": [session_info(one) for one in page.sessions]}
     return answer if page.next is None else {**answer, "next": page.next}
+
+
+async def _folder(client: ConnectedClient, params: SessionListParams) -> str:
+    folder = client.root() if params.folder is None else path_of(params.folder)
+    if folder is None:
+        message = f"agent/session/list: folder must be a file URI, got {params.folder!r}"
+        raise invalid_params(message)
+    return str(await to_thread.run_sync(folder.resolve))

@@ -88,6 +88,8 @@ class SessionListParams(WireModel):
 
     folder: str | None = None
     """Folder, as a URI; left out: the workspace."""
+    scope: Literal["folder", "all"] | None = None
+    """`all`: the sessions of all folders; `folder` is not read then."""
     query: str | None = None
     """Words to search in titles and messages."""
     cursor: str | None = None

@@ -22,7 +22,7 @@ export class PanelRequests {
   async answer(request: PanelRequest): Promise<Reply> {
     const { method, params } = request;
     if (!isPanelMethod(method)) return { error: { message: `The panel may not ask for ${String(method)}.` } };
-    const bytes = Buffer.byteLength(JSON.stringify(params ?? {}));
+    const bytes = new TextEncoder().encode(JSON.stringify(params ?? {})).length;
     if (bytes > MOST_BYTES) return { error: tooBig(bytes) };
     try {
       if (method === "agent/session/open") {

@@ -4,11 +4,13 @@ import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import type { Panel } from "../panel-context.js";
 import { errorLine } from "../safe-text.js";
+import { isWeb } from "../surface.js";
 import { changes } from "./changes.js";
 import { checkpoints } from "./checkpoints.js";
 import { composer } from "./composer.js";
 import { costs } from "./costs.js";
 import { dock } from "./dock.js";
+import { topBar } from "./header.js";
 import { models } from "./models.js";
 import { icon, iconButton, type View } from "./parts.js";
 import { review } from "./review.js";
@@ -33,7 +35,7 @@ export function app(panel: Panel, { timeline, taskTimeline }: Timelines): View {
   if (!session && !(host.ready && state.greeted))
     return html`<main class="app">${absent(panel)} ${live(panel)}</main>`;
   return html`<main class="app">
-    ${restricted(panel)} ${host.problem ? trouble(panel) : nothing}
+    ${isWeb(panel) ? topBar(panel) : nothing} ${restricted(panel)} ${host.problem ? trouble(panel) : nothing}
     ${
       state.place === "task"
         ? taskPage(panel, taskTimeline, toasts(panel))

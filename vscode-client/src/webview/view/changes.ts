@@ -5,6 +5,7 @@ import { repeat } from "lit/directives/repeat.js";
 import type { OtherSession } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
+import { editorOnly } from "../surface.js";
 import { go, openSession, rejectAll, resolve } from "../verbs.js";
 import { plural } from "../words.js";
 import { fileDiff } from "./diff.js";
@@ -60,7 +61,7 @@ export function changes(panel: Panel): View {
     title: "Open all changes in one diff editor",
     act: () => panel.host.post({ type: "command", command: "tiller.showAllDiffs" }),
   });
-  return html`${placeHead(panel, "Changes", waiting.length > 0 ? html`${counts(additions, deletions)} ${openAll}` : nothing)}
+  return html`${placeHead(panel, "Changes", waiting.length > 0 ? html`${counts(additions, deletions)} ${editorOnly(panel, openAll)}` : nothing)}
     <div class="place-list">
       ${set === undefined && busy["changes"] ? html`<div class="pad">${spinner()}</div>` : nothing}
       ${waiting.length === 0 && !busy["changes"] ? html`<div class="empty dim">No changes to review in this session.</div>` : nothing}

@@ -5,6 +5,7 @@ import { unsafeHTML } from "lit/directives/unsafe-html.js";
 import type { Chunk } from "../chunks.js";
 import { codeHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
+import { editorOnly } from "../surface.js";
 import { plural } from "../words.js";
 import { moreButton } from "./folding.js";
 import { icon, iconButton, type View } from "./parts.js";
@@ -29,11 +30,14 @@ export function codeBlock(panel: Panel, key: string, chunk: Code): View {
       <span class="code-name">${icon(chunk.path ? "file-code" : "code")} ${name}</span>
       <span class="code-acts">
         ${iconButton({ icon: "copy", title: "Copy", act: () => panel.host.post({ type: "copy", text: chunk.text }) })}
-        ${iconButton({
-          icon: "insert",
-          title: "Insert at the cursor of the editor",
-          act: () => panel.host.post({ type: "insert", text: chunk.text }),
-        })}
+        ${editorOnly(
+          panel,
+          iconButton({
+            icon: "insert",
+            title: "Insert at the cursor of the editor",
+            act: () => panel.host.post({ type: "insert", text: chunk.text }),
+          }),
+        )}
         ${iconButton({
           icon: "git-pull-request-go-to-changes",
           title: "Ask Tiller to apply this",

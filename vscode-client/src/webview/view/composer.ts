@@ -8,6 +8,7 @@ import { oneLine } from "../safe-text.js";
 import { attachGathered, send, sendTitle } from "../sending.js";
 import type { Attachment, Offers, Rewriting } from "../state.js";
 import { isBusy } from "../state.js";
+import { editorOnly, isWeb } from "../surface.js";
 import { showCheckpoint, stop } from "../verbs.js";
 import { baseName, linesText } from "../words.js";
 import { allowDrop, dropped, FIELD, insert, leaveEditing, pasted, pressed, typed } from "./composer-keys.js";
@@ -47,8 +48,8 @@ function tools(panel: Panel): View {
   const addFile = () => panel.host.post({ type: "command", command: "tiller.attachFile" });
   const addSelection = () => attachGathered(panel, "selection");
   return html`<div class="tools">
-    ${iconButton({ icon: "add", title: "Add a file", act: addFile })}
-    ${iconButton({ icon: "list-selection", title: "Add the editor selection", act: addSelection })}
+    ${iconButton({ icon: "add", title: isWeb(panel) ? "Add a picture" : "Add a file", act: addFile })}
+    ${editorOnly(panel, iconButton({ icon: "list-selection", title: "Add the editor selection", act: addSelection }))}
     ${session ? html`${modePicker(panel, session)} ${modelPicker(panel, session)} ${thinkingPicker(panel, session)}` : nothing}
     <span class="grow"></span>
     ${session ? meter(panel, session) : nothing} ${goButtons(panel)}

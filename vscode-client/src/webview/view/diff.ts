@@ -5,6 +5,7 @@ import { repeat } from "lit/directives/repeat.js";
 import type { Hunk, JsonValue } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine, plainText } from "../safe-text.js";
+import { editorOnly } from "../surface.js";
 import { resolve } from "../verbs.js";
 import { plural, shortPath } from "../words.js";
 import { moreButton } from "./folding.js";
@@ -31,7 +32,7 @@ export function fileDiff(panel: Panel, { file, hunks }: FileHunks, { counted = t
       </button>
       ${counted ? counts(added, gone) : nothing} ${file.state === "unsaved" ? html`<span class="badge">unsaved</span>` : nothing}
       <span class="file-acts">
-        ${iconButton({ icon: "diff", title: `Open ${path} as a diff`, act: () => panel.host.post({ type: "diff", uri: file.uri }) })}
+        ${editorOnly(panel, iconButton({ icon: "diff", title: `Open ${path} as a diff`, act: () => panel.host.post({ type: "diff", uri: file.uri }) }))}
         ${
           waiting.length > 1
             ? html`${iconButton({ icon: "check-all", title: `Keep all changes of ${path}`, act: () => all("accept") })}

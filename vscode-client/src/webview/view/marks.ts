@@ -7,6 +7,7 @@ import type { Panel } from "../panel-context.js";
 import { planOf, waits } from "../plan.js";
 import type { AnsweredRow, EditRow, NoticeRow, RetryRow, RunEndRow, ShellRow, SummaryRow } from "../rows.js";
 import { errorLine, oneLine, plainText, withoutCommands } from "../safe-text.js";
+import { editorOnly } from "../surface.js";
 import { compact, go, implement, retry } from "../verbs.js";
 import { baseName, countText, durationText, plural } from "../words.js";
 import { counts, icon, spinner, type View } from "./parts.js";
@@ -102,15 +103,21 @@ function whatToDo(
   run: string | undefined,
 ): View {
   const command = (title: string, name: Parameters<typeof runCommand>[1], args?: string[]) =>
-    html`<button type="button" class="secondary" @click=${() => runCommand(panel, name, args)}>${title}</button>`;
+    editorOnly(
+      panel,
+      html`<button type="button" class="secondary" @click=${() => runCommand(panel, name, args)}>${title}</button>`,
+    );
   const again = run
     ? html`<button type="button" class="primary" @click=${() => retry(panel, run)}>${icon("refresh")} Try again</button>`
     : nothing;
   switch (kind) {
     case "AuthRequired":
-      return html`<button type="button" class="primary" @click=${() => runCommand(panel, "tiller.signIn", provider ? [provider] : [])}>
+      return html`${editorOnly(
+        panel,
+        html`<button type="button" class="primary" @click=${() => runCommand(panel, "tiller.signIn", provider ? [provider] : [])}>
           ${icon("key")} Sign in
-        </button>
+        </button>`,
+      )}
         ${again === nothing ? nothing : html`<button type="button" class="secondary" @click=${() => retry(panel, run ?? "")}>Try again</button>`}
         <button type="button" class="secondary" @click=${() => go(panel, "models")}>Choose another model</button>`;
     case "ContextOverflow":

@@ -3,6 +3,7 @@
 import { html, nothing } from "lit";
 import type { Panel } from "../panel-context.js";
 import type { SessionView } from "../state.js";
+import { editorOnly } from "../surface.js";
 import { compact, go } from "../verbs.js";
 import { costText, countText } from "../words.js";
 import { icon, styled, type View } from "./parts.js";
@@ -64,9 +65,12 @@ function numbers(panel: Panel, session: SessionView): View {
     <button type="button" class="menu-item" @click=${showCosts}>
       ${icon("graph")} <span class="menu-label">Costs by day…</span>
     </button>
-    <button type="button" class="menu-item" @click=${setLimit}>
-      ${icon("credit-card")} <span class="menu-label">Set a cost limit per run…</span>
-    </button>
+    ${editorOnly(
+      panel,
+      html`<button type="button" class="menu-item" @click=${setLimit}>
+        ${icon("credit-card")} <span class="menu-label">Set a cost limit per run…</span>
+      </button>`,
+    )}
   </div>`;
 }
 

@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import type { ModelEntry } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
+import { editorOnly, isWeb } from "../surface.js";
 import { configure, go } from "../verbs.js";
 import { countText } from "../words.js";
 import { placeHead } from "./header.js";
@@ -20,7 +21,7 @@ export function models(panel: Panel): View {
     title: "Add a model server…",
     act: () => panel.host.post({ type: "command", command: "tiller.addModel" }),
   });
-  return html`${placeHead(panel, "Models", add)}
+  return html`${placeHead(panel, "Models", editorOnly(panel, add))}
     <div class="search">
       ${icon("search")}
       <input
@@ -57,10 +58,15 @@ function providerView(panel: Panel, provider: string, of: readonly ModelEntry[])
   return html`<section class="provider" aria-label=${provider}>
     <div class="provider-head">
       ${icon(usable ? "pass" : "key", usable ? "good" : "")} <h3 class="grow">${oneLine(provider)}</h3>
-      ${usable ? nothing : html`<button type="button" class="secondary" @click=${sign}>${expired ? "Sign in again" : "Sign in"}</button>`}
+      ${usable ? nothing : signIn(panel, provider, html`<button type="button" class="secondary" @click=${sign}>${expired ? "Sign in again" : "Sign in"}</button>`)}
     </div>
     <div role="radiogroup" aria-label="Models of ${provider}">${of.map((one) => model(panel, one))}</div>
   </section>`;
+}
+
+/** Keys are entered in an editor or a terminal, never in a browser. */
+function signIn(panel: Panel, provider: string, button: View): View {
+  return isWeb(panel) ? html`<code class="dim">tiller auth login ${oneLine(provider)}</code>` : button;
 }
 
 function model(panel: Panel, one: ModelEntry): View {

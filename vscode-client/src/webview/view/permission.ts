@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import type { PermissionOption, PermissionRequest } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine, plainText } from "../safe-text.js";
+import { isWeb } from "../surface.js";
 import { answerPermission } from "../verbs.js";
 import { shortPath } from "../words.js";
 import { patch } from "./diff.js";
@@ -15,7 +16,10 @@ const WIDER = new Set(["allowRun", "allowSession", "allowProject", "allowUser", 
 export function permission(panel: Panel, asked: PermissionRequest): View {
   const busy = panel.state.busy[asked.request] === true;
   const once = asked.options.filter((option) => !WIDER.has(option.kind));
-  const wider = asked.options.filter((option) => WIDER.has(option.kind));
+  // A rule of the user's own settings is not made from a browser.
+  const wider = asked.options.filter(
+    (option) => WIDER.has(option.kind) && !(option.kind === "allowUser" && isWeb(panel)),
+  );
   const answer = (option: PermissionOption) =>
     answerPermission(panel, asked, option.id, noteOf(asked.request));
   return html`<div class="card asks risk-${asked.risk}" role="alertdialog" aria-label=${oneLine(asked.title)} data-request=${asked.request}>

@@ -5,6 +5,7 @@ import type { Mode, ModelEntry, Thinking } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { SessionView } from "../state.js";
+import { isWeb } from "../surface.js";
 import { chooseMode, configure, go, loadModels } from "../verbs.js";
 import { icon, type View } from "./parts.js";
 
@@ -31,8 +32,14 @@ export function modePicker(panel: Panel, session: SessionView): View {
     "shield",
   ];
   const choices: Choice[] = [
-    ...MODES.map(([id, label, detail, picture]) => ({ id, label, detail, icon: picture })),
-    { id: "", label: "Permission rules…", icon: "list-unordered" },
+    // A browser cannot give full access: that is for the terminal or the editor of the user.
+    ...MODES.filter(([id]) => id !== "yolo" || !isWeb(panel)).map(([id, label, detail, picture]) => ({
+      id,
+      label,
+      detail,
+      icon: picture,
+    })),
+    ...(isWeb(panel) ? [] : [{ id: "", label: "Permission rules…", icon: "list-unordered" }]),
   ];
   return picker(panel, {
     name: "mode",

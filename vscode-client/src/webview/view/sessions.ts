@@ -6,15 +6,16 @@ import type { OtherSession } from "../../shared/messages.js";
 import type { SessionInfo } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
+import { editorOnly, isWeb } from "../surface.js";
 import { deleteSession, loadSessions, openSession, rename } from "../verbs.js";
-import { agoText, plural } from "../words.js";
+import { agoText, baseName, plural } from "../words.js";
 import { placeHead } from "./header.js";
 import { icon, iconButton, spinner, type View } from "./parts.js";
 
 export function sessions(panel: Panel): View {
   const { lists, session } = panel.state;
   const add = iconButton({ icon: "add", title: "New session", act: () => openSession(panel, "new") });
-  return html`${placeHead(panel, "Sessions", add)}
+  return html`${placeHead(panel, "Sessions", editorOnly(panel, add))}
     <div class="search">
       ${icon("search")}
       <input
@@ -65,11 +66,11 @@ function entry(panel: Panel, one: SessionInfo): View {
     <button type="button" class="entry-main" aria-current=${now ? "true" : nothing} @click=${() => openSession(panel, one.session)}>
       <span class="entry-title clip">${now ? shared(panel) : html`${doing(panel.state.others[one.session])}${unread(panel, one.session)}`}${title}</span>
       <span class="entry-detail dim clip">
-        ${agoText(one.modified, panel.state.nowMs || Date.now())} · ${plural(one.messages, "message")}${one.model ? ` · ${one.model.slice(one.model.indexOf("/") + 1)}` : ""}
+        ${isWeb(panel) ? `${baseName(one.workspace)} · ` : ""}${agoText(one.modified, panel.state.nowMs || Date.now())} · ${plural(one.messages, "message")}${one.model ? ` · ${one.model.slice(one.model.indexOf("/") + 1)}` : ""}
       </span>
       ${one.title ? html`<span class="entry-detail dim clip">${oneLine(one.preview)}</span>` : nothing}
     </button>
-    ${now ? nothing : iconButton({ icon: "trash", title: `Delete ${title}`, act: () => sure(panel, one.session) })}
+    ${now || isWeb(panel) ? nothing : iconButton({ icon: "trash", title: `Delete ${title}`, act: () => sure(panel, one.session) })}
     ${panel.state.menu === `delete:${one.session}` ? confirm(panel, one.session) : nothing}
   </div>`;
 }

@@ -7,6 +7,7 @@ import type { FileChange, Hunk } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { MergedParts, TaskReview } from "../state.js";
+import { editorOnly } from "../surface.js";
 import { askToDiscard, mergeTask } from "../task-verbs.js";
 import { chosenOf, isMerged, mergedParts, partsOfFile, taskNamed } from "../tasks.js";
 import { plural, shortPath } from "../words.js";
@@ -35,7 +36,7 @@ export function taskChanges(panel: Panel): View {
     title: "Open all changes in one diff editor",
     act: () => panel.host.post({ type: "diffTask", task: review.task, name: task.description }),
   });
-  return html`${placeHead(panel, `Changes of ${oneLine(task.description)}`, files.length > 0 ? html`${counts(added, gone)} ${openAll}` : nothing)}
+  return html`${placeHead(panel, `Changes of ${oneLine(task.description)}`, files.length > 0 ? html`${counts(added, gone)} ${editorOnly(panel, openAll)}` : nothing)}
     <div class="place-list">
       ${review.changeSet === undefined && busy["taskChanges"] ? html`<div class="pad">${spinner()}</div>` : nothing}
       ${review.changeSet && files.length === 0 ? html`<div class="empty dim">The task changed nothing in its worktree.</div>` : nothing}

@@ -11,6 +11,7 @@ import { type Plan, planOf, waits } from "../plan.js";
 import type { GroupRow, ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { isBusy } from "../state.js";
+import { editorOnly } from "../surface.js";
 import { todoSteps } from "../todo.js";
 import { answerPlan, moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
@@ -168,7 +169,7 @@ function planBody(panel: Panel, row: ToolRow, plan: Plan): View {
     <div class="mark-acts" role="group" aria-label="Answer the plan">
       <button type="button" class="primary" @click=${answer("approve")}>${icon("play")} Carry it out</button>
       <button type="button" class="secondary" @click=${answer("approveAuto")} title="Carries it out in Auto mode">In Auto mode</button>
-      <button type="button" class="secondary" @click=${() => panel.host.post({ type: "editPlan", ...plan })}>Edit</button>
+      ${editorOnly(panel, html`<button type="button" class="secondary" @click=${() => panel.host.post({ type: "editPlan", ...plan })}>Edit</button>`)}
       <button type="button" class="secondary" @click=${answer("reject")}>Reject</button>
       <span class="dim">or write below what is to be different</span>
     </div>

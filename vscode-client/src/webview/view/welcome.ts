@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import type { ModelEntry } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
+import { editorOnly, isWeb } from "../surface.js";
 import { configure, go, loadModels } from "../verbs.js";
 import { icon, spinner, type View } from "./parts.js";
 
@@ -26,10 +27,14 @@ export function welcome(panel: Panel): View {
     <div class="logo" aria-hidden="true">${icon("compass")}</div>
     <h1>What do you want to build or fix?</h1>
     <p class="dim">
-      Edits arrive in your editor, also in unsaved files. Each can be undone with one key, and kept or rejected piece by piece.
+      ${
+        isWeb(panel)
+          ? "Each change can be kept or rejected piece by piece, and undone."
+          : "Edits arrive in your editor, also in unsaved files. Each can be undone with one key, and kept or rejected piece by piece."
+      }
     </p>
     ${session?.config.model === null ? chooseModel(panel) : ideas(panel)}
-    <p class="dim keys"><kbd>@</kbd> files <kbd>#</kbd> symbols <kbd>/</kbd> commands <kbd>!</kbd> shell</p>
+    <p class="dim keys">${editorOnly(panel, html`<kbd>@</kbd> files <kbd>#</kbd> symbols `)}<kbd>/</kbd> commands${editorOnly(panel, html` <kbd>!</kbd> shell`)}</p>
   </div>`;
 }
 
@@ -52,7 +57,7 @@ export function chooseModel(panel: Panel): View {
     <div class="card-title">${icon("server-process")} Choose a model</div>
     ${local.length > 0 ? offers(panel, local) : html`<p>${models && keyless ? NONE_ANSWERS : "Searching for model servers on this machine…"}</p>`}
     <div class="mark-acts">
-      <button type="button" class=${local.length > 0 ? "secondary" : "primary"} @click=${() => panel.host.post({ type: "command", command: "tiller.signIn" })}>Sign in to a provider</button>
+      ${editorOnly(panel, html`<button type="button" class=${local.length > 0 ? "secondary" : "primary"} @click=${() => panel.host.post({ type: "command", command: "tiller.signIn" })}>Sign in to a provider</button>`)}
       ${
         local.length > OFFERS_MAX
           ? html`<button type="button" class="secondary" @click=${() => go(panel, "models")}>All models</button>`
@@ -87,7 +92,7 @@ export function absent(panel: Panel): View {
   const noFolder = action?.command === "tiller.openFolder";
   return html`<div class="welcome" role=${noFolder ? "status" : "alert"}>
     <div class="logo ${noFolder ? "" : "bad"}" aria-hidden="true">${icon(noFolder ? "folder" : "debug-disconnect")}</div>
-    <h1>${noFolder ? "Open a folder to use Tiller" : "Tiller is not running"}</h1>
+    <h1>${noFolder ? "Open a folder to use Tiller" : isWeb(panel) ? "No connection to Tiller" : "Tiller is not running"}</h1>
     <p>${problem.text}</p>
     <div class="mark-acts middle">
       ${
@@ -96,7 +101,7 @@ export function absent(panel: Panel): View {
           : nothing
       }
       ${
-        noFolder || action?.command === "tiller.showLog"
+        noFolder || isWeb(panel) || action?.command === "tiller.showLog"
           ? nothing
           : html`<button type="button" class="secondary" @click=${() => panel.host.post({ type: "command", command: "tiller.showLog" })}>Show the log</button>`
       }

@@ -1,0 +1,304 @@
+// The page of `tiller web` in a real browser, before a small server that implements the web channel.
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import type { Browser, Page } from "playwright-core";
+import { seriousFaults } from "./axe.js";
+import { launch, noBrowser } from "./stage.js";
+import { PAGE, WebServer } from "./web-server.js";
+
+const MOST_BYTES = 250_000;
+const PHONE = { width: 390, height: 844 };
+const TARGET_PX = 44;
+/** Until what is asserted must have come to pass. */
+const SOON_MS = 5000;
+
+const skip = noBrowser() ?? false;
+let browser: Browser;
+before(async () => {
+  if (!skip) browser = await launch();
+});
+after(() => browser?.close());
+
+interface Scene {
+  server: WebServer;
+  page: Page;
+}
+
+/** Opens the page at the address with the one-off token, and asserts at the end that it met no fault. */
+function webTest(
+  name: string,
+  { log = "edits", viewport = { width: 1100, height: 800 }, dark = true },
+  play: (scene: Scene) => Promise<void>,
+): void {
+  test(name, { skip }, async () => {
+    const server = await WebServer.start(log);
+    const context = await browser.newContext({ viewport, colorScheme: dark ? "dark" : "light" });
+    const page = await context.newPage();
+    const faults: string[] = [];
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("console", (message) => {
+      // That a server was not there is what some tests are about.
+      if (message.type() === "error" && !message.text().includes("Failed to load resource"))
+        faults.push(message.text());
+    });
+    try {
+      await page.goto(server.firstAddress);
+      await play({ server, page });
+      assert.deepEqual(faults, []);
+    } finally {
+      await context.close();
+      await server.stop();
+    }
+  });
+}
+
+async function eventually(holds: () => Promise<boolean> | boolean, what: string): Promise<void> {
+  const end = Date.now() + SOON_MS;
+  while (!(await holds())) {
+    assert.ok(Date.now() < end, `not in ${SOON_MS} ms: ${what}`);
+    await new Promise((go) => setTimeout(go, 20));
+  }
+}
+
+async function shows(page: Page, words: string | RegExp): Promise<void> {
+  await page.getByText(words).first().waitFor({ timeout: SOON_MS });
+}
+
+/** Gives the buttons that a finger misses. */
+function tooSmall(page: Page): Promise<{ name: string; height: number }[]> {
+  return page.evaluate((least) => {
+    const all = [...document.querySelectorAll<HTMLElement>("button")].filter(
+      (one) => one.offsetParent !== null,
+    );
+    return all
+      .map((one) => ({ name: one.title || one.textContent, height: one.getBoundingClientRect().height }))
+      .filter(({ height }) => height < least);
+  }, TARGET_PX);
+}
+
+const picture = (page: Page, name: string) =>
+  page.screenshot({ path: join("dist", "pictures", `web-${name}.png`) });
+const transcript = async (page: Page) =>
+  ((await page.locator(".timeline").textContent()) ?? "").replace(/\s+/g, " ");
+
+webTest("the token of the address is exchanged and leaves the address", {}, async ({ server, page }) => {
+  await page.locator(".welcome").waitFor();
+  assert.deepEqual(server.logins, [{ token: "one-off" }]);
+  assert.equal(new URL(page.url()).search, "");
+  assert.match(new URL(page.url()).hash, new RegExp(server.snapshot.session));
+  await page.locator("#composer-text").fill("a draft");
+  await page.reload();
+  await page.locator(".welcome").waitFor();
+  assert.equal(await page.locator("#composer-text").inputValue(), "a draft");
+  assert.equal(server.logins.length, 1);
+  await picture(page, "welcome");
+});
+
+webTest("what needs an editor is not offered", {}, async ({ server, page }) => {
+  await page.locator(".welcome").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Add the editor selection" }).count(), 0);
+  await page.getByTitle("Permission mode").click();
+  assert.deepEqual(
+    (await page.locator(".menu .menu-label").allInnerTexts()).filter((name) => name === "Full access"),
+    [],
+  );
+  await page.locator(".menu").getByText("Auto", { exact: true }).click();
+  await eventually(() => server.of("agent/session/configure").length === 1, "the mode is configured");
+  const [asked] = server.of("agent/session/configure");
+  assert.deepEqual(asked, { session: server.snapshot.session, set: { mode: "auto" } });
+});
+
+webTest(
+  "a prompt is posted with its session, and the run is shown as it happens",
+  {},
+  async ({ server, page }) => {
+    await page.locator("#composer-text").fill("Repair it");
+    await page.keyboard.press("Enter");
+    await eventually(() => server.of("agent/prompt").length === 1, "the prompt is posted");
+    const [asked] = server.of("agent/prompt");
+    assert.equal(asked?.["session"], server.snapshot.session);
+    assert.deepEqual(asked?.["content"], [{ type: "text", text: "Repair it" }]);
+    server.play();
+    await page.locator(".file-diff .diff").first().waitFor();
+    await picture(page, "diff");
+    await page.getByRole("button", { name: "2 changes in 1 file" }).click();
+    await picture(page, "changes");
+    assert.deepEqual(await seriousFaults(page), []);
+    await page.getByTitle("Keep this change").first().click();
+    await eventually(() => server.of("agent/changes/resolve").length === 1, "the answer is posted");
+  },
+);
+
+webTest(
+  "a stream that is cut in mid-run goes on without a hole or a double",
+  {},
+  async ({ server, page }) => {
+    await page.locator(".welcome").waitFor();
+    server.play("tool.started");
+    await page.locator(".timeline .cell").first().waitFor();
+    await eventually(() => server.streams.length > 0, "the stream is open");
+    server.cut();
+    server.play();
+    await page.locator(".file-diff .diff").first().waitFor();
+    const last = server.streams.at(-1);
+    assert.match(last?.lastEventId ?? "", /^[\w-]+\.\d+$/);
+    const resumed = await transcript(page);
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await other.locator(".file-diff .diff").first().waitFor();
+    assert.equal(await transcript(other), resumed);
+  },
+);
+
+webTest(
+  "a page that is loaded anew in mid-run shows the same session",
+  { log: "steering" },
+  async ({ server, page }) => {
+    await page.locator(".welcome").waitFor();
+    server.play("run.started");
+    await page.getByRole("button", { name: "Stop (Escape)" }).waitFor();
+    await page.reload();
+    await page.getByRole("button", { name: "Stop (Escape)" }).waitFor();
+    const opened = server.of("agent/session/open").at(-1);
+    assert.equal(opened?.["session"], server.snapshot.session);
+    await page.locator("#composer-text").fill("Also the tests");
+    await page.keyboard.press("Enter");
+    await eventually(() => server.of("agent/prompt").length === 1, "the word is posted");
+    assert.equal(server.of("agent/prompt")[0]?.["delivery"], "auto");
+    server.play();
+    await page.getByRole("button", { name: "Stop (Escape)" }).waitFor({ state: "detached" });
+  },
+);
+
+webTest("a connection on which nothing comes is opened anew", {}, async ({ server, page }) => {
+  await page.clock.install();
+  await page.reload();
+  await page.locator(".welcome").waitFor();
+  await eventually(() => server.streams.length > 0, "the stream is open");
+  const before = server.streams.length;
+  await page.clock.fastForward(40_000);
+  await eventually(() => server.streams.length > before, "another stream is open");
+  const online = server.streams.length;
+  await page.evaluate(() => window.dispatchEvent(new Event("online")));
+  await eventually(() => server.streams.length > online, "another stream is open after the network changed");
+  assert.match(server.streams.at(-1)?.lastEventId ?? "", /^[\w-]+\.\d+$/);
+});
+
+webTest("a lost server is said, and the page comes back by itself", {}, async ({ server, page }) => {
+  await page.locator(".welcome").waitFor();
+  server.isSignedIn = false;
+  server.cut();
+  await shows(page, /not signed in/);
+  await picture(page, "signed-out");
+  server.isSignedIn = true;
+  await page.evaluate(() => window.dispatchEvent(new Event("online")));
+  await page.getByText(/not signed in/).waitFor({ state: "detached" });
+});
+
+webTest("without a cookie the page says how to sign in", {}, async ({ server, page }) => {
+  await page.locator(".welcome").waitFor();
+  server.isSignedIn = false;
+  await page.goto("about:blank");
+  await page.goto(server.address);
+  await shows(page, /tiller web/);
+  assert.equal(await page.getByRole("button", { name: "Show the log" }).count(), 0);
+});
+
+const ROW = { created: "2026-11-21T09:29:10.000Z", modified: "2026-11-21T09:31:44.500Z", messages: 4 };
+
+webTest("the sessions of all folders are listed, each with its folder", {}, async ({ server, page }) => {
+  const sessions = ["shop", "engine"].map((name) => ({
+    ...ROW,
+    ...{
+      session: `s-${name}`,
+      title: `Work on ${name}`,
+      workspace: `file:///home/ada/${name}`,
+      preview: "Repair it.",
+    },
+  }));
+  server.on("agent/session/list", () => ({ sessions }));
+  await page.getByRole("button", { name: "Sessions" }).click();
+  await shows(page, "Work on engine");
+  await shows(page, /^\s*engine ·/);
+  assert.equal(server.of("agent/session/list")[0]?.["scope"], "all");
+  await picture(page, "sessions");
+  assert.deepEqual(await seriousFaults(page), []);
+  await page.getByText("Work on engine").click();
+  await eventually(
+    () => server.of("agent/session/open").some((one) => one["session"] === "s-engine"),
+    "the session is opened",
+  );
+});
+
+webTest(
+  "on a phone a question comes first, is answered with a thumb, and nothing is wider than the screen",
+  { log: "permission", viewport: PHONE, dark: false },
+  async ({ server, page }) => {
+    await page.locator(".welcome").waitFor();
+    server.play("permission.requested");
+    const card = page.locator(".asks");
+    await card.waitFor();
+    await picture(page, "phone-permission");
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= PHONE.width, `${width} px wide`);
+    assert.deepEqual(await tooSmall(page), []);
+    assert.match(await page.title(), /^\(1\)/);
+    assert.deepEqual(await seriousFaults(page), []);
+    await card.getByRole("button").first().click();
+    await eventually(() => server.of("agent/permission/respond").length === 1, "the answer is posted");
+  },
+);
+
+webTest(
+  "on a phone a diff is kept and rejected piece by piece",
+  { viewport: PHONE },
+  async ({ server, page }) => {
+    await page.locator(".welcome").waitFor();
+    server.play();
+    await page.locator(".file-diff .diff").first().waitFor();
+    await picture(page, "phone-run");
+    await page.getByRole("button", { name: "2 changes in 1 file" }).click();
+    await page.locator(".place .hunk").first().waitFor();
+    await picture(page, "phone-changes");
+    assert.deepEqual(await seriousFaults(page), []);
+    assert.deepEqual(await tooSmall(page), []);
+    await page.getByTitle("Reject this change").first().click();
+    await eventually(() => server.of("agent/changes/resolve").length === 1, "the answer is posted");
+  },
+);
+
+webTest("a message of another page does not reach the panel", {}, async ({ page }) => {
+  await page.locator(".welcome").waitFor();
+  await page.evaluate(() => window.postMessage({ type: "compose", text: "rm -rf", replace: true }, "*"));
+  await page.evaluate(() => new Promise((go) => setTimeout(go)));
+  assert.equal(await page.locator("#composer-text").inputValue(), "");
+});
+
+test("the page is at most 250 kB compressed, and nothing in it is inline", () => {
+  // The licences are not loaded with it.
+  const loaded = readdirSync(PAGE).filter((name) => name !== "licenses.txt");
+  const files = loaded.map((name) => gzipSync(readFileSync(join(PAGE, name)), { level: 9 }).length);
+  const bytes = files.reduce((one, other) => one + other, 0);
+  assert.ok(bytes <= MOST_BYTES, `${bytes} bytes`);
+  const html = readFileSync(join(PAGE, "index.html"), "utf8");
+  assert.doesNotMatch(html, /<style|style=|<script(?![^>]*nonce="\{\{nonce\}\}"[^>]*src=)| on\w+=/);
+});
+
+test("every colour of the panel has a default in the light and in the dark", () => {
+  const used = new Set(
+    readdirSync(join("src", "webview"), { recursive: true, encoding: "utf8" })
+      .filter((name) => /\.(css|ts)$/.test(name))
+      .flatMap((name) => readFileSync(join("src", "webview", name), "utf8").match(/--vscode-[\w-]+/g) ?? []),
+  );
+  const [light = "", dark = ""] = readFileSync(join("src", "web", "style", "theme.css"), "utf8").split(
+    "@media",
+  );
+  const missing = (sheet: string) => [...used].filter((name) => !sheet.includes(`${name}:`));
+  assert.deepEqual(missing(light), []);
+  const isColour = (name: string) => !/font|Border$/.test(name);
+  assert.deepEqual(missing(dark).filter(isColour), []);
+});
