@@ -1,5 +1,6 @@
 """Lines that are no commands: each has one clear answer, and the next one is served."""
 
+import asyncio
 import json
 import random
 
@@ -8,7 +9,7 @@ import pytest
 from tests.support.clients.rpc import Json, RpcPeer, rpc_client
 from tests.support.clients.server import Ground, says
 from tiller_server.rpc.lines import JsonLines, LineTooLong
-from tiller_server.rpc.server import HANDLERS
+from tiller_server.rpc.server import HANDLERS, RpcOutput
 
 QUICK = [name for name in HANDLERS if name not in {"prompt", "steer", "follow_up", "bash"}]
 
@@ -129,3 +130,61 @@ def test_lines_are_the_same_however_their_bytes_arrive() -> None:
             while (line := reader.take()) is not None:
                 lines.append(line)
         assert lines == [b"one", b"", "two\u2028\r".encode(), b"three"]
+
+
+class StuckSink:
+    """A stream to a client that does not read."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.begun = asyncio.Event()
+        self._never = asyncio.Event()
+
+    def write(self, data: bytes, /) -> None:
+        self.written += data
+        self.begun.set()
+
+    async def drain(self) -> None:
+        await self._never.wait()
+
+    def close(self) -> None:
+        self._never.set()
+
+    async def wait_closed(self) -> None:
+        return
+
+
+async def test_a_client_that_does_not_read_is_left_at_a_limit() -> None:
+    sink = StuckSink()
+    output = RpcOutput(sink, limit_bytes=1000)
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(output.write())
+        lost = tasks.create_task(output.lost())
+        output.respond({"text": "first"})
+        await sink.begun.wait()
+        for _ in range(100):
+            output.respond({"text": "x" * 100})
+        await lost
+        writing.cancel()
+    assert bytes(sink.written) == b'{"text":"first"}\n'
+
+
+async def test_events_that_are_held_back_follow_the_response() -> None:
+    sink = StuckSink()
+    output = RpcOutput(sink)
+    output.hold()
+    output.hold()
+    output.show([{"event": 1}])
+    output.respond({"response": 1})
+    output.let_go()
+    output.show([{"event": 2}])
+    output.let_go()
+    output.show([{"event": 3}])
+    sink.close()
+    await output.flush()
+    assert [json.loads(line) for line in bytes(sink.written).splitlines()] == [
+        {"response": 1},
+        {"event": 1},
+        {"event": 2},
+        {"event": 3},
+    ]

@@ -86,8 +86,7 @@ async def test_a_question_can_be_declined(ground: Ground) -> None:
         assert len(peer.of("extension_ui_request")) == 1
 
 
-async def test_another_client_of_the_session_finds_the_dialog_settled(ground: Ground) -> None:
-    """The first answer counts, also where another client has asked the same."""
+async def test_the_first_answer_counts(ground: Ground) -> None:
     ground.configure(permission={"mode": "ask"}, sandbox="off")
     ground.provider.script([TOUCH, says("done")])
     async with rpc_client(ground) as peer:

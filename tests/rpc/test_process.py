@@ -204,3 +204,30 @@ async def test_a_daemon_that_refuses_is_done_without(ground: Ground) -> None:
             peer.close()
             assert await ended(peer, process) == 0
     assert len(ground.sessions()) == 1
+
+
+async def test_two_clients_of_a_session_see_one_run_and_settle_each_other(ground: Ground) -> None:
+    """The second client comes while a dialog waits: it is asked too, and its answer is late."""
+    ground.configure(permission={"mode": "ask"}, sandbox="off")
+    ground.provider.script([calls(("bash", {"command": "touch x"}), text="Look:"), says("Done.")])
+    env = dict(ground.env)
+    async with daemon_process(ground.env) as daemon:
+        await serves(daemon)
+        async with rpc_process(tiller_rpc(), cwd=ground.root, env=env) as (one, _):
+            await one.data("prompt", message="go")
+            dialog = await one.event("extension_ui_request")
+            session = (await one.data("get_state"))["sessionId"]
+            command = tiller_rpc("--session", session)
+            async with rpc_process(command, cwd=ground.root, env=env) as (other, _):
+                asked = await other.event("extension_ui_request")
+                assert (asked["id"], asked["options"]) == (dialog["id"], dialog["options"])
+                one.send("extension_ui_response", id=dialog["id"], value="Allow once")
+                await one.event("agent_settled")
+                other.send("extension_ui_response", id=dialog["id"], cancelled=True)
+                await other.event("agent_settled")
+                assert await other.data("get_last_assistant_text") == {"text": "Done."}
+                assert (await other.data("get_state"))["sessionId"] == session
+    assert other.types[:4] == [
+        *("agent_start", "extension_ui_request", "tool_execution_start", "tool_execution_end")
+    ]
+    assert (ground.root / "x").exists()

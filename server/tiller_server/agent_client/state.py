@@ -166,7 +166,8 @@ def _unfinished(item: JsonObject, run: RunId) -> Sequence[Event]:
         return ()
     identity, turn = ItemId(str(item.get("item"))), TurnId("")
     content = item.get("content")
-    if item.get("kind") == "message" and isinstance(content, list):
+    is_answer = item.get("kind") == "message" and item.get("role") == "assistant"
+    if is_answer and isinstance(content, list):
         text = text_of(tuple(value_of(one, Text) for one in content))
         return (MessageDelta(run=run, turn=turn, item=identity, text=text),)
     given = item.get("input")

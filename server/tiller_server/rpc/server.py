@@ -71,19 +71,27 @@ class RpcOptions(Value, frozen=True, kw_only=True):
 class RpcOutput:
     """Records for the client: one line each, sent at once."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, *, limit_bytes: int = WAITING_BYTES) -> None:
+        """Prepare it; `write` has to run.
+
+        Args:
+            sink: Standard output.
+            limit_bytes: Output that may wait for a client that does not read.
+        """
         self._sink = sink
+        self._limit_bytes = limit_bytes
         self._waiting = bytearray()
         self._wake = asyncio.Event()
         self._held: list[JsonObject] = []
         self._holders = 0
-        self.is_lost = False
-        """Whether the client does not read any more."""
+        self._lost = asyncio.Event()
 
     def respond(self, record: JsonObject) -> None:
-        """Send a response."""
+        """Send a response. Nothing more is kept for a client that does not read."""
+        if len(self._waiting) > self._limit_bytes:
+            self._lost.set()
+            return
         self._waiting += encode(record) + b"\n"
-        self.is_lost = self.is_lost or len(self._waiting) > WAITING_BYTES
         self._wake.set()
 
     def show(self, records: Sequence[JsonObject]) -> None:
@@ -108,11 +116,15 @@ class RpcOutput:
     async def write(self) -> None:
         """Write what is sent, until the client has gone."""
         with suppress(OSError):
-            while not self.is_lost:
+            while True:
                 _ = await self._wake.wait()
                 self._wake.clear()
                 await self.flush()
-        self.is_lost = True
+        self._lost.set()
+
+    async def lost(self) -> None:
+        """Wait until the client has gone, or does not read any more."""
+        _ = await self._lost.wait()
 
     async def flush(self) -> None:
         """Write what waits.
@@ -186,23 +198,24 @@ class RpcServer:
         self.has_begun = True
         await self._open(context)
         stopped = tasks.create_task(self._wait_stopped())
+        lost = tasks.create_task(self._output.lost())
         writing = tasks.create_task(self._output.write())
         reading = tasks.create_task(self._read(reader, context, tasks))
         try:
             context.session.show_current(self._clock.now_ms())
-            ends = (reading, writing, stopped, context.session.over)
+            ends = (reading, lost, stopped, context.session.over)
             _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if context.session.over.done():
                 raise AgentRefused(context.session.over.result())
             quick = [one for one in self._commands if one.get_name() not in LASTING]
-            if quick and not self._output.is_lost:
+            if quick and not lost.done():
                 _ = await asyncio.wait(quick, timeout=LAST_ANSWERS_S)
             if not self._options.is_kept:
                 await context.session.delete()
         finally:
-            for task in (reading, writing, stopped):
+            for task in (reading, writing, lost, stopped):
                 _ = task.cancel()
-            with suppress(OSError):
+            with suppress(OSError), anyio.move_on_after(LAST_ANSWERS_S):
                 await self._output.flush()
 
     def stop(self) -> None:
