@@ -143,13 +143,13 @@ webTest(
     await eventually(() => server.streams.length > 0, "the stream is open");
     server.cut();
     server.play();
-    await page.locator(".file-diff .diff").first().waitFor();
+    await page.getByTitle("Keep this change").first().waitFor();
     const last = server.streams.at(-1);
     assert.match(last?.lastEventId ?? "", /^[\w-]+\.\d+$/);
     const resumed = await transcript(page);
     const other = await page.context().newPage();
     await other.goto(page.url());
-    await other.locator(".file-diff .diff").first().waitFor();
+    await other.getByTitle("Keep this change").first().waitFor();
     assert.equal(await transcript(other), resumed);
   },
 );

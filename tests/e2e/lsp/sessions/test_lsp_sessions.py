@@ -307,6 +307,10 @@ async def test_a_title_is_told_and_listed(ground: Ground) -> None:
         assert told["seq"] > 0
         listed = await client.request("agent/session/list", {"folder": Path(ground.root).as_uri()})
         assert [one["title"] for one in listed["sessions"]] == ["Repairs"]
+        elsewhere = {"folder": Path(ground.root).parent.as_uri()}
+        assert (await client.request("agent/session/list", elsewhere))["sessions"] == []
+        everywhere = await client.request("agent/session/list", {**elsewhere, "scope": "all"})
+        assert everywhere["sessions"] == listed["sessions"]
 
 
 async def test_a_title_of_the_model_is_published_listed_and_kept(ground: Ground) -> None:
