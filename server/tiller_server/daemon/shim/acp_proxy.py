@@ -81,8 +81,7 @@ class AcpProxy:
         self._asked: dict[str, object] = {}
         """Open requests of the daemon to the client."""
         self._resuming: set[str] = set()
-        self._passed_up: list[bytes] = []
-        self._passed_down: list[bytes] = []
+        self._passed: list[tuple[Callable[[bytes], None], bytes]] = []
 
     @property
     def exit_code(self) -> int | None:
@@ -102,7 +101,7 @@ class AcpProxy:
             self._hold(body)
             return
         self.to_daemon.put(body + b"\n")
-        self._passed_down.append(body)
+        self._passed.append((self._look_at_client, body))
 
     def on_server(self, body: bytes) -> None:
         """Accept a message from the daemon."""
@@ -111,16 +110,13 @@ class AcpProxy:
             return
         self.has_answered = True
         self.to_editor.put(body + b"\n")
-        self._passed_up.append(body)
+        self._passed.append((self._look_at_daemon, body))
 
     def inspect_forwarded(self) -> None:
         """Look at what was passed on. To be called when it has been written, before anything else is read."""
-        down, self._passed_down = self._passed_down, []
-        for body in down:
-            self._look_at_client(body)
-        up, self._passed_up = self._passed_up, []
-        for body in up:
-            self._look_at_daemon(body)
+        passed, self._passed = self._passed, []
+        for look, body in passed:
+            look(body)
 
     # ------------------------------------------------------------------ daemons come and go
 
