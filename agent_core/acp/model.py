@@ -385,4 +385,4 @@ def _texts_of(request: ModelRequest) -> Sequence[str]:
                 texts.append(f"{BEFORE}\n{message.text}")
             case _:
                 pass
-    return [*texts, GO_ON] if any(one.startswith(BEFORE) for one in texts) else texts
+    return [*texts, GO_ON] if texts and texts[-1].startswith(BEFORE) else texts

@@ -8,10 +8,14 @@ from typing import Any
 
 import psutil
 import pytest
+from anyio import to_thread
 
 from agent_core.events import PermissionRequested
-from tests.support.acp.agent_office import AgentOffice, scripted
+from tests.support.acp.agent_office import LIAR, AgentOffice, liar, scripted
 from tests.support.mcp.mcp_office import text_of_file
+from tests.support.workspace.processes import processes_with
+
+pytestmark = pytest.mark.timeout(60)
 
 
 def last_json(report: str) -> Any:
@@ -89,19 +93,17 @@ async def test_an_agent_reads_lines_of_a_file_and_what_it_may_not_read_is_refuse
     office.agents(robot=scripted())
     (office.folder.root / "a.txt").write_text("1\n2\n3\n4\n", "utf-8")
     async with office.session(trusted=True) as session:
-        reports = [
-            await office.give(session, step)
-            for step in (
-                ["read", "a.txt", 2, 2],
-                ["read", "../elsewhere.txt"],
-                ["read", "relative:a.txt"],
-                ["write", "../elsewhere.txt", "x"],
-            )
-        ]
-    assert reports[0].endswith("read: 2\n3")
-    for report in reports[1:]:
-        assert "refused: " in report
-    assert "path must be absolute" in reports[2]
+        report = await office.give(
+            session,
+            ["read", "a.txt", 2, 2],
+            ["read", "../elsewhere.txt"],
+            ["read", "relative:a.txt"],
+            ["write", "../elsewhere.txt", "x"],
+            ["recap"],
+        )
+    assert "read: 2\n3" in report
+    assert report.count("refused: ") >= 3
+    assert "path must be absolute" in report
     assert not (office.folder.root.parent / "elsewhere.txt").exists()
 
 
@@ -244,13 +246,13 @@ async def test_a_closed_session_ends_an_agent_that_asks(
     assert not is_running(process)
 
 
-async def test_the_minutes_of_a_task_end_it(office: AgentOffice, tmp_path: Path) -> None:
-    office.agents(robot=scripted())
-    marker = tmp_path / "begun"
+async def test_the_minutes_of_a_task_end_it(office: AgentOffice) -> None:
+    office.agents(robot=liar("never answers"))
     async with office.session(trusted=True) as session:
-        report = await office.give(session, ["wait", str(marker)], budget={"minutes": 0.001})
+        report = await office.give(session, ["say", "hello"], budget={"minutes": 0.001})
+        left = await to_thread.run_sync(processes_with, str(LIAR), "never answers")
     assert report.startswith("Task t1 (do it) stopped at its budget before it was done.")
-    assert not is_running(int(await text_of_file(marker)))
+    assert left == set()
 
 
 async def test_other_questions_are_judged_as_what_they_are_about(office: AgentOffice) -> None:

@@ -1,9 +1,11 @@
 """Where external agents work: contained, in a worktree, and again after an interruption."""
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from anyio import to_thread
 
 from agent_core.session import AgentSession
@@ -11,6 +13,8 @@ from tests.support.acp.agent_office import AgentOffice, scripted
 from tests.support.mcp.mcp_office import text_of_file
 from tests.support.workspace.contained import require_full
 from tests.support.workspace.repositories import Repository
+
+pytestmark = pytest.mark.timeout(60)
 
 
 def committed(root: Path) -> None:
@@ -61,7 +65,7 @@ async def test_a_task_that_was_interrupted_begins_again_with_what_was_reported(
     office.agents(robot=scripted())
     marker = tmp_path / "begun"
     async with office.session(trusted=True) as session:
-        steps = (["count"], ["tool", "Build", "ok"], ["wait", str(marker)])
+        steps = (["count"], ["read", "none.txt"], ["wait", str(marker)])
         _ = await office.give(session, *steps, background=True)
         _ = await text_of_file(marker)
         id_ = session.id
@@ -71,7 +75,10 @@ async def test_a_task_that_was_interrupted_begins_again_with_what_was_reported(
         assert task.state == "queued"
         _ = await text_of_file(marker)
         (child,) = [*office.folder.dirs.data.glob("sessions-of-tasks/*/*.jsonl")]
-        assert "resumed with 4 texts" in await to_thread.run_sync(child.read_text)
+        told = re.findall(r"resumed with \d texts", await to_thread.run_sync(child.read_text))
+        # Instructions and prompt; then also what was reported, which may be cut off, and the order to go on.
+        assert told[0] == "resumed with 2 texts"
+        assert told[1] in {"resumed with 4 texts", "resumed with 5 texts"}
         stopped = await session.tasks.stop_for_user("t1")
         assert stopped.state == "cancelled"
 

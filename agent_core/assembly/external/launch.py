@@ -27,11 +27,13 @@ def launch_of(
     values = settings.values.external_agents[name]
     of_project = settings.sources.get(f"{AGENTS}.{name}.command") == "project"
     options = values.options if model is None else {**values.options, "model": model}
+    # What nothing contains has the network, whatever the settings say.
+    has_network = values.network or values.sandbox == "off"
     return AgentLaunch(
         name=name,
         argv=(values.command, *values.args),
         env=_variables(name, values, env=env, of_project=of_project),
-        needs=frozenset({"network"}) if values.network else frozenset(),
+        needs=frozenset({"network"}) if has_network else frozenset(),
         contained=values.sandbox == "auto",
         options=options,
         start_timeout_s=values.start_timeout_s,
