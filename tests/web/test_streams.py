@@ -19,7 +19,7 @@ from tests.support.clients.browsers import (
 from tests.support.clients.server import Ground, Json, calls, prompt, says
 from tests.support.harness.sizes import at_size
 from tiller_server.web.event_stream import Position, read_positions, write_positions
-from tiller_server.web.options import Limits
+from tiller_server.web.options import WebLimits
 
 pytestmark = [pytest.mark.timeout(240)]
 
@@ -140,7 +140,7 @@ async def read_all(stopped: socket.socket) -> None:
 async def test_a_reader_that_has_stopped_is_dropped_and_moves_nobody(ground: Ground) -> None:
     text = "x" * 200_000
     ground.provider.script([says(text) for _ in range(12)])
-    async with served(ground, limits=Limits(send_s=0.5)) as site, site.script() as script:
+    async with served(ground, limits=WebLimits(send_s=0.5)) as site, site.script() as script:
         session = (await opened(script))["session"]
         stopped = socket.socket()
         stopped.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -169,7 +169,7 @@ async def test_a_reader_that_has_stopped_is_dropped_and_moves_nobody(ground: Gro
 
 
 async def test_a_silent_stream_shows_that_it_is_alive(ground: Ground) -> None:
-    async with served(ground, limits=Limits(heartbeat_s=0.1)) as site, site.script() as script:
+    async with served(ground, limits=WebLimits(heartbeat_s=0.1)) as site, site.script() as script:
         session = (await opened(script))["session"]
         async with script.stream("GET", f"/v1/events?sessions={session}") as answer:
             lines = answer.aiter_lines()
