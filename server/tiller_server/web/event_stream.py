@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -135,7 +136,8 @@ class EventResponse(Response):
             for session in self._sessions:
                 group.start_soon(self._follow, session)
             try:
-                await self._send(send)
+                with suppress(anyio.ClosedResourceError):
+                    await self._send(send)
             finally:
                 group.cancel_scope.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
