@@ -14,11 +14,11 @@ from tests.support.clients.browsers import Site, ask, opened, served
 from tests.support.clients.server import Ground
 from tests.support.harness.clock import FakeClock
 from tiller_server.web.guard import GuardedRoute
-from tiller_server.web.options import Limits
+from tiller_server.web.options import WebLimits
 
 pytestmark = [pytest.mark.timeout(60)]
 
-SMALL = Limits(max_login_bytes=1000, max_request_bytes=10_000)
+SMALL = WebLimits(max_login_bytes=1000, max_request_bytes=10_000)
 LOGIN = {"token": "x"}
 CALL = {"method": "agent/session/list", "params": {}}
 BODIES: Mapping[str, Any] = {"/v1/login": LOGIN, "/v1/logout": {}, "/v1/rpc": CALL}
@@ -60,7 +60,7 @@ def secured(answer: httpx.Response) -> None:
 
 @asynccontextmanager
 async def logged_in(
-    ground: Ground, *, limits: Limits = SMALL
+    ground: Ground, *, limits: WebLimits = SMALL
 ) -> AsyncGenerator[tuple[Site, httpx.AsyncClient]]:
     async with served(ground, limits=limits) as site, site.page() as page:
         answer = await page.post("/v1/login", json={"token": site.one_off})
@@ -267,7 +267,7 @@ async def test_ten_tries_a_minute(ground: Ground) -> None:
 
 
 async def test_a_head_that_does_not_end_is_cut_off(ground: Ground) -> None:
-    async with served(ground, limits=Limits(head_s=0.2)) as site:
+    async with served(ground, limits=WebLimits(head_s=0.2)) as site:
         for first in (b"", b"GET / HT", b"GET /healthz HTTP/1.1\r\nhost: x\r\n"):
             reader, writer = await asyncio.open_connection("127.0.0.1", site.server.port)
             writer.write(first)
@@ -278,7 +278,7 @@ async def test_a_head_that_does_not_end_is_cut_off(ground: Ground) -> None:
 
 
 async def test_a_body_that_does_not_end_is_refused(ground: Ground) -> None:
-    async with served(ground, limits=Limits(body_s=0.2)) as site:
+    async with served(ground, limits=WebLimits(body_s=0.2)) as site:
         for route in site.server.guard.routes:
             if route.path in BODIES:
                 line = await raw(site, route, "100")

@@ -18,10 +18,10 @@ TRIES_S: Final = 60.0
 
 
 class Access:
-    """Who may use one server."""
+    """Tokens and logins of one server."""
 
     def __init__(self, *, port: int, bearer: str, one_off: str, clock: Clock) -> None:
-        """Let in who knows one of two tokens.
+        """Accept two tokens.
 
         Args:
             port: Port of the server.
@@ -71,8 +71,8 @@ class Access:
         now_s = self._clock.monotonic_s()
         digests = [_digest(value) for value in values]
         return any(
-            compare_digest(one, known) and now_s - since_s < LOGIN_S
-            for known, since_s in self._logins.items()
+            compare_digest(one, login) and now_s - since_s < LOGIN_S
+            for login, since_s in self._logins.items()
             for one in digests
         )
 

@@ -35,7 +35,7 @@ class DaemonLink:
         Args:
             connect: Creates a connection.
             root: The workspace.
-            role: What browsers may do.
+            role: Rights of browsers.
             clock: Time.
         """
         self.asked: dict[str, JsonObject] = {}

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -16,7 +17,7 @@ from agent_core.kernel.json import encode
 from agent_core.kernel.values import Value
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.web.daemon_link import DaemonLink
-from tiller_server.web.options import Limits
+from tiller_server.web.options import WebLimits
 
 HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -47,7 +48,7 @@ class _Waiting(Value, frozen=True, kw_only=True):
 
 
 def read_positions(text: str | None, sessions: Sequence[str]) -> dict[str, Position]:
-    """Read what `id` said: `EPOCH.SEQ` of one session, `SESSION:EPOCH.SEQ` of several. What cannot be read is left out."""
+    """Read what `id` said: `EPOCH.SEQ` of one session, `SESSION:EPOCH.SEQ` of several. Unreadable words are left out."""
     found: dict[str, Position] = {}
     for word in (text or "").split():
         session = sessions[0] if len(sessions) == 1 else ""
@@ -86,17 +87,17 @@ class EventResponse(Response):
         *,
         has_plain_ids: bool,
         streams: "set[EventResponse]",
-        limits: Limits,
+        limits: WebLimits,
     ) -> None:
         """Prepare it.
 
         Args:
             link: The daemon.
             sessions: Ids of those that exist.
-            positions: What the reader has already, of sessions of which it has something.
+            positions: Last events that the reader has, by session.
             has_plain_ids: Whether `id` names no session, because the reader follows one only.
             streams: All open streams, this one among them for as long as it is open.
-            limits: What one browser may cost.
+            limits: Limits of one browser.
         """
         super().__init__(headers={**HEADERS})
         del self.headers["content-length"]
@@ -129,13 +130,14 @@ class EventResponse(Response):
 
     async def _serve(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await _say(send, FIRST)
+        await _send_data(send, FIRST)
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch, receive)
             for session in self._sessions:
                 group.start_soon(self._follow, session)
             try:
-                await self._send(send)
+                with suppress(anyio.ClosedResourceError):
+                    await self._send(send)
             finally:
                 group.cancel_scope.cancel()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -190,7 +192,7 @@ class EventResponse(Response):
                 with anyio.move_on_after(self._limits.heartbeat_s) as quiet:
                     await self._news.wait()
                 if quiet.cancelled_caught:
-                    await _say(send, b": alive\n\n")
+                    await _send_data(send, b": alive\n\n")
 
     async def _send_next(self, send: Send) -> None:
         one = self._waiting.popleft()
@@ -198,9 +200,9 @@ class EventResponse(Response):
         self._positions[one.session] = one.position
         name = "" if one.event is None else f"event: {one.event}\n"
         place = write_positions(self._positions, are_plain=self._has_plain_ids)
-        await _say(send, f"{name}id: {place}\ndata: ".encode() + one.data + b"\n\n")
+        await _send_data(send, f"{name}id: {place}\ndata: ".encode() + one.data + b"\n\n")
         self._link.acknowledge(one.token, one.position.seq)
 
 
-async def _say(send: Send, data: bytes) -> None:
+async def _send_data(send: Send, data: bytes) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": True})

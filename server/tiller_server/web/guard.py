@@ -1,4 +1,4 @@
-"""The checks of every request, in one place: who may speak to this server, and how much he may say."""
+"""The checks of every request, in one place: their origin, their login and their size."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from agent_core.kernel import Clock
 from tiller_server.web.access import Access
-from tiller_server.web.options import Limits
+from tiller_server.web.options import WebLimits
 
 NOTHING: Final = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS: Final[Sequence[tuple[str, str]]] = (
@@ -79,7 +79,7 @@ class Guard:
         *,
         hosts: Collection[str],
         access: Access,
-        limits: Limits,
+        limits: WebLimits,
         clock: Clock,
     ) -> None:
         """Serve the routes.
@@ -88,7 +88,7 @@ class Guard:
             routes: All of them.
             hosts: Values of the header Host that are answered.
             access: Tokens and logins.
-            limits: What one browser may cost.
+            limits: Limits of one browser.
             clock: Time.
         """
         self.routes = routes
@@ -272,7 +272,7 @@ def _with_headers(given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, byt
 
 
 def _abort(scope: Scope) -> None:
-    """Drop the connection at once: what waits in it would wait for as long as the reader has stopped."""
+    """Drop the connection at once; unsent data would keep it open."""
     abort = scope.get("state", {}).get("abort")
     if abort is not None:
         abort()

@@ -1,4 +1,4 @@
-"""Which methods of the agent a browser may use. What is not named here is refused."""
+"""Which methods of the agent a browser may use. Any other is refused."""
 
 from collections.abc import Mapping
 from typing import Final, Literal
@@ -71,7 +71,7 @@ CHANGING: Final = ("config", "title", "folders")
 """Fields of `agent/session/open` that change something."""
 
 
-class Refusal(Value, frozen=True, kw_only=True):
+class RefusedCall(Value, frozen=True, kw_only=True):
     """Why a request is not passed on, as the error of its answer."""
 
     code: int
@@ -88,7 +88,7 @@ class Refusal(Value, frozen=True, kw_only=True):
 
 def objection(
     method: str, params: JsonObject, *, role: Role, asked: Mapping[str, JsonObject]
-) -> Refusal | None:
+) -> RefusedCall | None:
     """Return why a request is refused; None: it may go to the daemon.
 
     Args:
@@ -99,22 +99,24 @@ def objection(
     """
     served = METHODS.get(method)
     if served is None:
-        return Refusal(code=METHOD_NOT_FOUND, message=f"{method[:80]} is not served in a browser")
+        return RefusedCall(
+            code=METHOD_NOT_FOUND, message=f"{method[:80]} is not served in a browser"
+        )
     if ROLES.index(role) < ROLES.index(served.role):
         return _denied(f"{method} needs the role {served.role}, and tiller web runs as {role}")
     for field in FOREIGN:
         if params.get(field) is not None:
             message = f"{method}: {field} is not served in a browser; follow GET /v1/events"
-            return Refusal(code=INVALID_PARAMS, message=message)
+            return RefusedCall(code=INVALID_PARAMS, message=message)
     if served.needs_session and not isinstance(params.get("session"), str):
         message = f"{method}: session is missing; name the session that is meant"
-        return Refusal(code=INVALID_PARAMS, message=message)
+        return RefusedCall(code=INVALID_PARAMS, message=message)
     return _privilege(method, params, role=role, asked=asked)
 
 
 def _privilege(
     method: str, params: JsonObject, *, role: Role, asked: Mapping[str, JsonObject]
-) -> Refusal | None:
+) -> RefusedCall | None:
     if _mode_of(params) == "yolo":
         return _denied("the mode yolo cannot be set in a browser; set it in the terminal or editor")
     match method:
@@ -130,7 +132,7 @@ def _privilege(
             return None
 
 
-def _decision(params: JsonObject, request: JsonObject | None) -> Refusal | None:
+def _decision(params: JsonObject, request: JsonObject | None) -> RefusedCall | None:
     """Refuse answers that give rights beyond the project, or that decide on trust."""
     option = str(params.get("option"))
     chosen = _kind_of(option, request)
@@ -138,8 +140,8 @@ def _decision(params: JsonObject, request: JsonObject | None) -> Refusal | None:
         return _denied("a rule for all projects cannot be made in a browser; use the terminal")
     subject = as_object(None if request is None else request.get("subject")).get("type")
     if subject in {"trust", "server"} and chosen != "rejectOnce":
-        words = "tiller trust add" if subject == "trust" else "tiller chat"
-        return _denied(f"whom to trust cannot be decided in a browser; use {words} in a terminal")
+        command = "tiller trust add" if subject == "trust" else "tiller chat"
+        return _denied(f"whom to trust cannot be decided in a browser; use {command} in a terminal")
     return None
 
 
@@ -160,5 +162,5 @@ def _mode_of(params: JsonObject) -> object:
     return params.get("mode")
 
 
-def _denied(message: str) -> Refusal:
-    return Refusal(code=REQUEST_FAILED, message=message, kind="PermissionDenied")
+def _denied(message: str) -> RefusedCall:
+    return RefusedCall(code=REQUEST_FAILED, message=message, kind="PermissionDenied")

@@ -10,8 +10,8 @@ from tiller_server.web.methods import Role
 PAGE: Final = Path(__file__).parent / "page"
 
 
-class Limits(Value, frozen=True, kw_only=True):
-    """What one browser may cost."""
+class WebLimits(Value, frozen=True, kw_only=True):
+    """Limits of one browser."""
 
     head_s: float = 10.0
     """Time for the head of a request to arrive."""
@@ -41,4 +41,4 @@ class WebOptions(Value, frozen=True, kw_only=True):
     """Returns the file for the token of scripts, by port, in a folder that belongs to the user alone."""
     page: Path = PAGE
     """Folder of the built page."""
-    limits: Limits = Limits()
+    limits: WebLimits = WebLimits()

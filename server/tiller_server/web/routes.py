@@ -23,7 +23,7 @@ SERVER_CANCELLED: Final = -32802
 
 
 class WebApp:
-    """What the routes share."""
+    """The routes and their shared state."""
 
     def __init__(self, link: DaemonLink, access: Access, options: WebOptions) -> None:
         """Prepare it.

@@ -18,8 +18,8 @@ from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig
 from tiller_server.web.methods import Role
-from tiller_server.web.options import Limits, WebOptions
-from tiller_server.web.serving import WebServer, listen
+from tiller_server.web.options import WebLimits, WebOptions
+from tiller_server.web.server import WebServer, listen
 
 Json = dict[str, Any]
 WITHIN_S = 15.0
@@ -64,7 +64,7 @@ async def served(
     *,
     role: Role = "operator",
     clock: Clock | None = None,
-    limits: Limits | None = None,
+    limits: WebLimits | None = None,
 ) -> AsyncGenerator[Site]:
     """Serve the front end for an agent in this process."""
     listener = listen("127.0.0.1", 0)
@@ -81,7 +81,7 @@ async def served(
         root=ground.root,
         token_file=lambda port: place / f"web-{port}.token",
         page=place / "page",
-        limits=limits or Limits(),
+        limits=limits or WebLimits(),
     )
     async with runtime:
         server = WebServer(listener, connect, options, clock=clock or SystemClock())

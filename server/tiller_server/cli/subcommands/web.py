@@ -79,7 +79,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
     if options.verbose:
         logging.getLogger("tiller_server.web").setLevel("INFO")
     from tiller_server.web.options import WebOptions  # noqa: PLC0415 - as below
-    from tiller_server.web.serving import (  # noqa: PLC0415 - only this command loads the extra
+    from tiller_server.web.server import (  # noqa: PLC0415 - only this command loads the extra
         WebServer,
         listen,
     )

@@ -28,6 +28,7 @@ CONNECTIONS: Final = 64
 KEEP_ALIVE_S: Final = 5
 END_S: Final = 2
 BACKLOG: Final = 128
+SYSTEM_BYTES: Final = 256 << 10
 SIGNALS: Final[Sequence[signal.Signals]] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -65,6 +66,8 @@ def listen(address: str, port: int | None) -> sockets.socket:
         listener = sockets.socket(family, sockets.SOCK_STREAM)
         try:
             listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+            # Inherited by each connection: what the system holds for a reader that has stopped is bounded too.
+            listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, SYSTEM_BYTES)
             listener.bind((host, wanted))
             listener.listen(BACKLOG)
         except OSError as error:
