@@ -51,14 +51,21 @@ async def read_to_the_end(site: Site, session: str, *, first: str) -> list[Heard
 
 
 def stable(events: list[Json]) -> list[Json]:
-    """Return the events that a replay does not merge."""
-    return [one for one in events if not one["type"].endswith(".delta")]
+    """Return the events that a replay does not merge; an end may stand for its deltas too (`from`)."""
+    return [
+        {name: value for name, value in one.items() if name != "from"}
+        for one in events
+        if not one["type"].endswith(".delta")
+    ]
 
 
 async def test_a_reader_that_is_cut_off_again_and_again_misses_nothing(ground: Ground) -> None:
     chance = random.Random(28)  # noqa: S311 - where to cut
     turns = [
-        calls(("ls", {}), text=" ".join(f"word{turn}-{place}" for place in range(20)))
+        calls(
+            ("bash", {"command": f"echo {turn}"}),
+            text=" ".join(f"word{turn}-{place}" for place in range(20)),
+        )
         for turn in range(max(6, CUTS // 8))
     ]
     ground.provider.script([*turns, says("done")])
@@ -91,7 +98,7 @@ async def test_a_reader_that_is_cut_off_again_and_again_misses_nothing(ground: G
         whole = await read_to_the_end(site, session, first=heard[0].id)
     assert joined(heard) == joined([heard[0], *whole])
     assert stable(events_of(heard)) == stable(events_of(whole))
-    assert cuts_in_run > CUTS // 4
+    assert cuts_in_run > min(CUTS, 40) // 4
 
 
 async def test_one_stream_carries_several_sessions_and_resumes_each(ground: Ground) -> None:
