@@ -55,6 +55,7 @@ help:
 	@echo "make lint      ruff, import layers, types"
 	@echo "make e2e       only the tests that start the real server (make e2e-setup installs what they need)"
 	@echo "make acp-setup install the clients of the Agent Client Protocol that tests drive"
+	@echo "make web-page  build the page of tiller web"
 	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"

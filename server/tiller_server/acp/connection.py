@@ -23,14 +23,14 @@ from tiller_server.acp.errors import (
     AcpError,
     of_agent,
 )
-from tiller_server.acp.lobby import Lobby
 from tiller_server.acp.mcp_servers import mcp_servers
-from tiller_server.acp.peer import JsonRpcPeer, PeerHandler, Reader, Reply, Request, Writer
+from tiller_server.acp.peer import JsonRpcPeer, PeerHandler, PeerReply, Reader, Request, Writer
 from tiller_server.acp.sessions.client_files import ClientFileRequests
 from tiller_server.acp.sessions.options import option_change
 from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
 from tiller_server.acp.sessions.turns import Turns
 from tiller_server.acp.sessions.user_dialogs import UserDialogs
+from tiller_server.acp.unbound_requests import UnboundRequests
 from tiller_server.acp.updates.stream import RECREATE, SESSION
 from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
@@ -78,7 +78,7 @@ class AcpConnection:
         self.client: ClientCapabilities | None = None
         """Capabilities of the client; None before `initialize`."""
         self._open_agent = open_agent
-        self._lobby = Lobby(open_agent, env=env, clock=clock)
+        self._unbound = UnboundRequests(open_agent, env=env, clock=clock)
         self._client_id = client_id
         self._clock = clock
         self._sessions: dict[str, tuple[AcpSession, Turns]] = {}
@@ -133,7 +133,7 @@ class AcpConnection:
             raise AcpError(INVALID_REQUEST, "initialize was sent before")
         client = client_capabilities(request.params)
         self.client = client
-        is_signed_in = not client.has_terminal_auth or await self._lobby.has_key()
+        is_signed_in = not client.has_terminal_auth or await self._unbound.has_key()
         return server_capabilities([] if is_signed_in else [TERMINAL_LOGIN])
 
     async def _authenticate(self, request: Request) -> JsonObject:
@@ -141,33 +141,33 @@ class AcpConnection:
         method = request.params.get("methodId")
         if not isinstance(method, str):
             raise AcpError(INVALID_PARAMS, "authenticate: methodId is a text")
-        if not await self._lobby.has_key():
+        if not await self._unbound.has_key():
             raise AcpError(AUTH_REQUIRED, NO_KEY)
         return {}
 
     async def _logout(self, _request: Request) -> JsonObject:
         _ = self._introduced()
-        await self._lobby.log_out()
+        await self._unbound.log_out()
         return {}
 
     # ------------------------------------------------------------------ sessions
 
-    async def _new(self, request: Request) -> Reply:
+    async def _new(self, request: Request) -> PeerReply:
         if not isinstance(request.params.get("mcpServers"), list):
             raise AcpError(INVALID_PARAMS, "session/new: mcpServers is a list, which may be empty")
         session = await self._opened(request, "new")
         result: JsonObject = {"sessionId": session.stream.session, **session.described()}
-        return Reply(result=result, then=session.begin)
+        return PeerReply(result=result, then=session.begin)
 
-    async def _load(self, request: Request) -> Reply:
+    async def _load(self, request: Request) -> PeerReply:
         session = await self._opened(request, self._named(request))
         try:
             await session.replay()
         except AgentRefused as error:
             raise of_agent(error) from error
-        return Reply(result=session.described(), then=session.begin)
+        return PeerReply(result=session.described(), then=session.begin)
 
-    async def _resume(self, request: Request) -> Reply:
+    async def _resume(self, request: Request) -> PeerReply:
         named = self._named(request)
         meta = as_object(request.params.get("_meta"))
         try:
@@ -177,7 +177,7 @@ class AcpConnection:
                 raise
             # Nothing was stored of it when the daemon ended: `tiller acp` has it made anew, under the same id.
             session = await self._opened(request, "new", named)
-        return Reply(result=session.described(), then=session.begin)
+        return PeerReply(result=session.described(), then=session.begin)
 
     async def _opened(self, request: Request, which: str, named: str = "") -> AcpSession:
         """Open a session, or return it if this client has it open already.
@@ -248,14 +248,14 @@ class AcpConnection:
         if (held := self._sessions.get(named)) is not None:
             stored = held[0].id
             _ = await self._close(request)
-        await self._lobby.delete(stored)
+        await self._unbound.delete(stored)
         return {}
 
     async def _list(self, request: Request) -> JsonObject:
         _ = self._introduced()
         cwd = request.params.get("cwd")
         folder = None if cwd is None else _folder(cwd, request.method)
-        return await self._lobby.sessions(folder, request.params.get("cursor"))
+        return await self._unbound.sessions(folder, request.params.get("cursor"))
 
     # ------------------------------------------------------------------ turns
 

@@ -71,14 +71,14 @@ class Request:
         """Function that ends the request early and lets its handler return; None: the handler is cancelled."""
 
 
-class Reply(Value, frozen=True, kw_only=True):
+class PeerReply(Value, frozen=True, kw_only=True):
     """A result, and what is sent after it."""
 
     result: JsonObject
     then: Callable[[], None]
 
 
-PeerHandler = Callable[[Request], Awaitable[JsonObject | Reply]]
+PeerHandler = Callable[[Request], Awaitable[JsonObject | PeerReply]]
 PeerNotificationHandler = Callable[[JsonObject], None]
 
 
@@ -302,9 +302,9 @@ class JsonRpcPeer:
             _log.exception("%s failed", request.method)
             self._refuse(request.id, INTERNAL_ERROR, "internal error; the server's log says more")
         else:
-            result = reply.result if isinstance(reply, Reply) else reply
+            result = reply.result if isinstance(reply, PeerReply) else reply
             self._send({"jsonrpc": "2.0", "id": request.id, "result": result})
-            if isinstance(reply, Reply):
+            if isinstance(reply, PeerReply):
                 reply.then()
         finally:
             _ = self._handled.pop(request.id, None)

@@ -72,7 +72,7 @@ class ToolCallState:
         self.result: JsonObject | None = None
 
 
-class Projector:
+class RecordProjector:
     """Reader of the events of one session, in order, that returns the records of each."""
 
     def __init__(self, compat: PiRelease) -> None:

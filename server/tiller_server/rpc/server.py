@@ -25,7 +25,7 @@ from tiller_server.rpc.commands.context import Handler, RpcContext
 from tiller_server.rpc.dialogs import Dialogs, Reply
 from tiller_server.rpc.files import session_of
 from tiller_server.rpc.lines import JsonLines, LineTooLong
-from tiller_server.rpc.projector import Projector
+from tiller_server.rpc.projector import RecordProjector
 from tiller_server.rpc.records import PiRelease
 from tiller_server.rpc.session import RpcSession
 
@@ -156,7 +156,7 @@ class RpcServer:
         self._options = options
         self._clock = clock
         self._output = RpcOutput(sink)
-        self._projector = Projector(options.compat)
+        self._projector = RecordProjector(options.compat)
         self._dialogs = Dialogs(clock)
         self._commands: set[asyncio.Task[None]] = set()
         self._stopped = asyncio.Event()
@@ -244,7 +244,7 @@ class RpcServer:
     def _start(self, session: RpcSession) -> None:
         """Read the events of the session that is in context now."""
         self._dialogs.clear()
-        self._projector = Projector(self._options.compat)
+        self._projector = RecordProjector(self._options.compat)
         self._projector.start(thinking=session.state.config.thinking, queue=session.state.queue)
 
     async def _read(

@@ -19,7 +19,7 @@ NO_KEY_NEEDED = "none is needed"
 """Source of the key of a local provider."""
 
 
-class Lobby:
+class UnboundRequests:
     """Requests without a session; each has a connection of its own to the agent."""
 
     def __init__(self, open_agent: OpenAgent, *, env: Mapping[str, str], clock: Clock) -> None:
