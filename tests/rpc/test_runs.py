@@ -53,6 +53,7 @@ async def test_a_prompt_is_answered_first_and_its_run_is_told_in_order(ground: G
 
 
 async def test_messages_that_are_sent_during_a_run_wait_in_its_queue(ground: Ground) -> None:
+    ground.configure(steer={"graceS": None})
     ground.file("go.sh", "while [ ! -e go ]; do :; done\n")
     waits = calls(("bash", {"command": "sh go.sh"}))
     ground.provider.script([waits, says("steered"), says("followed"), says("prompted")])

@@ -197,7 +197,7 @@ print("\\n".join(sys.modules))
     [
         "import tiller_server.daemon.main, tiller_server.lsp.loaded_agent, tiller_server.daemon.runs",
         "import tiller_server.cli.lsp_command, tiller_server.daemon.shim.shim",
-        "import tiller_server.cli.acp_command, tiller_server.acp.connection",
+        "import tiller_server.cli.acp.command, tiller_server.acp.connection",
         "import tiller_server.cli.subcommands.web",
     ],
 )
