@@ -151,3 +151,9 @@ def plain_bench(child_env: dict[str, str]) -> Iterator[Bench]:
             os.seteuid(0)
             os.setegid(0)
         shutil.rmtree(root, ignore_errors=True)
+
+
+def makes_a_file(flags: int) -> bool:
+    """Return whether these flags of `os.open` make a file, be it one without a name."""
+    unnamed: int = getattr(os, "O_TMPFILE", os.O_CREAT)
+    return bool(flags & os.O_CREAT) or flags & unnamed == unnamed

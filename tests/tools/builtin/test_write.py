@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.tools.conftest import Bench, details, words
+from tests.tools.conftest import Bench, details, makes_a_file, words
 
 
 async def test_a_file_is_made(bench: Bench) -> None:
@@ -147,7 +147,7 @@ def _failing(call: str, code: int) -> Callable[..., object]:
     real = getattr(os, call)
 
     def fail(*given, **more):
-        if call == "open" and not given[1] & os.O_CREAT:
+        if call == "open" and not makes_a_file(given[1]):
             return real(*given, **more)
         raise OSError(code, os.strerror(code))
 

@@ -10,6 +10,7 @@ import pytest
 
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.processes.disk_processes import DiskProcesses
+from tests.support.clients.office import soon
 from tests.support.workspace.contained import contained, contained_processes
 from tests.workspace.sandbox.ground import Ground, ground
 
@@ -282,9 +283,9 @@ async def test_what_somebody_else_changes_meanwhile_is_left_alone(
 ) -> None:
     """An editor saves by putting a new file in the place of the old one."""
     rules = world.root / "AGENTS.md"
-    process = await inside.start(
-        ("bash", "-c", "while [ ! -e go ]; do :; done"), cwd=world.root, env=world.env
-    )
+    waits = "touch begun; while [ ! -e go ]; do :; done"
+    process = await inside.start(("bash", "-c", waits), cwd=world.root, env=world.env)
+    await soon((world.root / "begun").exists)
     (world.root / "new").write_text("be better\n")
     (world.root / "new").rename(rules)
     (world.root / "go").touch()

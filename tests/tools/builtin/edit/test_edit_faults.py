@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from agent_core.workspace import FileText, WriteResult
 from agent_core.workspace.files.disk.disk_files import DiskFiles
-from tests.tools.conftest import Bench, words
+from tests.tools.conftest import Bench, makes_a_file, words
 
 OLD = "one\ntwo\n"
 
@@ -123,7 +123,7 @@ async def test_when_the_system_fails_the_old_file_is_whole(
     real = getattr(os, call)
 
     def failing(*given, **more):
-        if call == "open" and not given[1] & os.O_CREAT:
+        if call == "open" and not makes_a_file(given[1]):
             return real(*given, **more)
         raise OSError(code, os.strerror(code))
 
