@@ -83,6 +83,16 @@ def test_a_new_daemon_is_introduced_and_gets_the_prompt_again() -> None:
     assert [one["id"] for one in written(proxy.to_editor)] == [2]
 
 
+def test_a_session_with_an_answered_prompt_is_never_made_anew() -> None:
+    proxy = opened()
+    proxy.on_server(answer(2, {"stopReason": "end_turn"}))
+    proxy.inspect_forwarded()
+    proxy.daemon_gone()
+    proxy.daemon_came(HELLO)
+    _, resume = written(proxy.to_daemon)
+    assert resume["params"]["_meta"]["tiller.dev/recreate"] is False
+
+
 def test_a_prompt_on_which_two_daemons_die_is_answered_with_an_error() -> None:
     proxy = opened()
     proxy.daemon_gone()

@@ -1,6 +1,8 @@
 """A session that is loaded shows what it showed before: prompts, answers and tool calls."""
 
-from tests.support.acp.client import acp_client, result
+import pytest
+
+from tests.support.acp.client import AcpRefused, acp_client, result
 from tests.support.clients.server import Ground, calls, says
 
 
@@ -30,3 +32,26 @@ async def test_a_loaded_session_shows_its_answers_and_tool_calls(ground: Ground)
     ]
     tools = [one for one in replayed if one.get("toolCallId")]
     assert tools[-1]["status"] == live[-1]["status"] == "completed"
+
+
+@pytest.mark.parametrize("kept", [0, 20])
+async def test_a_session_whose_file_was_begun_when_the_daemon_was_killed_is_made_anew(
+    ground: Ground, kept: int
+) -> None:
+    ground.provider.script([says("Hello."), says("Again.")])
+    async with acp_client(ground) as client:
+        await client.initialize()
+        session = await client.new(ground.root)
+        await result(client.prompt(session, "hello"))
+    (file,) = ground.sessions()
+    with file.open("r+b") as cut:
+        cut.truncate(kept)
+    params = {"sessionId": session, "cwd": str(ground.root), "mcpServers": []}
+    async with acp_client(ground, client_id="next") as client:
+        await client.initialize()
+        with pytest.raises(AcpRefused, match="has the name of a session"):
+            await client.request("session/resume", params)
+        again = {**params, "_meta": {"tiller.dev/recreate": True}}
+        await client.request("session/resume", again)
+        assert (await result(client.prompt(session, "hello")))["stopReason"] == "end_turn"
+        assert client.said() == "Again."

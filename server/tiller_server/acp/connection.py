@@ -49,6 +49,8 @@ TERMINAL_LOGIN: Final[JsonObject] = {
     "env": {},
 }
 """How the client signs its user in: with `tiller acp --login`."""
+UNSTORED: Final = frozenset({"SessionNotFound", "Internal"})
+"""Kinds of errors when a session is opened of which the daemon had stored nothing, or a part of a line, when it ended."""
 DELIVERIES: Final[Mapping[str, str]] = {"auto": "auto", "followUp": "followUp"}
 
 
@@ -173,9 +175,9 @@ class AcpConnection:
         try:
             session = await self._opened(request, as_text(meta.get(SESSION)) or named, named)
         except AcpError as error:
-            if error.code != NOT_FOUND or meta.get(RECREATE) is not True:
+            if error.data.get("kind") not in UNSTORED or meta.get(RECREATE) is not True:
                 raise
-            # Nothing was stored of it when the daemon ended: `tiller acp` has it made anew, under the same id.
+            # `tiller acp` says that no prompt of it was answered: it is made anew, under the same id.
             session = await self._opened(request, "new", named)
         return PeerReply(result=session.described(), then=session.begin)
 

@@ -37,10 +37,12 @@ _RESUME = "tiller-resume-"
 class ResumableSession:
     """A session that the client has open, and how far it was told of it."""
 
-    __slots__ = ("meta", "params", "shown")
+    __slots__ = ("is_new", "meta", "params", "shown")
 
-    def __init__(self, params: JsonDict) -> None:
+    def __init__(self, params: JsonDict, *, is_new: bool) -> None:
         self.params = params
+        self.is_new = is_new
+        """Whether the client made it, and no prompt of it has been answered: perhaps nothing is stored."""
         self.meta: JsonDict = {}
         self.shown: JsonDict = {}
         """Characters of unfinished texts, by item."""
@@ -54,7 +56,7 @@ class ResumableSession:
         """Return the params of a `session/resume` that goes on after the last update."""
         names = ("cwd", "mcpServers", "additionalDirectories")
         params = {name: self.params[name] for name in names if name in self.params}
-        meta: JsonDict = {**self.meta, _SHOWN: self.shown, _RECREATE: True}
+        meta: JsonDict = {**self.meta, _SHOWN: self.shown, _RECREATE: self.is_new}
         return {**params, "sessionId": session, "_meta": meta}
 
 
@@ -202,7 +204,7 @@ class AcpProxy:
             if message.method == "initialize" and self._initialize is None:
                 self._initialize = message
             elif message.method == "session/load" and (params := message.params) is not None:
-                self._sessions[_session_of(message)] = ResumableSession(params)
+                self._sessions[_session_of(message)] = ResumableSession(params, is_new=False)
             self._calls.begin(message)
         elif message.is_response and (key := message.key) is not None:
             self._asked.pop(key, None)
@@ -236,12 +238,15 @@ class AcpProxy:
             self.stage = ATTACHED
         elif asked.method in OPENING:
             opened = str((as_object(answer.result) or {}).get("sessionId") or session)
-            self._sessions.setdefault(opened, ResumableSession(asked.params or {}))
+            is_new = asked.method == "session/new"
+            made = ResumableSession(asked.params or {}, is_new=is_new)
+            self._sessions.setdefault(opened, made)
         elif asked.method in ENDING:
             self._sessions.pop(session, None)
         elif asked.method == "session/prompt" and session in self._sessions:
             # With the answer the client has all of each text before it.
             self._sessions[session].shown.clear()
+            self._sessions[session].is_new = False
             self._sessions[session].follow(
                 as_object((as_object(answer.result) or {}).get("_meta")) or {}
             )
