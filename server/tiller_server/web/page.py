@@ -1,8 +1,10 @@
 """The page and its files, as `npm run web` builds them."""
 
+import gzip
 import re
 import secrets
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,7 @@ TYPES: Final[Mapping[str, str]] = {
     ".txt": "text/plain; charset=utf-8",
 }
 NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+LEAST_ZIPPED: Final = 1024
 MISSING: Final = (
     "The page has not been built. In a checkout run `npm run web` in vscode-client; "
     "a wheel brings it along.\n"
@@ -55,13 +58,29 @@ def page(folder: Path) -> Response:
     )
 
 
-def asset(folder: Path, name: str) -> Response:
-    """Return a file of the page. Blocking."""
+def asset(folder: Path, name: str, *, zipped: bool) -> Response:
+    """Return a file of the page. Blocking.
+
+    Args:
+        folder: Folder of the page.
+        name: Name of the file.
+        zipped: Whether the browser takes gzip.
+    """
     kind = TYPES.get(Path(name).suffix)
     if NAME.fullmatch(name) is None or kind is None:
         return refused(404, "there is no such file")
+    path = folder / name
     try:
-        data = (folder / name).read_bytes()
+        changed_ns, data = path.stat().st_mtime_ns, path.read_bytes()
     except (FileNotFoundError, IsADirectoryError):
         return refused(404, "there is no such file")
-    return Response(data, media_type=kind, headers={"cache-control": "no-cache"})
+    headers = {"cache-control": "no-cache", "vary": "accept-encoding"}
+    if zipped and len(data) >= LEAST_ZIPPED:
+        data = _zipped(path, changed_ns)
+        headers["content-encoding"] = "gzip"
+    return Response(data, media_type=kind, headers=headers)
+
+
+@lru_cache(maxsize=16)
+def _zipped(path: Path, _changed_ns: int) -> bytes:
+    return gzip.compress(path.read_bytes(), mtime=0)

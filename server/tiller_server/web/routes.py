@@ -1,6 +1,7 @@
 """The routes of the web front end."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from anyio import to_thread
@@ -72,7 +73,9 @@ class WebApp:
         return await to_thread.run_sync(page, self._options.page)
 
     async def _asset(self, request: Request) -> Response:
-        return await to_thread.run_sync(asset, self._options.page, str(request.path_params["name"]))
+        name = str(request.path_params["name"])
+        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        return await to_thread.run_sync(partial(asset, self._options.page, name, zipped=zipped))
 
     async def _health(self, _request: Request) -> Response:
         return Response(status_code=204)

@@ -65,8 +65,9 @@ async def served(
     role: Role = "operator",
     clock: Clock | None = None,
     limits: WebLimits | None = None,
+    page: Path | None = None,
 ) -> AsyncGenerator[Site]:
-    """Serve the front end for an agent in this process."""
+    """Serve the front end for an agent in this process; without a folder of a page there is none."""
     listener = listen("127.0.0.1", 0)
     place = ground.root.parent
     runtime = Runtime(ServerConfig(env=dict(ground.env), home=ground.dirs.home))
@@ -80,7 +81,7 @@ async def served(
         role=role,
         root=ground.root,
         token_file=lambda port: place / f"web-{port}.token",
-        page=place / "page",
+        page=page or place / "none",
         limits=limits or WebLimits(),
     )
     async with runtime:
