@@ -14,7 +14,7 @@ from agent_core.acp.requests import (
     INVALID_PARAMS,
     READ,
     START,
-    TODO,
+    TODO_TOOL,
     WRITE,
     AskingAgent,
     OpenRequest,
@@ -271,9 +271,9 @@ class ExternalAgent:
         match update.get("sessionUpdate"):
             case "tool_call" | "tool_call_update":
                 return self._steps.update(update, self._new_id())
-            case "plan" if TODO in self._order.tools:
+            case "plan" if TODO_TOOL in self._order.tools:
                 items = todo_items(update.get("entries"))
-                return ToolCall(id=self._new_id(), name=TODO, arguments={"items": items})
+                return ToolCall(id=self._new_id(), name=TODO_TOOL, arguments={"items": items})
             case _:
                 is_request = "method" in message and "id" in message
                 return self._request_call(message) if is_request else None

@@ -21,7 +21,7 @@ WRITE: Final = "write"
 COMMAND: Final = "agent_permission_command"
 EDIT: Final = "agent_permission_edit"
 LOOK: Final = "agent_permission_read"
-TODO: Final = "todo"
+TODO_TOOL: Final = "todo"
 
 PERMISSION: Final = "session/request_permission"
 READ_FILE: Final = "fs/read_text_file"

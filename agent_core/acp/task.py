@@ -7,7 +7,17 @@ from msgspec import Struct
 
 from agent_core.acp.model import ExternalAgent
 from agent_core.acp.port import AgentChanges, AgentLaunch
-from agent_core.acp.requests import COMMAND, EDIT, LOOK, READ, START, STEP, TODO, WRITE, other_tool
+from agent_core.acp.requests import (
+    COMMAND,
+    EDIT,
+    LOOK,
+    READ,
+    START,
+    STEP,
+    TODO_TOOL,
+    WRITE,
+    other_tool,
+)
 from agent_core.acp.tools import AgentWork, agent_tools
 from agent_core.kernel.errors import ToolError
 from agent_core.tools import Tool
@@ -49,6 +59,6 @@ class ExternalTask(Struct, kw_only=True):
         if "bash" not in self.active:
             message = f"{self.launch.name!r} is an external agent, which is a command, and the tool bash is not active here; choose another agent"
             raise ToolError(message)
-        inherited = {"read": READ, "write": WRITE, "edit": WRITE, "todo": TODO}
+        inherited = {"read": READ, "write": WRITE, "edit": WRITE, "todo": TODO_TOOL}
         own = dict.fromkeys(own for name, own in inherited.items() if name in self.active)
         return (*STEPS, other_tool(self.launch.name), *own)

@@ -50,6 +50,14 @@ async function connected(op) {
   }
 }
 
+/** Wait until the updates that were passed on fit. The SDK may give a response before the updates before it. */
+async function passed(seen, fits) {
+  while (!fits())
+    await new Promise((resolve) => {
+      seen.listener = resolve;
+    });
+  seen.listener = () => {};
+}
 const text = (seen, kind = "agent_message_chunk") =>
   seen.updates
     .filter((one) => one.sessionUpdate === kind)
@@ -73,13 +81,13 @@ await connected(async (agent, seen) => {
 });
 await connected(async (agent, seen) => {
   await agent.request(methods.agent.session.load, { sessionId: session, cwd, mcpServers: [] });
-  // The SDK may give the response before it has passed on all updates before it.
-  while (!text(seen).includes("Edited.") || !text(seen, "user_message_chunk").includes("sleep"))
-    await new Promise((resolve) => {
-      seen.listener = resolve;
-    });
-  seen.listener = () => {};
+  await passed(
+    seen,
+    () => text(seen).includes("Edited.") && text(seen, "user_message_chunk").includes("sleep"),
+  );
   tell("replayed", { answers: text(seen), prompts: text(seen, "user_message_chunk") });
-  tell("resumed", { stop: (await prompt(agent, session, "again")).stopReason, text: text(seen) });
+  const last = await prompt(agent, session, "again");
+  await passed(seen, () => text(seen).includes("Again."));
+  tell("resumed", { stop: last.stopReason, text: text(seen) });
 });
 process.exit(0);

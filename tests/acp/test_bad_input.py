@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.acp.client import AcpClient, AcpRefused, acp_client, result
 from tests.support.clients.server import Ground, calls, says
-from tiller_server.acp import peer
+from tiller_server.agent_client.lines import LINE_BYTES
 
 
 async def raw_answer(client: AcpClient, data: bytes) -> dict[str, Any]:
@@ -51,12 +51,9 @@ async def test_a_broken_line_is_answered_once(
         assert (await client.initialize())["protocolVersion"] == 1
 
 
-async def test_a_line_that_is_too_long_is_refused_and_the_next_is_served(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(peer, "MAX_LINE_BYTES", 100_000)
+async def test_a_line_that_is_too_long_is_refused_and_the_next_is_served(ground: Ground) -> None:
     async with acp_client(ground) as client:
-        client.raw(b'"' + b"x" * 400_000 + b'"\n')
+        client.raw(b'"' + b"x" * LINE_BYTES + b'"\n')
         assert (await client.initialize())["protocolVersion"] == 1
         refused = [one for way, one in client.record if way == "<" and "error" in one]
     assert [one["error"]["code"] for one in refused] == [-32700]

@@ -36,7 +36,7 @@ SCRIPT: tuple[dict[str, Any], ...] = (
 
 
 def points() -> list[float]:
-    """Give the moments after the prompt, in seconds, over the time that the conversation takes."""
+    """Return the moments after the prompt, in seconds, over the time that the conversation takes."""
     return [0.8 * number / max(1, POINTS - 1) for number in range(POINTS)]
 
 

@@ -12,7 +12,7 @@ NEW = {"cwd": "/x", "mcpServers": []}
 
 
 def written(outgoing: Outgoing) -> list[Json]:
-    """Take what was written since; the first line of a connection is left out."""
+    """Return what was written since; the first line of a connection is left out."""
     out = bytearray()
 
     def write(piece: memoryview) -> int:

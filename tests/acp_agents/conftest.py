@@ -1,4 +1,4 @@
-"""Gives the tests sessions with external agents."""
+"""Sessions of tests with external agents."""
 
 import pytest
 

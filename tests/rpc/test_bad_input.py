@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.clients.rpc import Json, RpcPeer, rpc_client
 from tests.support.clients.server import Ground, says
-from tiller_server.rpc.lines import JsonLines, LineTooLong
+from tiller_server.agent_client.lines import JsonLines, LineTooLong
 from tiller_server.rpc.server import HANDLERS, RpcOutput
 
 QUICK = [name for name in HANDLERS if name not in {"prompt", "steer", "follow_up", "bash"}]

@@ -99,7 +99,7 @@ async def switch(peer: RpcPeer) -> None:
 
 
 def steps(records: Sequence[Json]) -> Sequence[str]:
-    """Give the events of the first run, without updates, and without system messages, which Tiller has none of.
+    """Return the events of the first run, without updates, and without system messages, which Tiller has none of.
 
     Calls run side by side: their starts and ends are put in one order.
     """
@@ -143,7 +143,7 @@ async def test_records_have_the_shapes_of_pi_but_for_the_table(
 
 
 def listed(release: str) -> Mapping[str, tuple[str, str]]:
-    """Give the differences of a release in the table of the page."""
+    """Return the differences of a release in the table of the page."""
     return {
         kind: (left.replace("`", "").strip(), right.replace("`", "").strip())
         for releases, kind, left, right in ROW.findall(PAGE.read_text("utf-8"))

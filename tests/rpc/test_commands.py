@@ -82,7 +82,7 @@ async def test_a_conversation_can_be_read(ground: Ground) -> None:
 
 
 def chain(nodes: list[Json]) -> list[str]:
-    """Give the ids of a tree that has one branch."""
+    """Return the ids of a tree that has one branch."""
     return [nodes[0]["entry"]["id"], *chain(nodes[0]["children"])] if nodes else []
 
 

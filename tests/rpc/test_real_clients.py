@@ -32,7 +32,7 @@ def starter(language: str, path: Path) -> Path:
 
 
 def environment(ground: Ground) -> dict[str, str]:
-    """Give an environment with `tiller` and the pinned Node on the PATH."""
+    """Return an environment with `tiller` and the pinned Node on the PATH."""
     folders = (str(Path(sys.prefix) / "bin"), str(NODE.parent), ground.env.get("PATH", ""))
     return {**ground.env, "PATH": ":".join(folders)}
 

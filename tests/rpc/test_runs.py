@@ -5,7 +5,7 @@ from tests.support.clients.server import Ground, calls, says
 
 
 def shape(record: Json) -> str:
-    """Give a record as one word: its type, and what it is about."""
+    """Return a record as one word: its type, and what it is about."""
     if record["type"] == "message_update":
         return record["assistantMessageEvent"]["type"]
     role = record.get("message", {}).get("role")

@@ -86,6 +86,8 @@ COMMAND_S = 10.0
 CLOSE_S = 1.0
 OUTPUT_BYTES = 64 * 1024
 COMMAND_MARK = "!"
+KEYLESS = "none is needed"
+"""Source of the key of a provider that takes none."""
 
 _TOKEN = re.compile(r"\$(?:([$!])|\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
@@ -227,7 +229,7 @@ class ProviderCredentials:
             (places.written.api_key is not None, "models.json"),
             (name is not None, f"environment ({name})"),
             (isinstance(entry, InKeyring), "keyring"),
-            (self._provider.keyless, "none is needed"),
+            (self._provider.keyless, KEYLESS),
         )
         return next((what for holds, what in ways if holds), None)
 

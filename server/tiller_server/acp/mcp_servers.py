@@ -28,6 +28,8 @@ def mcp_servers(given: JsonValue) -> JsonObject:
         if not isinstance(name, str) or not name:
             raise AcpError(INVALID_PARAMS, f"mcpServers[{number}].name is a text")
         key = NOT_IN_NAMES.sub("-", name).strip("-.")[:NAME_CHARS] or f"server-{number}"
+        if key in servers:
+            key = f"{key[: NAME_CHARS - 4]}-{number}"
         servers[key] = _server(server, f"mcpServers[{number}]")
     return servers
 

@@ -21,8 +21,8 @@ from tiller_server.acp.errors import (
     AcpError,
     PeerGone,
 )
+from tiller_server.agent_client.lines import LINE_BYTES, JsonLines, LineTooLong
 
-MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 MAX_REQUESTS: Final = 1024
 """Requests of the peer at a time."""
 MAX_UNSENT_BYTES: Final = 64 * 1024 * 1024
@@ -222,24 +222,20 @@ class JsonRpcPeer:
     # ------------------------------------------------------------------ from the peer
 
     async def _read(self, tasks: asyncio.TaskGroup) -> None:
-        held = bytearray()
-        is_skipping = False
+        lines = JsonLines()
         with suppress(OSError):
             while data := await self._reader.read(READ_BYTES):
-                *lines, rest = data.split(b"\n")
-                for line in lines:
-                    held += line
-                    if not is_skipping:
-                        self._line(bytes(held), tasks)
-                    is_skipping = False
-                    held.clear()
-                held += rest
-                if len(held) > MAX_LINE_BYTES:
-                    if not is_skipping:
-                        self._refuse(None, PARSE_ERROR, f"a line has over {MAX_LINE_BYTES} bytes")
-                    is_skipping = True
-                    held.clear()
+                lines.feed(data)
+                while (line := self._next(lines)) is not None:
+                    self._line(line, tasks)
                 await asyncio.sleep(0)
+
+    def _next(self, lines: JsonLines) -> bytes | None:
+        while True:
+            try:
+                return lines.take()
+            except LineTooLong:
+                self._refuse(None, PARSE_ERROR, f"a line has over {LINE_BYTES} bytes")
 
     def _line(self, line: bytes, tasks: asyncio.TaskGroup) -> None:
         if not line.strip():

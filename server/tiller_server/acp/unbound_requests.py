@@ -8,6 +8,7 @@ from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.clock import rfc3339
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object
+from agent_core.providers.auth.credentials import KEYLESS
 from agent_core.resources.paths import app_paths
 from tiller_server import VERSION
 from tiller_server.acp.errors import INVALID_PARAMS, AcpError, of_agent
@@ -15,8 +16,6 @@ from tiller_server.acp.sessions.session import OpenAgent
 from tiller_server.agent_client.connection import AgentClient, AgentRefused
 
 PAGE = 100
-NO_KEY_NEEDED = "none is needed"
-"""Source of the key of a local provider."""
 
 
 class UnboundRequests:
@@ -78,7 +77,7 @@ class UnboundRequests:
     async def has_key(self) -> bool:
         """Return whether a provider has a key; local ones, which need none, say nothing about that."""
         return any(
-            one.get("state") == "ok" and one.get("source") != NO_KEY_NEEDED
+            one.get("state") == "ok" and one.get("source") != KEYLESS
             for one in await self._accounts()
         )
 
@@ -109,16 +108,5 @@ class UnboundRequests:
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[AgentClient]:
         async with self._open_agent({}, {}) as agent:
-            options: JsonObject = {
-                "client": {"name": "ACP", "version": VERSION, "role": "panel"},
-                "session": {"open": "none"},
-            }
-            params: JsonObject = {
-                "processId": None,
-                "rootUri": None,
-                "capabilities": {},
-                "initializationOptions": {"agent": options},
-            }
-            _ = await agent.request("initialize", params)
-            agent.notify("initialized", {})
+            await agent.introduce({"name": "ACP", "version": VERSION, "role": "panel"})
             yield agent

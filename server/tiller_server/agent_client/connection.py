@@ -1,9 +1,10 @@
 """A connection to a server of the methods `agent/*`: requests in both directions, notifications, and the end."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
+from pathlib import Path
 from socket import socketpair
 from typing import Final
 
@@ -92,6 +93,32 @@ class AgentClient:
             raise
         finally:
             _ = self._answers.pop(number, None)
+
+    async def introduce(
+        self, client: JsonObject, folders: Sequence[Path] = (), **agent: JsonValue
+    ) -> None:
+        """Send the handshake, which comes before any other request.
+
+        Args:
+            client: Name, version and role of this client.
+            folders: Folders of the workspace, the primary one first.
+            agent: More of `initializationOptions.agent`.
+
+        Raises:
+            AgentRefused: The server does not accept this client.
+        """
+        listed: list[JsonValue] = [{"uri": one.as_uri(), "name": one.name} for one in folders]
+        options: JsonObject = {"client": client, "session": {"open": "none"}, **agent}
+        params: JsonObject = {
+            "processId": None,
+            "clientInfo": {"name": client.get("name"), "version": client.get("version")},
+            "rootUri": folders[0].as_uri() if folders else None,
+            "workspaceFolders": listed,
+            "capabilities": {},
+            "initializationOptions": {"agent": options},
+        }
+        _ = await self.request("initialize", params)
+        self.notify("initialized", {})
 
     def notify(self, method: str, params: JsonObject) -> None:
         """Send a notification."""

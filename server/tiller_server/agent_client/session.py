@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, get_args
 from uuid import uuid4
 
-import msgspec
+from typing_extensions import override
 
 from agent_core.assembly.library import open_library
 from agent_core.events import (
     Event,
+    EventEnvelope,
     EventFeed,
     EventSubscription,
     PermissionMode,
@@ -24,8 +24,7 @@ from agent_core.resources.paths import AppPaths
 from agent_core.transcript import AnyEntry, Transcript
 from tiller_server import VERSION
 from tiller_server.agent_client.connection import AgentClient, AgentRefused
-from tiller_server.agent_client.events import event_of
-from tiller_server.agent_client.state import SharedState
+from tiller_server.agent_client.followed_session import FollowedSession
 
 TRIES: Final = 5
 """How often the file is read until no event lies between it and the state."""
@@ -33,8 +32,8 @@ TOKEN: Final = "session"  # noqa: S105 - a progress token
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
 
 
-class SharedSession:
-    """A session of the daemon."""
+class SharedSession(FollowedSession):
+    """A session of the daemon, as a conversation uses it."""
 
     def __init__(self, connection: AgentClient, paths: AppPaths, *, name: str) -> None:
         """Prepare it; `open` comes first.
@@ -44,18 +43,15 @@ class SharedSession:
             paths: Where sessions are stored.
             name: Name of the client, as in `initialize`.
         """
-        self.id = ""
+        super().__init__(connection)
         self.root = Path()
         """Folder of the session."""
-        self.state: SharedState
         self.offered: Mapping[str, str] = {}
         """Descriptions of the skills, templates and commands of extensions, by name."""
-        self._connection = connection
         self._paths = paths
         self._name = name
         self._feed = EventFeed(SystemClock())
         self._posted: set[asyncio.Task[JsonValue]] = set()
-        self._snapshot: JsonObject = {}
 
     @property
     def is_busy(self) -> bool:
@@ -72,30 +68,16 @@ class SharedSession:
         Raises:
             AgentRefused: The daemon does not have it and cannot load it, as when another process has.
         """
-        agent: JsonObject = {
-            "client": {"name": self._name, "version": VERSION, "role": "panel"},
-            "session": {"open": "none"},
-            "capabilities": {
-                "v": 1,
-                "events": {"channel": "progress"},
-                "permission": {},
-                "question": {"form": {}},
-            },
+        client: JsonObject = {"name": self._name, "version": VERSION, "role": "panel"}
+        capabilities: JsonObject = {
+            "v": 1,
+            "events": {"channel": "progress"},
+            "permission": {},
+            "question": {"form": {}},
         }
-        folder: JsonObject = {"uri": root.as_uri(), "name": root.name}
-        params: JsonObject = {
-            "processId": None,
-            "clientInfo": {"name": self._name, "version": VERSION},
-            "rootUri": root.as_uri(),
-            "workspaceFolders": [folder],
-            "capabilities": {},
-            "initializationOptions": {"agent": agent},
-        }
-        _ = await self.request("initialize", params)
-        self._connection.notify("initialized", {})
-        self.id = session
+        await self.client.introduce(client, (root,), capabilities=capabilities)
         self.root = root
-        await self._look()
+        await self.load(session)
         listed = as_object(await self.request("agent/command/list", {})).get("commands")
         rows = listed if isinstance(listed, list) else []
         self.offered = {
@@ -114,27 +96,13 @@ class SharedSession:
         async with open_library(self._paths, clock=SystemClock()) as library:
             path: Sequence[AnyEntry] = ()
             for _ in range(TRIES):
-                before = self._snapshot.get("seq")
+                before = self.snapshot.get("seq")
                 path = Transcript((await library.read(SessionId(self.id))).entries).path()
                 # Events between the two would be shown twice.
-                await self._look()
-                if self._snapshot.get("seq") == before:
+                await self.load(self.id)
+                if self.snapshot.get("seq") == before:
                     break
         return path
-
-    async def _look(self) -> None:
-        """Fetch the state of this moment.
-
-        Raises:
-            AgentRefused: The session cannot be opened.
-        """
-        opened = await self.request("agent/session/open", {"session": self.id})
-        self._snapshot = as_object(opened)
-        try:
-            self.state = SharedState.of(self._snapshot)
-        except (msgspec.ValidationError, ValueError) as error:
-            message = f"the snapshot of the daemon cannot be read: {error}"
-            raise AgentRefused(message) from error
 
     async def request(self, method: str, params: JsonObject) -> JsonValue:
         """Send a request about the session and wait for its result.
@@ -142,7 +110,7 @@ class SharedSession:
         Raises:
             AgentRefused: The daemon answered with an error, or has gone.
         """
-        return await self._connection.request(method, params)
+        return await self.client.request(method, params)
 
     def post(self, method: str, params: JsonObject) -> None:
         """Send a request whose result nobody waits for; a refusal is dropped."""
@@ -162,22 +130,12 @@ class SharedSession:
 
     async def follow(self) -> str:
         """Publish the events of the session for as long as it lasts; return why it is gone, for the user."""
-        for event in self.state.events_since_stored(self._snapshot):
+        for event in self.state.events_since_stored(self.snapshot):
             self._publish(event)
-        self._connection.on_notification = self._take
-        reason = "lagging"
-        while reason == "lagging":
-            params: JsonObject = {
-                "partialResultToken": TOKEN,
-                "epoch": self._snapshot.get("epoch"),
-                "from": self._snapshot.get("seq"),
-            }
-            try:
-                ended = as_object(await self.request("agent/subscribe", params))
-            except AgentRefused:
-                return "The connection to the daemon has ended. The session is stored."
-            reason = str(ended.get("reason"))
-            self._snapshot = {**self._snapshot, "seq": ended.get("last")}
+        try:
+            await self.receive(TOKEN)
+        except AgentRefused:
+            return "The connection to the daemon has ended. The session is stored."
         return "The session was closed by another client."
 
     async def stop(self) -> None:
@@ -219,17 +177,10 @@ class SharedSession:
         """
         _ = await self.request("agent/session/configure", {"set": changes})
 
-    def _take(self, method: str, params: JsonObject) -> None:
-        if method != "$/progress" or params.get("token") != TOKEN:
-            return
-        frame = as_object(params.get("value"))
-        if frame.get("kind") == "agent/snapshot":
-            with suppress(msgspec.ValidationError, ValueError):
-                self.state = SharedState.of(as_object(frame.get("snapshot")))
-        events = frame.get("events")
-        for one in events if isinstance(events, list) else []:
-            if is_object(one) and (stamped := event_of(one)) is not None:
-                self._publish(stamped.event)
+    @override
+    def see(self, stamped: EventEnvelope) -> None:
+        """Publish an event."""
+        self._publish(stamped.event)
 
     def _publish(self, event: Event) -> None:
         self.state.see(event)

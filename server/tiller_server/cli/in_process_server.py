@@ -110,9 +110,16 @@ async def _serve_acp(
         env=env,
         clock=SystemClock(),
     )
-    _end_on_sigterm(connection.close)
+    code = 0
+
+    def end() -> None:
+        nonlocal code
+        code = TERMINATED
+        connection.close()
+
+    _end_on_sigterm(end)
     await connection.serve()
-    return 0
+    return code
 
 
 @asynccontextmanager

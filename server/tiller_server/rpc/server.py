@@ -20,11 +20,11 @@ from tiller_server.agent_client.connection import (
     InputStream,
     Sink,
 )
+from tiller_server.agent_client.lines import JsonLines, LineTooLong
 from tiller_server.rpc.commands import configuration, runs, sessions
 from tiller_server.rpc.commands.context import Handler, RpcContext
 from tiller_server.rpc.dialogs import Dialogs, Reply
 from tiller_server.rpc.files import session_of
-from tiller_server.rpc.lines import JsonLines, LineTooLong
 from tiller_server.rpc.projector import RecordProjector
 from tiller_server.rpc.records import PiRelease
 from tiller_server.rpc.session import RpcSession

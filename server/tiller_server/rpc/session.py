@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 from uuid import uuid4
 
-import msgspec
+from typing_extensions import override
 
 from agent_core.events import (
     CompactionEnded,
@@ -24,8 +23,8 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, decode, is_object
 from tiller_server import VERSION
 from tiller_server.agent_client.connection import AgentClient, AgentRefused
-from tiller_server.agent_client.events import event_of, value_of
-from tiller_server.agent_client.state import SharedState
+from tiller_server.agent_client.events import value_of
+from tiller_server.agent_client.followed_session import FollowedSession
 from tiller_server.rpc.records import message_of
 
 CLIENT: Final = "rpc"
@@ -90,7 +89,7 @@ class EventWaiters:
             _ = cancel()
 
 
-class RpcSession:
+class RpcSession(FollowedSession):
     """The session that the commands are about; another one can take its place."""
 
     def __init__(
@@ -107,16 +106,12 @@ class RpcSession:
             folders: Folders of the workspace, the primary one first.
             on_event: Called with each event, in order.
         """
-        self.client = client
+        super().__init__(client)
         self._folders = folders
-        self.id = ""
-        self.state: SharedState
         self.activity = SessionActivity({})
         self.waiters = EventWaiters()
         self._on_event = on_event
-        self._token = ""
         self._following: asyncio.Task[None] | None = None
-        self._snapshot: JsonObject = {}
         self._entries: Sequence[JsonObject] | None = None
         """Lines of the session file; None: they may have changed since they were read."""
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -136,27 +131,14 @@ class RpcSession:
         Raises:
             AgentRefused: The server does not accept it.
         """
-        agent: JsonObject = {
-            "client": {"name": CLIENT, "version": VERSION, "role": "panel"},
+        client: JsonObject = {"name": CLIENT, "version": VERSION, "role": "panel"}
+        more: JsonObject = {
             # As in pi, what the client has started ends with it, unless another client looks on.
             "session": {"open": "none", "lifetime": "connection"},
             "capabilities": {"v": 1, "permission": {}, "question": {"form": {}}},
             **options,
         }
-        folders: list[JsonValue] = [
-            {"uri": one.as_uri(), "name": one.name} for one in self._folders
-        ]
-        params: JsonObject = {
-            "processId": None,
-            "clientInfo": {"name": CLIENT, "version": VERSION},
-            "rootUri": self.root.as_uri(),
-            "workspaceFolders": folders,
-            "capabilities": {},
-            "initializationOptions": {"agent": agent},
-        }
-        _ = await self.client.request("initialize", params)
-        self.client.on_notification = self._take
-        self.client.notify("initialized", {})
+        await self.client.introduce(client, self._folders, **more)
 
     async def open(self, session: str, **more: JsonValue) -> None:
         """Open a session in place of the one in front, and follow its events.
@@ -168,21 +150,13 @@ class RpcSession:
         Raises:
             AgentRefused: It cannot be opened; the session before stays in front.
         """
-        params: JsonObject = {"session": session, **more}
-        snapshot = as_object(await self.client.request("agent/session/open", params))
-        try:
-            state = SharedState.of(snapshot)
-        except (msgspec.ValidationError, ValueError) as error:
-            message = f"the snapshot of the daemon cannot be read: {error}"
-            raise AgentRefused(message) from error
+        await self.load(session, **more)
         if self._following is not None:
             _ = self._following.cancel()
-        self.id, self.state, self._snapshot = as_text(snapshot.get("session")), state, snapshot
         self._entries = None
-        self.activity = SessionActivity(as_object(snapshot.get("activity")))
+        self.activity = SessionActivity(as_object(self.snapshot.get("activity")))
         self.waiters.cancel()
-        self._token = uuid4().hex
-        self._following = asyncio.get_running_loop().create_task(self._follow(self._token))
+        self._following = asyncio.get_running_loop().create_task(self._follow(uuid4().hex))
 
     def close(self) -> None:
         """Stop following the session."""
@@ -192,7 +166,7 @@ class RpcSession:
 
     def show_current(self, at_ms: int) -> None:
         """Publish events for what goes on in the session already, and for what waits for an answer."""
-        for event in self.state.events_since_stored(self._snapshot):
+        for event in self.state.events_since_stored(self.snapshot):
             self._on_event(EventEnvelope(seq=0, first=0, at_ms=at_ms, event=event))
 
     async def request(self, method: str, **params: JsonValue) -> JsonObject:
@@ -269,42 +243,22 @@ class RpcSession:
         return [one for one in map(message_of, since_compaction(path)) if one is not None]
 
     async def _follow(self, token: str) -> None:
-        reason = "lagging"
-        while reason == "lagging":
-            params: JsonObject = {
-                "session": self.id,
-                "partialResultToken": token,
-                "epoch": self._snapshot.get("epoch"),
-                "from": self._snapshot.get("seq"),
-            }
-            try:
-                ended = as_object(await self.client.request("agent/subscribe", params))
-            except AgentRefused as error:
-                self._end(f"{error}; start `tiller rpc --continue` to go on with the session")
-                return
-            reason = as_text(ended.get("reason"))
-            self._snapshot = {**self._snapshot, "seq": ended.get("last")}
-        self._end("another client has closed the session")
+        try:
+            await self.receive(token)
+        except AgentRefused as error:
+            self._end(f"{error}; start `tiller rpc --continue` to go on with the session")
+        else:
+            self._end("another client has closed the session")
 
     def _end(self, why: str) -> None:
         if not self.over.done():
             self.over.set_result(why)
 
-    def _take(self, method: str, params: JsonObject) -> None:
-        if method != "$/progress" or params.get("token") != self._token:
-            return
-        frame = as_object(params.get("value"))
-        if frame.get("kind") == "agent/snapshot":
-            with suppress(msgspec.ValidationError, ValueError):
-                self.state = SharedState.of(as_object(frame.get("snapshot")))
-        events = frame.get("events")
-        for one in events if isinstance(events, Sequence) else ():
-            if is_object(one) and (stamped := event_of(one)) is not None:
-                self._see(stamped)
-
-    def _see(self, stamped: EventEnvelope) -> None:
+    @override
+    def see(self, stamped: EventEnvelope) -> None:
+        """Update state and activity, and pass the event on."""
+        super().see(stamped)
         self._entries = None
-        self.state.see(stamped.event)
         self.activity.see(stamped.event)
         self._on_event(stamped)
         self.waiters.see(stamped.event)

@@ -133,27 +133,14 @@ class DaemonLink:
     async def _introduce(self, client: AgentClient) -> None:
         client.on_notification = self._take
         role = "observer" if self._role == "observer" else "panel"
-        agent: JsonObject = {
-            "client": {"name": NAME, "version": VERSION, "role": role},
-            "session": {"open": "none"},
-            "capabilities": {
-                "v": 1,
-                "events": {"channel": "progress"},
-                "permission": {},
-                "question": {"form": {}},
-            },
+        described: JsonObject = {"name": NAME, "version": VERSION, "role": role}
+        capabilities: JsonObject = {
+            "v": 1,
+            "events": {"channel": "progress"},
+            "permission": {},
+            "question": {"form": {}},
         }
-        folder: JsonObject = {"uri": self._root.as_uri(), "name": self._root.name}
-        params: JsonObject = {
-            "processId": None,
-            "clientInfo": {"name": NAME, "version": VERSION},
-            "rootUri": self._root.as_uri(),
-            "workspaceFolders": [folder],
-            "capabilities": {},
-            "initializationOptions": {"agent": agent},
-        }
-        _ = await client.request("initialize", params)
-        client.notify("initialized", {})
+        await client.introduce(described, (self._root,), capabilities=capabilities)
 
     async def _until_over(self, client: AgentClient) -> None:
         self._used_s = self._clock.monotonic_s()

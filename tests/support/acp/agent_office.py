@@ -38,7 +38,7 @@ class AgentOffice(McpOffice):
     async def give(
         self, session: AgentSession, *steps: list[Any], preset: str = "robot", **more: Any
     ) -> str:
-        """Give a task of these steps to an agent; return the result of the call."""
+        """Have an agent work on a task of these steps; return the result of the call."""
         order = {
             k: more.pop(k) for k in ("background", "model", "budget", "isolation") if k in more
         }

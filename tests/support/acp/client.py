@@ -125,7 +125,7 @@ class AcpClient:
                 await self._arrived.wait()
 
     async def read(self) -> None:
-        """Take the agent's messages in until the connection ends."""
+        """Read the agent's messages until the connection ends."""
         with suppress(ConnectionError):
             while line := await self._reader.readline():
                 self._take(json.loads(line))
@@ -155,7 +155,7 @@ class AcpClient:
 
 
 async def result(future: "asyncio.Future[Json]") -> Json:
-    """Give the result of a response; raises AcpRefused."""
+    """Return the result of a response; raises AcpRefused."""
     async with asyncio.timeout(WITHIN_S):
         message = await future
     if "error" in message:
@@ -202,7 +202,7 @@ async def acp_client(ground: Ground, *, client_id: str = "client") -> AsyncGener
 
 
 def opener(runtime: Runtime) -> OpenAgent:
-    """Give what connects to the agent of a runtime."""
+    """Return what connects to the agent of a runtime."""
     return lambda handlers, servers: attached(
         App(runtime, origin=replace(runtime.origin, mcp_servers=servers)), handlers=handlers
     )

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-import time
 from typing import Any
 
 HABIT = sys.argv[1]
@@ -98,7 +97,7 @@ def main() -> None:
         elif method is not None and id_ is not None:
             opened(id_, method)
     while HABIT == "never ends":
-        time.sleep(1)
+        signal.pause()
 
 
 main()

@@ -13,7 +13,9 @@ from tests.support.harness.shared import ROOT
 
 Json = dict[str, Any]
 ACP_SDK = ROOT / ".venv" / "acp" / "node_modules" / "@agentclientprotocol" / "sdk"
-MISSING = f"the ACP schemas are not installed in {ACP_SDK.parent.parent.parent}"
+MISSING = (
+    f"the ACP schemas are not installed in {ACP_SDK.parent.parent.parent}: run `make acp-setup`"
+)
 FREE = frozenset(
     {
         "text",
@@ -96,7 +98,7 @@ class Judge:
 
 
 def _shape(value: Any) -> Any:
-    """Give a value without what no schema looks at."""
+    """Return a value without what no schema looks at."""
     match value:
         case dict():
             return {

@@ -83,12 +83,12 @@ class RpcPeer:
         return record
 
     def of(self, *kinds: str) -> Sequence[Json]:
-        """Give the records so far of some types."""
+        """Return the records so far of some types."""
         return [one for one in self.records if one["type"] in kinds]
 
     @property
     def types(self) -> Sequence[str]:
-        """Give the types of all records so far."""
+        """Return the types of all records so far."""
         return [one["type"] for one in self.records]
 
     def close(self) -> None:
@@ -147,5 +147,5 @@ async def rpc_process(
 
 
 def tiller_rpc(*arguments: str) -> Sequence[str]:
-    """Give the command line of `tiller rpc`."""
+    """Return the command line of `tiller rpc`."""
     return (*TILLER, "rpc", *arguments)

@@ -16,7 +16,7 @@ _ENVIRONMENT: Mapping[str, str] = os.environ  # noqa: TID251 - to know whether t
 
 
 def npm_client(name: str) -> Path:
-    """Give the folder of a package; skips the test without it, fails where it has to be installed.
+    """Return the folder of a package; skips the test without it, fails where it has to be installed.
 
     Raises:
         AssertionError: It is missing in CI, or of another version.

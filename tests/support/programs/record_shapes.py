@@ -21,7 +21,7 @@ TYPES: Mapping[type, str] = {
 
 
 def shapes(records: Iterable[Json]) -> Shapes:
-    """Give the keys of all kinds of records, and of the values inside them."""
+    """Return the keys of all kinds of records, and of the values inside them."""
     found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for record in records:
         for kind, value in _objects(_record_kind(record), record):
@@ -40,7 +40,7 @@ def _record_kind(record: Json) -> str:
 
 
 def _objects(kind: str, value: Json) -> Iterator[tuple[str, Json]]:
-    """Give an object with its kind, and those inside it."""
+    """Return an object with its kind, and those inside it."""
     yield kind, value
     for key, inner in value.items():
         if key in OPAQUE or (kind.startswith("entry custom") and key == "data"):
@@ -70,7 +70,7 @@ def _type(value: object) -> str:
 
 
 def differences(theirs: Shapes, ours: Shapes) -> Mapping[str, tuple[str, str]]:
-    """Give for each kind the keys that one side alone has; a key with another type counts as two keys."""
+    """Return for each kind the keys that one side alone has; a key with another type counts as two keys."""
     found: dict[str, tuple[str, str]] = {}
     for kind in sorted({*theirs, *ours}):
         if kind not in ours or kind not in theirs:
@@ -84,7 +84,7 @@ def differences(theirs: Shapes, ours: Shapes) -> Mapping[str, tuple[str, str]]:
 
 
 def _only(one: Mapping[str, set[str]], other: Mapping[str, set[str]]) -> str:
-    """Give what one side alone has. Whether a key that both have can be null depends on what was said before."""
+    """Return what one side alone has. Whether a key that both have can be null depends on what was said before."""
     alone = [
         f"{key}: {kind}"
         for key, kinds in one.items()

@@ -1,7 +1,6 @@
 """Files in open folders, so that no link can lead out between check and use. Blocking."""
 
 import codecs
-import errno
 import os
 import secrets
 import stat
@@ -38,8 +37,6 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 SET_ID = stat.S_ISUID | stat.S_ISGID
 RIGHTS = "security.capability"
 OPEN_FILES = "/proc/self/fd"
-NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT})
-"""Said by file systems and kernels without files that have no name."""
 
 
 def read_regular(place: PathHandle, *, limit_bytes: int = READ_LIMIT_BYTES) -> bytes:
@@ -167,15 +164,13 @@ def _fill(
 
 
 def _open_unnamed(place: PathHandle, mode: int) -> int | None:
-    """Open a file without a name on the file system of a folder; None: it, or the system, has no such files."""
+    """Open a file without a name on the file system of a folder; None: there it cannot be, and one with a name may say why."""
     if sys.platform != "linux" or not os.access(OPEN_FILES, os.X_OK):
         return None
     try:
         return os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode, dir_fd=place.folder)
-    except OSError as error:
-        if error.errno in NO_UNNAMED:
-            return None
-        raise
+    except OSError:
+        return None
 
 
 def _name_new(place: PathHandle, temp: str) -> None:

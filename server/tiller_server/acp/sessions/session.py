@@ -18,7 +18,6 @@ from agent_core.events import (
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, is_object
 from agent_core.kernel.values import SecretValue
-from tiller_server import VERSION
 from tiller_server.acp.capabilities import ClientCapabilities
 from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
 from tiller_server.acp.peer import JsonRpcPeer
@@ -119,29 +118,18 @@ class AcpSession:
 
     async def _open(self) -> None:
         root, *_ = self._opening.folders
-        folders: list[JsonValue] = [
-            {"uri": one.as_uri(), "name": one.name} for one in self._opening.folders
-        ]
-        agent: JsonObject = {
-            "client": {"name": self._client.name, "version": self._client.version, "role": "panel"},
-            "session": {"open": "none"},
-            "capabilities": {
-                "v": 1,
-                "permission": {},
-                "question": {"form": {}},
-                "files": self._client.files,
-            },
+        client: JsonObject = {
+            "name": self._client.name,
+            "version": self._client.version,
+            "role": "panel",
         }
-        params: JsonObject = {
-            "processId": None,
-            "clientInfo": {"name": self._client.name, "version": VERSION},
-            "rootUri": root.as_uri(),
-            "workspaceFolders": folders,
-            "capabilities": {},
-            "initializationOptions": {"agent": agent},
+        capabilities: JsonObject = {
+            "v": 1,
+            "permission": {},
+            "question": {"form": {}},
+            "files": self._client.files,
         }
-        _ = await self.agent.request("initialize", params)
-        self.agent.notify("initialized", {})
+        await self.agent.introduce(client, self._opening.folders, capabilities=capabilities)
         opened = await self.agent.request(
             "agent/session/open", {"session": self._opening.session, "folders": [root.as_uri()]}
         )

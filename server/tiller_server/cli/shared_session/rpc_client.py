@@ -5,26 +5,22 @@ import asyncio
 import os
 import signal
 import sys
-import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from socket import socket
 from typing import Final
 
 from agent_core.kernel import JsonValue, SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.resources.paths import app_paths
-from tiller_server.agent_client.connection import AgentClient, AgentRefused, attached
+from tiller_server.agent_client.connection import AgentRefused, attached
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.session_options import budgets_of
+from tiller_server.cli.shared_session.daemon_client import connected
 from tiller_server.lsp.transport.stdio import stdio_streams
 from tiller_server.rpc.server import RpcOptions, RpcServer
 
-START_S: Final = 20.0
-"""How long a daemon may take to start; then the agent runs in this process."""
 SIGNALS: Final[Mapping[str, int]] = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130}
-"""Signals that end the process, and their exit codes."""
+"""Signals that end the process, and their exit codes: 128 and the number of the signal."""
 
 
 def serve(options: argparse.Namespace, environment: Environment) -> int:
@@ -34,9 +30,7 @@ def serve(options: argparse.Namespace, environment: Environment) -> int:
         TillerError: An option cannot be used, the session cannot be opened, or the daemon has gone.
     """
     chosen = _options(options, environment)
-    env = environment.variables
-    daemon = None if options.in_process else _find_daemon(env)
-    return asyncio.run(_serve(chosen, env, daemon))
+    return asyncio.run(_serve(chosen, environment.variables, in_process=options.in_process))
 
 
 def _options(options: argparse.Namespace, environment: Environment) -> RpcOptions:
@@ -78,43 +72,35 @@ def _tools(chosen: str | None) -> JsonValue:
     return names if len(names) > 1 else chosen
 
 
-def _find_daemon(env: Mapping[str, str]) -> tuple[socket, str] | None:
-    """Return a socket to the daemon and its token; None: there is none, and none can be started. Blocking."""
+async def _has_daemon(env: Mapping[str, str]) -> bool:
+    """Return whether a daemon answers, after one was started where there was none."""
     if sys.platform == "win32":
-        return None
-    from tiller_server.daemon.shim.connection import (  # noqa: PLC0415 - needs sockets that Windows lacks
-        Unreachable,
-    )
-    from tiller_server.daemon.shim.discovery import DaemonDiscovery  # noqa: PLC0415 - as above
+        return False
+    from tiller_server.daemon.control_client import start_and_wait  # noqa: PLC0415 - needs sockets that Windows lacks
+    from tiller_server.daemon.shim.connection import Unreachable  # noqa: PLC0415 - as above
 
-    discovery = DaemonDiscovery(env, clock=time.monotonic)
-    discovery.begin(within_s=START_S)
     try:
-        while (found := discovery.look()) is None:
-            time.sleep(discovery.again_s)
+        await start_and_wait(env, SystemClock())
     except Unreachable:
-        discovery.close()
-        return None
-    raw, token = found
-    return socket(fileno=raw.detach()), token
+        return False
+    return True
 
 
-async def _serve(
-    options: RpcOptions, env: Mapping[str, str], daemon: tuple[socket, str] | None
-) -> int:
+async def _serve(options: RpcOptions, env: Mapping[str, str], *, in_process: bool) -> int:
     reader, sink = await stdio_streams()
     ending = Ending()
-    if daemon is not None:
-        async with _connected(env, options.root, *daemon) as client:
-            server = RpcServer(client, sink, options, clock=SystemClock())
-            ending.watch(server)
-            try:
-                await server.serve(reader)
-            except AgentRefused:
-                if server.has_begun:
-                    raise
-            else:
-                return ending.code
+    if not in_process and await _has_daemon(env):
+        async with connected(env, options.root) as client:
+            if client is not None:
+                server = RpcServer(client, sink, options, clock=SystemClock())
+                ending.watch(server)
+                try:
+                    await server.serve(reader)
+                except AgentRefused:
+                    if server.has_begun:
+                        raise
+                else:
+                    return ending.code
     from tiller_server.lsp.app import App  # noqa: PLC0415 - only without a daemon
     from tiller_server.lsp.runtime import Runtime  # noqa: PLC0415 - as above
     from tiller_server.process.config import ServerConfig  # noqa: PLC0415 - as above
@@ -153,23 +139,3 @@ class Ending:
 
         for name, code in SIGNALS.items():
             loop.add_signal_handler(getattr(signal, name), stop, code)
-
-
-@asynccontextmanager
-async def _connected(
-    env: Mapping[str, str], root: Path, sock: socket, token: str
-) -> AsyncGenerator[AgentClient]:
-    """Introduce this process to the daemon."""
-    from tiller_server.daemon.shim.connection import (  # noqa: PLC0415 - needs sockets that Windows lacks
-        handshake_line,
-    )
-
-    reader, writer = await asyncio.open_unix_connection(sock=sock)
-    writer.write(handshake_line(env, token=token, cwd=str(root), pid=os.getpid()))
-    client = AgentClient(writer)
-    reading = asyncio.get_running_loop().create_task(client.read(reader))
-    try:
-        yield client
-    finally:
-        _ = reading.cancel()
-        writer.close()

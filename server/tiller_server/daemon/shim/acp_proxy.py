@@ -18,9 +18,7 @@ from tiller_server.daemon.shim.message import (
     request,
     result,
 )
-from tiller_server.daemon.shim.pending_requests import MessageBacklog, PendingClientRequests
-from tiller_server.daemon.shim.proxy import ATTACHED, GONE, NEW, REPLAYING
-from tiller_server.daemon.shim.send_queue import Outgoing
+from tiller_server.daemon.shim.proxy import ATTACHED, GONE, NEW, REPLAYING, RelayProxy
 
 CANCEL_REQUEST = "$/cancel_request"
 CANCELLED = -32800
@@ -60,30 +58,17 @@ class ResumableSession:
         return {**params, "sessionId": session, "_meta": meta}
 
 
-class AcpProxy:
+class AcpProxy(RelayProxy):
     """One client's conversation, over as many daemons as it takes."""
 
     def __init__(self, *, note: Callable[[str], None]) -> None:
-        """Begin without a daemon.
-
-        Args:
-            note: Writes a sentence to the log.
-        """
-        self._note = note
-        self.stage = NEW
-        self.to_editor = Outgoing()
-        self.to_daemon = Outgoing()
-        self.has_answered = False
-        """Whether the client was given anything from a daemon."""
-        self.held = MessageBacklog()
-        """Messages for the next daemon. Before `initialize` is answered: all messages of the client."""
+        """Begin without a daemon."""
+        super().__init__(note=note)
         self._initialize: RelayedMessage | None = None
         self._sessions: dict[str, ResumableSession] = {}
-        self._calls = PendingClientRequests()
         self._asked: dict[str, object] = {}
         """Open requests of the daemon to the client."""
         self._resuming: set[str] = set()
-        self._passed: list[tuple[Callable[[bytes], None], bytes]] = []
 
     @property
     def exit_code(self) -> int | None:
@@ -113,12 +98,6 @@ class AcpProxy:
         self.has_answered = True
         self.to_editor.put(body + b"\n")
         self._passed.append((self._look_at_daemon, body))
-
-    def inspect_forwarded(self) -> None:
-        """Look at what was passed on. To be called when it has been written, before anything else is read."""
-        passed, self._passed = self._passed, []
-        for look, body in passed:
-            look(body)
 
     # ------------------------------------------------------------------ daemons come and go
 

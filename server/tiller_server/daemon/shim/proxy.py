@@ -42,27 +42,41 @@ _LOST = frozenset({"agent/ack", "textDocument/willSave", "window/workDoneProgres
 """Notifications that mean nothing to another daemon."""
 
 
-class LspProxy:
-    """One editor's conversation, over as many daemons as it takes."""
+class RelayProxy:
+    """The part of a proxy that no protocol changes: messages for both sides, and those passed on unread."""
 
     def __init__(self, *, note: Callable[[str], None]) -> None:
-        """Begin with neither a daemon nor a word.
+        """Begin without a daemon.
 
         Args:
-            note: Takes a sentence for the log.
+            note: Writes a sentence to the log.
         """
         self._note = note
         self.stage = NEW
         self.to_editor = Outgoing()
         self.to_daemon = Outgoing()
         self.has_answered = False
-        """Whether the editor was given anything from a daemon."""
+        """Whether the client was given anything from a daemon."""
         self.held = MessageBacklog()
-        """Messages for the next daemon. Before `initialize` is answered: all messages of the editor."""
-        self._state = ClientState()
+        """Messages for the next daemon. Before `initialize` is answered: all messages of the client."""
         self._calls = PendingClientRequests()
-        self._asks = PendingServerRequests()
         self._passed: list[tuple[Callable[[bytes], None], bytes]] = []
+
+    def inspect_forwarded(self) -> None:
+        """Look at what was passed on. To be called when it has been written, before anything else is read."""
+        passed, self._passed = self._passed, []
+        for look, body in passed:
+            look(body)
+
+
+class LspProxy(RelayProxy):
+    """One editor's conversation, over as many daemons as it takes."""
+
+    def __init__(self, *, note: Callable[[str], None]) -> None:
+        """Begin with neither a daemon nor a message."""
+        super().__init__(note=note)
+        self._state = ClientState()
+        self._asks = PendingServerRequests()
 
     @property
     def exit_code(self) -> int | None:
@@ -95,12 +109,6 @@ class LspProxy:
         self.has_answered = True
         self.to_editor.put(frame(body))
         self._passed.append((self._daemons, body))
-
-    def inspect_forwarded(self) -> None:
-        """Look at what was passed on. To be called when it has been written, before anything else is read."""
-        passed, self._passed = self._passed, []
-        for look, body in passed:
-            look(body)
 
     # ------------------------------------------------------------------ daemons come and go
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import anyio
 
@@ -12,7 +12,7 @@ from agent_core.assembly.library import SessionLibrary
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers import ModelInfo
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths
@@ -57,8 +57,10 @@ async def idle_limits(settings: Path) -> IdleLimits:
     )
 
 
-class IdleFolder(Value, frozen=True, kw_only=True):
+class IdleFolder(SecretValue, frozen=True, kw_only=True):
     """A folder whose sessions are idle."""
+
+    hidden: ClassVar = frozenset({"env"})
 
     root: Path
     env: Mapping[str, str]

@@ -3,7 +3,7 @@
 from typing import Final
 
 LINE_BYTES: Final = 32 * 1024 * 1024
-"""Limit of one command, as of a frame: pictures in a prompt are base64."""
+"""Limit of one message, as of a frame: pictures in a prompt are base64."""
 
 
 class LineTooLong(Exception):
