@@ -41,14 +41,18 @@ from agent_core.session.runs.cancel import ActivityCanceller
 from agent_core.session.runs.executor import (
     RunCheck,
     RunExecutor,
-    RunHooks,
     RunOpening,
     RunPreparation,
     RunStarter,
 )
 from agent_core.session.runs.recovered_state import tools_of
 from agent_core.session.runs.recovery import RecoveredTasks, RunRetrier
-from agent_core.session.runs.transcript_port import RunInputHooks, RunTranscript, TurnPreparation
+from agent_core.session.runs.transcript_port import (
+    RunHooks,
+    RunInputHooks,
+    RunTranscript,
+    TurnPreparation,
+)
 from agent_core.session.session import SessionViews
 from agent_core.session.tools.user_bash import UserBash
 from agent_core.session.views import (

@@ -3,20 +3,25 @@
 from asyncio import Event as Signal
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events.union import (
+    BashEnded,
     BashOutput,
     Delta,
     Event,
     MessageDelta,
+    MessageEnded,
     ThoughtDelta,
+    ThoughtEnded,
+    ToolEnded,
     ToolInputDelta,
     ToolOutputDelta,
+    ToolRunning,
 )
 from agent_core.kernel import Clock
 from agent_core.kernel.values import Value
@@ -34,6 +39,33 @@ class EventEnvelope(Value, frozen=True, kw_only=True):
     """The first number that this event stands for; below `seq` only for merged deltas."""
     at_ms: int
     event: Event
+
+
+StreamKey: TypeAlias = tuple[type, str]
+"""The kind of the pieces, and the item that they are of."""
+
+
+def stream_of(event: Delta) -> StreamKey:
+    """Return which stream a piece belongs to."""
+    # The user's own commands run one at a time: what they print has no item.
+    return type(event), "" if isinstance(event, BashOutput) else event.item
+
+
+def streams_ended_by(event: Event) -> tuple[StreamKey, ...]:
+    """Return the streams that an event ends."""
+    match event:
+        case MessageEnded(item=item):
+            return ((MessageDelta, item),)
+        case ThoughtEnded(item=item):
+            return ((ThoughtDelta, item),)
+        case ToolRunning(item=item):
+            return ((ToolInputDelta, item),)
+        case ToolEnded(item=item):
+            return ((ToolInputDelta, item), (ToolOutputDelta, item))
+        case BashEnded():
+            return ((BashOutput, ""),)
+        case _:
+            return ()
 
 
 def merge(events: Iterable[EventEnvelope]) -> tuple[EventEnvelope, ...]:

@@ -5,7 +5,7 @@ Sequence number and time are the feed's business (`EventEnvelope`).
 """
 
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from agent_core.events.values import (
     BackgroundEnder,
@@ -24,6 +24,7 @@ from agent_core.events.values import (
     QuestionResolved,
     QueueItem,
     RunParent,
+    RunStage,
     RunStatus,
     SafeCount,
     SessionConfig,
@@ -252,6 +253,17 @@ class RunStarted(TaggedEvent, frozen=True, kw_only=True, tag="run.started"):
     parent: RunParent | None = None
 
 
+class RunStageStarted(TaggedEvent, frozen=True, kw_only=True, tag="run.stage"):
+    """A stage of a run begins; the stage before it is over. Each run has them in this order, and `execute` at most once.
+
+    An error in `prepare` ends the run before its first request to a model; one in `execute` ends it with what has been
+    done; one in `summarize` is a notice; in `persist` the entries stay in memory and are written again.
+    """
+
+    run: RunId
+    stage: RunStage
+
+
 class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
     """Last event of a run, exactly once."""
 
@@ -260,6 +272,8 @@ class RunEnded(TaggedEvent, frozen=True, kw_only=True, tag="run.ended"):
     usage: UsageReport
     changes: ChangeCounts
     error: Failure | None = None
+    stage: RunStage | None = None
+    """Stage in which the error occurred."""
     cause: Literal["daemonRestart"] | None = None
     """Why the run was interrupted."""
     resumable: bool | None = None
@@ -519,6 +533,7 @@ Event = (
     | SessionClients
     | SessionTrust
     | RunStarted
+    | RunStageStarted
     | RunEnded
     | TurnStarted
     | TurnEnded
@@ -571,30 +586,3 @@ Event = (
 
 Delta = MessageDelta | ThoughtDelta | ToolInputDelta | ToolOutputDelta | BashOutput
 """Events that append: merged without loss, and not written to disk."""
-
-
-StreamKey: TypeAlias = tuple[type, str]
-"""The kind of the pieces, and the item that they are of."""
-
-
-def stream_of(event: Delta) -> StreamKey:
-    """Return which stream a piece belongs to."""
-    # The user's own commands run one at a time: what they print has no item.
-    return type(event), "" if isinstance(event, BashOutput) else event.item
-
-
-def streams_ended_by(event: Event) -> tuple[StreamKey, ...]:
-    """Return the streams that an event ends."""
-    match event:
-        case MessageEnded(item=item):
-            return ((MessageDelta, item),)
-        case ThoughtEnded(item=item):
-            return ((ThoughtDelta, item),)
-        case ToolRunning(item=item):
-            return ((ToolInputDelta, item),)
-        case ToolEnded(item=item):
-            return ((ToolInputDelta, item), (ToolOutputDelta, item))
-        case BashEnded():
-            return ((BashOutput, ""),)
-        case _:
-            return ()

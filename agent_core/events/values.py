@@ -11,6 +11,7 @@ from agent_core.kernel.values import Value
 from agent_core.messages import Usage, UserContent
 
 SessionState = Literal["idle", "running", "requiresAction", "compacting", "retrying", "error"]
+RunStage = Literal["prepare", "execute", "summarize", "persist"]
 RunStatus = Literal["completed", "cancelled", "failed", "interrupted", "budget", "refused"]
 ToolStatus = Literal["ok", "error", "skipped", "blocked", "cancelled"]
 Delivery = Literal["prompt", "steer", "followUp", "nextTurn"]

@@ -19,10 +19,11 @@ from agent_core.events import (
     Notice,
     PermissionMode,
     RunParent,
+    RunStageStarted,
     RunStatus,
     SessionStateChanged,
 )
-from agent_core.events.values import CallPurpose, SessionState as State
+from agent_core.events.values import CallPurpose, RunStage, SessionState as State
 from agent_core.hooks import HookFailure
 from agent_core.kernel import (
     Clock,
@@ -228,6 +229,11 @@ class ActiveRun(Value, frozen=True, kw_only=True):
     def publish(self, event: Event) -> None:
         """Publish an event of the run, unless it was abandoned."""
         self.services.publisher.publish_for(self.activity, event)
+
+    def enter(self, stage: RunStage) -> None:
+        """Begin the next stage."""
+        self.activity.stage = stage
+        self.publish(RunStageStarted(run=self.id, stage=stage))
 
 
 def failure_of(error: TillerError) -> Failure:

@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.events import Event, MessageEnded, ToolInputDelta, ToolStarted
-from agent_core.events.union import Delta, StreamKey, stream_of, streams_ended_by
+from agent_core.events.feed import StreamKey, stream_of, streams_ended_by
+from agent_core.events.union import Delta
 from agent_core.events.values import PermissionRequested, QuestionRequested
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.redaction.redactor import HeldOnly, RedactedStream, Redactor, TextRedactor

@@ -9,12 +9,21 @@ import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
 from agent_core.compaction import estimate_text
-from agent_core.events import Failure, Notice, RunEnded, RunResult, RunStarted, RunStatus
-from agent_core.hooks import HookRunner, RunBegun, RunOver, RunPrepared, RunPreparing, RunSettled
+from agent_core.events import (
+    ChangeCounts,
+    Failure,
+    Notice,
+    RunEnded,
+    RunResult,
+    RunStarted,
+    RunStatus,
+)
+from agent_core.events.values import RunStage
+from agent_core.hooks import HookRunner, RunPrepared, RunPreparing
 from agent_core.kernel import EntryId, ItemId, MessageId, RunId
 from agent_core.kernel.errors import ProviderError, SessionClosed, TillerError
 from agent_core.kernel.values import Value
-from agent_core.loop import LoopContext, UserInput, notify_input_hooks, publish_input
+from agent_core.loop import LoopContext, UserInput, publish_input
 from agent_core.loop.batch import CANCELLED
 from agent_core.messages import Text, ToolResultMessage
 from agent_core.session.changes.checkpoints import Checkpoints
@@ -46,8 +55,13 @@ from agent_core.session.runs.retry_policy import (
     StopRun,
     whole_answer,
 )
-from agent_core.session.runs.slot import AFTER_CANCEL_S, Activity, ActivitySlot
-from agent_core.session.runs.transcript_port import RunInputHooks, RunTranscript, TurnPreparation
+from agent_core.session.runs.slot import Activity, ActivitySlot
+from agent_core.session.runs.transcript_port import (
+    RunHooks,
+    RunInputHooks,
+    RunTranscript,
+    TurnPreparation,
+)
 from agent_core.session.runs.usage import RunBudgets, RunUsage, UsageTracker
 from agent_core.session.tools.registry import ToolContexts, ToolRegistry
 from agent_core.transcript.entries import (
@@ -61,6 +75,20 @@ from agent_core.transcript.entries import (
 from agent_core.workspace import Workspace
 
 log = logging.getLogger(__name__)
+
+
+SETTLE_S = 5.0
+"""How long the changes of a run may take to be counted."""
+
+
+class RunEnd(Value, frozen=True, kw_only=True):
+    """End of a run, as its executor knows it."""
+
+    status: RunStatus
+    failure: Failure | None
+    failed_in: RunStage | None
+    text: str
+    """The last text of the model."""
 
 
 class RunEndWriter:
@@ -91,39 +119,50 @@ class RunEndWriter:
         self._workspace = workspace
         self._broker = broker
 
-    async def settle(
-        self, run: ActiveRun, status: RunStatus, failure: Failure | None, *, text: str
-    ) -> None:
-        """Write and publish the end of a run; of an abandoned run both were done by its canceller.
-
-        Args:
-            run: The run.
-            status: How it ended.
-            failure: Why it failed; None: it did not.
-            text: The last text of the model.
-        """
+    async def settle(self, run: ActiveRun, end: RunEnd) -> None:
+        """Write and publish the end of a run; of an abandoned run both were done by its canceller."""
         self._broker.end_run(run.id)
         if run.activity.abandoned:
             dropped = self._services.publisher.dropped
             log.warning("run %s was cut off; %d late events were dropped so far", run.id, dropped)
             return
         usage, used = self._usage.of_run(), self._usage.used()
-        counts = await self._changes.counts_of(run.id)
+        counts = await self._counts(run)
+        run.enter("persist")
+        await self._store(run, end.status)
+        if (lost := self._changes.lost(run.id, self._workspace.root)) is not None:
+            run.publish(Notice(level="warning", text=lost))
+        if end.status != "completed":
+            self._queue.pause()
+        result = RunResult(
+            run=run.id,
+            status=end.status,
+            text=end.text,
+            usage=usage,
+            changes=counts,
+            error=end.failure,
+        )
+        self._finish(result, used, stage=end.failed_in, publish=run.publish)
+        self._services.publisher.set_state("idle")
+
+    async def _counts(self, run: ActiveRun) -> ChangeCounts:
+        """Count the changes of a run; what cannot be counted does not change its result."""
+        counts = ChangeCounts()
+        try:
+            with anyio.move_on_after(SETTLE_S, shield=True):
+                counts = await self._changes.counts_of(run.id)
+        except TillerError as error:
+            text = f"The changes of the run could not be counted: {error}"
+            run.publish(Notice(level="warning", text=text))
         self._changes.settle()
+        return counts
+
+    async def _store(self, run: ActiveRun, status: RunStatus) -> None:
         await self._deferred.flush("turn", "run", run=run.id, publish=run.publish)
         interrupted = status == "cancelled" and run.activity.is_interrupted
         marks = (interruption_entry,) if interrupted else ()
         _ = await self._recorder.keep(*marks, run_ended_entry(run.id, status))
         await self._checkpoints.settle_run(run.id)
-        if (lost := self._changes.lost(run.id, self._workspace.root)) is not None:
-            run.publish(Notice(level="warning", text=lost))
-        if status != "completed":
-            self._queue.pause()
-        result = RunResult(
-            run=run.id, status=status, text=text, usage=usage, changes=counts, error=failure
-        )
-        self._finish(result, used, publish=run.publish)
-        self._services.publisher.set_state("idle")
 
     async def abandon(self, activity: Activity) -> None:
         """Stop waiting for an activity: answer its open calls, publish its end, and drop its later events."""
@@ -161,12 +200,17 @@ class RunEndWriter:
                 changes=counts,
                 error=failure,
             )
-            self._finish(result, used, publish=publish)
+            self._finish(result, used, stage=activity.stage, publish=publish)
         self._services.publisher.set_state("idle")
         self._runs.release(activity)
 
     def _finish(
-        self, result: RunResult, used: RunUsage, *, publish: Callable[[RunEnded], object]
+        self,
+        result: RunResult,
+        used: RunUsage,
+        *,
+        stage: RunStage | None,
+        publish: Callable[[RunEnded], object],
     ) -> None:
         """Hand the result to those who wait for it, and publish the end."""
         self._runs.finish(result)
@@ -177,16 +221,13 @@ class RunEndWriter:
                 usage=result.usage,
                 changes=result.changes,
                 error=result.error,
+                stage=stage,
                 duration_ms=used.duration_ms,
                 turns=used.answers,
                 tool_calls=used.calls,
                 parent=self._services.parent,
             )
         )
-
-
-SETTLE_S = 5.0
-"""How long a run may take to write its end."""
 
 
 class RunInput(Value, frozen=True, kw_only=True):
@@ -202,63 +243,6 @@ class RunCheck(Protocol):
     async def before_run(self, run: RunId) -> None:
         """Check; waits while a person is asked."""
         ...
-
-
-class RunHooks:
-    """Caller of the hooks of one run."""
-
-    def __init__(
-        self, run: RunId, *, hooks: HookRunner, usage: UsageTracker, recorder: Recorder
-    ) -> None:
-        self._run = run
-        self._hooks = hooks
-        self._usage = usage
-        self._recorder = recorder
-        self._is_open = False
-
-    async def begun(self, loop: LoopContext, inputs: Sequence[UserInput]) -> None:
-        """Report that the run begins, and of the words that it begins with."""
-        self._is_open = True
-        _ = await self._hooks.ask(RunBegun(run=self._run))
-        for one in inputs:
-            await notify_input_hooks(loop, one)
-
-    async def turns_over(self) -> None:
-        """Report that the turns have come to their end; a retry or a compaction may follow."""
-        if self._hooks.listens(RunOver):
-            used = self._usage.used()
-            _ = await self._hooks.ask(
-                RunOver(
-                    run=self._run,
-                    messages=self._recorder.context(),
-                    duration_ms=used.duration_ms,
-                    turns=used.answers,
-                    tool_calls=used.calls,
-                )
-            )
-
-    async def settled(self, status: RunStatus) -> None:
-        """Report that the run is over, if it was told that it begins; of a cancelled one both ends are told."""
-        if not self._is_open:
-            return
-        if status != "cancelled":
-            await self._settled(status)
-            return
-        with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
-            await self.turns_over()
-            await self._settled(status)
-
-    async def _settled(self, status: RunStatus) -> None:
-        used = self._usage.used()
-        _ = await self._hooks.ask(
-            RunSettled(
-                run=self._run,
-                status=status,
-                duration_ms=used.duration_ms,
-                turns=used.answers,
-                tool_calls=used.calls,
-            )
-        )
 
 
 class RunPreparation:
@@ -406,6 +390,7 @@ class RunExecutor:
     async def run(self, openings: Sequence[RunInput]) -> None:
         """Run to the end. Publishes `run.started` first and `run.ended` last, whatever happens between."""
         self._begin(openings[0].user_input.message_id if openings else None)
+        self._run.enter("prepare")
         status: RunStatus = "failed"
         failure: Failure | None = None
         try:
@@ -430,11 +415,16 @@ class RunExecutor:
             text = f"internal error ({type(error).__name__}); the details are in the log"
             failure = Failure(kind="Internal", message=text)
         finally:
+            failed_in = None if failure is None else self._run.activity.stage
+            self._run.enter("summarize")
             try:
                 await self._hooks.settled(status)
             finally:
-                with anyio.move_on_after(SETTLE_S, shield=True):
-                    await self._ending.settle(self._run, status, failure, text=self._attempts.text)
+                end = RunEnd(
+                    status=status, failure=failure, failed_in=failed_in, text=self._attempts.text
+                )
+                with anyio.CancelScope(shield=True):
+                    await self._ending.settle(self._run, end)
 
     def _begin(self, message_id: MessageId | None) -> None:
         self._usage.begin_run()
@@ -451,6 +441,7 @@ class RunExecutor:
         if not await self._opening.open(self._loop, openings):
             return None
         await self._hooks.begun(self._loop, [opening.user_input for opening in openings])
+        self._run.enter("execute")
         while True:
             step = await self._attempts.run_attempt(self._loop)
             await self._hooks.turns_over()

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.events import Event, RunResult
+from agent_core.events.values import RunStage
 from agent_core.kernel import ItemId, RunId
 from agent_core.kernel.ids import mark_run
 from agent_core.kernel.values import Value
@@ -44,6 +45,8 @@ class Activity(Struct, kw_only=True):
     run: RunId | None
     scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
     over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    stage: RunStage | None = None
+    """Stage of the run; None: it is no run, or has not begun."""
     abandoned: bool = False
     """It could not be ended in time: whatever it still says is dropped."""
     is_interrupted: bool = False

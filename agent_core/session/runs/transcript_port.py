@@ -1,13 +1,24 @@
 """Ports of the loop to a run: its transcript, the hooks of its input, and the preparation of its turns."""
 
+from collections.abc import Sequence
+
+import anyio
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from agent_core.events import Notice, RetryEnded, SessionUsage
-from agent_core.hooks import HookRunner, InputHandled, InputReplaced, InputTyped
-from agent_core.kernel import EntryId
+from agent_core.events import Notice, RetryEnded, RunStatus, SessionUsage
+from agent_core.hooks import (
+    HookRunner,
+    InputHandled,
+    InputReplaced,
+    InputTyped,
+    RunBegun,
+    RunOver,
+    RunSettled,
+)
+from agent_core.kernel import EntryId, RunId
 from agent_core.kernel.errors import TooManyDenials
-from agent_core.loop import UserInput
+from agent_core.loop import LoopContext, UserInput, notify_input_hooks
 from agent_core.messages import (
     AssistantMessage,
     CustomMessage,
@@ -25,6 +36,7 @@ from agent_core.session.input.deferred_messages import DeferredMessages
 from agent_core.session.input.queue import InputQueue, MessageIndex
 from agent_core.session.permissions.permission_prompts import MOST_DENIALS, PermissionPrompts
 from agent_core.session.permissions.trust import TrustManager
+from agent_core.session.runs.slot import AFTER_CANCEL_S
 from agent_core.session.runs.usage import RunBudgets, UsageTracker
 
 LAST_ANSWER = "The run has reached its limit of {most} answers (maxTurns). The model is asked for a last one without tools."
@@ -42,6 +54,63 @@ class Retries(Struct, kw_only=True):
     """Since the user's last words; an answer between them does not begin the count anew."""
     going_on: int = 0
     """The number of the one that goes on; 0: none does."""
+
+
+class RunHooks:
+    """Caller of the hooks of one run."""
+
+    def __init__(
+        self, run: RunId, *, hooks: HookRunner, usage: UsageTracker, recorder: Recorder
+    ) -> None:
+        self._run = run
+        self._hooks = hooks
+        self._usage = usage
+        self._recorder = recorder
+        self._is_open = False
+
+    async def begun(self, loop: LoopContext, inputs: Sequence[UserInput]) -> None:
+        """Report that the run begins, and of the words that it begins with."""
+        self._is_open = True
+        _ = await self._hooks.ask(RunBegun(run=self._run))
+        for one in inputs:
+            await notify_input_hooks(loop, one)
+
+    async def turns_over(self) -> None:
+        """Report that the turns have come to their end; a retry or a compaction may follow."""
+        if self._hooks.listens(RunOver):
+            used = self._usage.used()
+            _ = await self._hooks.ask(
+                RunOver(
+                    run=self._run,
+                    messages=self._recorder.context(),
+                    duration_ms=used.duration_ms,
+                    turns=used.answers,
+                    tool_calls=used.calls,
+                )
+            )
+
+    async def settled(self, status: RunStatus) -> None:
+        """Report that the run is over, if it was told that it begins; of a cancelled one both ends are told."""
+        if not self._is_open:
+            return
+        if status != "cancelled":
+            await self._settled(status)
+            return
+        with anyio.move_on_after(AFTER_CANCEL_S, shield=True):
+            await self.turns_over()
+            await self._settled(status)
+
+    async def _settled(self, status: RunStatus) -> None:
+        used = self._usage.used()
+        _ = await self._hooks.ask(
+            RunSettled(
+                run=self._run,
+                status=status,
+                duration_ms=used.duration_ms,
+                turns=used.answers,
+                tool_calls=used.calls,
+            )
+        )
 
 
 class RunInputHooks:

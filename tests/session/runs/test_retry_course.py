@@ -149,7 +149,13 @@ async def test_when_all_failed_the_last_error_is_told() -> None:
         (ended,) = told(b, RetryEnded)
         assert (ended.success, ended.attempt) == (False, 3)
         assert ended.error.message == "the provider is down"
-        assert b.names()[-3:] == ["retry.ended", "run.ended", "session.state"]
+        assert b.names()[-5:] == [
+            "retry.ended",
+            "run.stage",
+            "run.stage",
+            "run.ended",
+            "session.state",
+        ]
 
 
 class Endless(FakeClock):
@@ -175,7 +181,13 @@ async def test_a_wait_that_is_cancelled_ends_the_retry() -> None:
         (ended,) = told(b, RetryEnded)
         assert (ended.success, ended.attempt, ended.error.message) == (False, 1, "Retry cancelled")
         assert told(b, RunEnded)[-1].status == "cancelled"
-        assert b.names()[-3:] == ["retry.ended", "run.ended", "session.state"]
+        assert b.names()[-5:] == [
+            "retry.ended",
+            "run.stage",
+            "run.stage",
+            "run.ended",
+            "session.state",
+        ]
 
 
 class Watching(FakeClock):

@@ -38,14 +38,18 @@ async def test_a_prompt_is_answered_and_the_events_come_in_order() -> None:
         assert b.names() == [
             "run.started",
             "session.state",
+            "run.stage",
             "message.started",
             "message.ended",
+            "run.stage",
             "turn.started",
             "message.started",
             "message.delta",
             "session.usage",
             "message.ended",
             "turn.ended",
+            "run.stage",
+            "run.stage",
             "run.ended",
             "session.state",
         ]

@@ -16,7 +16,7 @@ from agent_core.events import (
     RunStarted,
     ToolInputDelta,
 )
-from agent_core.events.union import StreamKey, stream_of, streams_ended_by
+from agent_core.events.feed import StreamKey, stream_of, streams_ended_by
 
 OPEN_CHARS: Final = 1 << 20
 """How much text of unfinished items is kept; a client that would need more gets a snapshot."""
