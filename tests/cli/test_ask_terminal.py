@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from agent_core.channels import PermissionChoice, serve_channel
 from agent_core.events import (
     Event,
     PermissionOption,
@@ -22,8 +23,7 @@ from tests.support.session.scripted_model import ScriptedModel, call, say
 from tests.support.session.sessions import bench
 from tests.support.workspace.tools import FunctionTool
 from tiller_server.cli.terminal.permission_prompt import (
-    TerminalPermissionReply,
-    ask_on_terminal,
+    TerminalChannel,
     read_reply,
 )
 
@@ -87,7 +87,7 @@ async def test_words_typed_at_a_question_refuse_it_and_are_told_to_the_model() -
     ],
 )
 def test_yes_trusts_a_folder_and_words_are_asked_again(line: str, reply: str | None) -> None:
-    assert read_reply(TRUST, line) == (None if reply is None else TerminalPermissionReply(reply))
+    assert read_reply(TRUST, line) == (None if reply is None else PermissionChoice(option=reply))
 
 
 def test_what_is_too_long_to_be_read_is_not_allowed_by_yes() -> None:
@@ -96,7 +96,7 @@ def test_what_is_too_long_to_be_read_is_not_allowed_by_yes() -> None:
     )
     request = _request(long)
     assert read_reply(request, "y") is None
-    assert read_reply(request, "n") == TerminalPermissionReply("rejectOnce")
+    assert read_reply(request, "n") == PermissionChoice(option="rejectOnce")
 
 
 def _request(subject: TrustSubject) -> PermissionRequest:
@@ -150,7 +150,8 @@ async def _asked(lines: Sequence[str]) -> tuple[list[str], list[ToolEnded], str]
 
 async def _ask(session, typed, written) -> None:
     write = written.append
-    await ask_on_terminal(session, read_line=typed, write_question=write, write_note=write)
+    channel = TerminalChannel(read_line=typed, write_question=write, write_note=write)
+    await serve_channel(channel, session)
 
 
 async def test_an_answer_of_another_client_is_a_note_and_disturbs_no_line_being_typed() -> None:
@@ -167,14 +168,10 @@ async def test_an_answer_of_another_client_is_a_note_and_disturbs_no_line_being_
         bench(model, tools=[tool], mode="ask", clock=HeldClock()) as it,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(
-            lambda: ask_on_terminal(
-                it.session,
-                read_line=typed,
-                write_question=questions.append,
-                write_note=notes.append,
-            )
+        channel = TerminalChannel(
+            read_line=typed, write_question=questions.append, write_note=notes.append
         )
+        group.start_soon(serve_channel, channel, it.session)
         await anyio.lowlevel.checkpoint()
         await it.session.prompt("go")
         with anyio.fail_after(5):

@@ -116,7 +116,8 @@ def test_two_buttons_of_one_title_are_a_no_without_an_id() -> None:
 def test_an_answer_with_an_option_that_was_not_offered_is_a_no(
     answer: object, expected: tuple[str, str | None]
 ) -> None:
-    assert answered(ASKED, answer) == expected
+    choice = answered(ASKED, answer)
+    assert (choice.option, choice.note) == expected
 
 
 def test_a_file_or_tool_is_named_with_what_it_gets() -> None:

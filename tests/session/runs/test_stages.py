@@ -9,6 +9,7 @@ from agent_core.events import ErrorRaised, ExtensionError, RunEnded, RunStageSta
 from agent_core.hooks import Hook, HookTable, RunSettled
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ProviderError, StorageUnavailable
+from agent_core.kernel.json import as_object
 from agent_core.providers import ModelRequest
 from agent_core.session.context import SessionOptions
 from agent_core.session.history.entries import RUN
@@ -117,7 +118,7 @@ async def test_a_disk_that_is_full_at_the_end_changes_nothing_in_the_result() ->
         log.is_full = True
         return say("done")
 
-    opened = OpenedSession(log=cast("SessionLog", log), entries=(), recovery=Recovery())
+    opened = OpenedSession(log=cast("Any", log), entries=(), recovery=Recovery())
     async with bench(ScriptedModel([answer]), store=store, opened=opened) as b:
         await go(b)
         assert (stages(b), ended(b).status, ended(b).error) == (ALL, "completed", None)
@@ -125,5 +126,9 @@ async def test_a_disk_that_is_full_at_the_end_changes_nothing_in_the_result() ->
         log.is_full = False
         await b.session.close()
     entries = (await store.read(SessionId("s-1"))).entries
-    runs = [one.data for one in entries if isinstance(one, CustomEntry) and one.custom_type == RUN]
+    runs = [
+        as_object(one.data)
+        for one in entries
+        if isinstance(one, CustomEntry) and one.custom_type == RUN
+    ]
     assert runs[-1]["status"] == "completed"

@@ -6,11 +6,11 @@ from typing import Protocol
 import anyio
 
 from agent_core.assembly import SessionRequest
+from agent_core.channels import ChannelSession
 from agent_core.events import PermissionMode
 from agent_core.kernel.values import Value
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession
-from tiller_server.cli.terminal.permission_prompt import AskingSession
 from tiller_server.cli.terminal.run_renderer import DIM
 
 
@@ -89,7 +89,7 @@ class ChatContext(ChatDialog, Protocol):
         ...
 
 
-class ChatSession(AskingSession, Protocol):
+class ChatSession(ChannelSession, Protocol):
     """A session as a conversation uses it: one of this process, or one that the daemon has loaded.
 
     Each action raises a TillerError when the session refuses it.

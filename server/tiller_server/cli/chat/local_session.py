@@ -5,13 +5,13 @@ from collections.abc import Collection, Sequence
 import anyio
 
 from agent_core.assembly import SessionRequest
+from agent_core.channels import PermissionAnswers, QuestionAnswers
 from agent_core.events import EventSubscription, PermissionMode, UiTitle
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome
 from tiller_server.cli.chat.session_switch import may_leave
 from tiller_server.cli.chat.slash_commands import COMMANDS, MODES, OTHER_NAMES
-from tiller_server.cli.terminal.permission_prompt import PermissionAnswers, QuestionAnswers
 from tiller_server.cli.terminal.run_renderer import DIM, YELLOW
 
 

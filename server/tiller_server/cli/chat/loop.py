@@ -12,6 +12,7 @@ from typing import Final, Literal, Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from agent_core.channels import serve_channel
 from agent_core.events import UiTitle
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
@@ -22,7 +23,7 @@ from tiller_server.cli.chat.line_input import LineKind
 from tiller_server.cli.chat.status import mode_line
 from tiller_server.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED
 from tiller_server.cli.terminal.live_view import LiveView
-from tiller_server.cli.terminal.permission_prompt import AnswerChoice, ask_on_terminal
+from tiller_server.cli.terminal.permission_prompt import AnswerChoice, TerminalChannel
 from tiller_server.cli.terminal.pictures import PastedPicture
 from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
 from tiller_server.cli.terminal.text import BOLD, one_line, safe
@@ -411,13 +412,10 @@ class ChatLoop:
 
     async def _ask(self) -> None:
         write = self._view.interject
-        await ask_on_terminal(
-            self._session,
-            read_line=self._answer,
-            write_question=write,
-            write_note=write,
-            offer=self._offer,
+        channel = TerminalChannel(
+            read_line=self._answer, write_question=write, write_note=write, offer=self._offer
         )
+        await serve_channel(channel, self._session)
 
     def _offer(
         self, choices: Sequence[AnswerChoice], marked: int, *, is_list: bool = False

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
-from agent_core.events import Answer
-from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel import JsonObject
 from agent_core.resources.paths import app_paths
 from tiller_server.agent_client.connection import AgentClient
 from tiller_server.agent_client.session import SharedSession
@@ -38,13 +38,11 @@ class SharedQuestions:
     def __init__(self, session: SharedSession) -> None:
         self._session = session
 
-    def answer(self, request: str, answers: Mapping[str, Answer] | None, *, by: str) -> None:
+    def answer(self, request: str, answers: Mapping[str, object] | None, *, by: str) -> None:
         """Answer a question; the daemon drops an answer that comes after another. None: the user declined."""
         _ = by
         given: JsonObject = (
-            {"cancelled": True}
-            if answers is None
-            else {"answers": {line: _encoded(one) for line, one in answers.items()}}
+            {"cancelled": True} if answers is None else {"answers": msgspec.to_builtins(answers)}
         )
         self._session.post("agent/question/respond", {"request": request, **given})
 
@@ -96,7 +94,3 @@ class SharedChatSession(SharedSession):
         """Run a command of the conversation."""
         dialog.tell(f"> /{name} {arguments}".rstrip())
         return await run_command(self, dialog, name, arguments)
-
-
-def _encoded(answer: Answer) -> JsonValue:
-    return list(answer) if isinstance(answer, tuple) else answer

@@ -292,7 +292,8 @@ async def _turn(view: RunRenderer) -> None:
 
 
 async def _ask(session: AgentSession, view: RunRenderer) -> None:
-    from tiller_server.cli.terminal.permission_prompt import ask_on_terminal, read_terminal_line  # noqa: PLC0415 - at first use
+    from agent_core.channels import serve_channel  # noqa: PLC0415 - at first use
+    from tiller_server.cli.terminal.permission_prompt import TerminalChannel, read_terminal_line  # noqa: PLC0415 - at first use
 
     def write_question(text: str) -> None:
         from tiller_server.cli.terminal.permission_prompt import discard_typed_input  # noqa: PLC0415 - at first use
@@ -300,12 +301,10 @@ async def _ask(session: AgentSession, view: RunRenderer) -> None:
         discard_typed_input()
         view.interject(text)
 
-    await ask_on_terminal(
-        session,
-        read_line=read_terminal_line,
-        write_question=write_question,
-        write_note=view.interject,
+    channel = TerminalChannel(
+        read_line=read_terminal_line, write_question=write_question, write_note=view.interject
     )
+    await serve_channel(channel, session)
 
 
 async def _converse(

@@ -4,25 +4,20 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 from anyio import to_thread
 
+from agent_core.channels import PermissionChoice
 from agent_core.events import (
     Answer,
-    EventSubscription,
     PermissionRequest,
-    PermissionRequested,
-    PermissionResolved,
     Question,
     QuestionLine,
-    QuestionRequested,
-    QuestionResolved,
     ServerSubject,
     TrustSubject,
 )
-from agent_core.kernel.errors import TillerError
 from agent_core.kernel.text import shown
 from agent_core.kernel.values import Value
 from tiller_server.cli.terminal.text import one_line
@@ -60,100 +55,52 @@ ReadLine = Callable[[], Awaitable[str]]
 WriteText = Callable[[str], object]
 
 
-class PermissionAnswers(Protocol):
-    """Where permission requests are answered."""
+class TerminalChannel:
+    """The terminal as a channel: its user answers one request after another."""
 
-    def answer(self, request: str, option: str, *, note: str | None, by: str) -> object:
-        """Answer a request."""
-        ...
+    def __init__(
+        self,
+        *,
+        read_line: ReadLine,
+        write_question: WriteText,
+        write_note: WriteText,
+        offer: OfferChoices | None = None,
+    ) -> None:
+        """Prepare it.
 
-
-class QuestionAnswers(Protocol):
-    """Where questions are answered."""
-
-    def answer(self, request: str, answers: Mapping[str, Answer] | None, *, by: str) -> object:
-        """Answer a question; None: the user declined."""
-        ...
-
-
-class AskingSession(Protocol):
-    """A session that asks its user."""
+        Args:
+            read_line: Reads the answer.
+            write_question: Writes a question or a complaint; a line is read next.
+            write_note: Writes which other client answered first.
+            offer: Shows the options of a request as a menu; None: they are written with it.
+        """
+        self._read_line = read_line
+        self._write_question = write_question
+        self._write_note = write_note
+        self._offer = offer
+        self._turn = anyio.Lock()
 
     @property
-    def permissions(self) -> PermissionAnswers:
-        """Where permission requests are answered."""
-        ...
+    def name(self) -> str:
+        """Name under which its answers are recorded."""
+        return BY
 
-    @property
-    def questions(self) -> QuestionAnswers:
-        """Where questions are answered."""
-        ...
+    async def ask_permission(self, request: PermissionRequest) -> PermissionChoice:
+        """Ask until the line is an answer."""
+        async with self._turn:
+            with _offered(request, self._offer, self._write_question):
+                while (reply := read_reply(request, line := await self._read_line())) is None:
+                    _ = self._write_question(_not_understood(request, line))
+                return reply
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        """Open a reader of its events; with `partials` it shows arguments as they grow."""
-        ...
+    async def ask_question(self, question: Question) -> Mapping[str, Answer] | None:
+        """Ask the lines of the form, one after another."""
+        async with self._turn:
+            return await _filled(question, read_line=self._read_line, write=self._write_question)
 
-
-async def ask_on_terminal(
-    session: AskingSession,
-    *,
-    read_line: ReadLine,
-    write_question: WriteText,
-    write_note: WriteText,
-    offer: OfferChoices | None = None,
-) -> None:
-    """Ask the questions of a session, one after the other, until it is closed.
-
-    Args:
-        session: The session.
-        read_line: Reads the answer.
-        write_question: Writes a question or a complaint; a line is read next.
-        write_note: Writes which other client answered first.
-        offer: Shows the options of a request as a menu; None: they are written with it.
-    """
-    reader = session.subscribe()
-    waiting: dict[str, anyio.CancelScope] = {}
-    turn = anyio.Lock()
-
-    async def ask(request: PermissionRequest, scope: anyio.CancelScope) -> None:
-        with scope:
-            async with turn:
-                with _offered(request, offer, write_question):
-                    while (reply := read_reply(request, line := await read_line())) is None:
-                        write_question(_not_understood(request, line))
-                with suppress(TillerError):
-                    _ = session.permissions.answer(
-                        request.request, reply.option, note=reply.note, by=BY
-                    )
-
-    async def fill(question: Question, scope: anyio.CancelScope) -> None:
-        with scope:
-            async with turn:
-                answers = await _filled(question, read_line=read_line, write=write_question)
-                with suppress(TillerError):
-                    _ = session.questions.answer(question.request, answers, by=BY)
-
-    try:
-        async with anyio.create_task_group() as group:
-            async for stamped in reader:
-                match stamped.event:
-                    case PermissionRequested(request=request):
-                        scope = waiting[request.request] = anyio.CancelScope()
-                        group.start_soon(ask, request, scope)
-                    case QuestionRequested(request=question):
-                        scope = waiting[question.request] = anyio.CancelScope()
-                        group.start_soon(fill, question, scope)
-                    case QuestionResolved(request=request):
-                        waiting.pop(request, anyio.CancelScope()).cancel()
-                    case PermissionResolved(request=request, by=by):
-                        waiting.pop(request, anyio.CancelScope()).cancel()
-                        if by != BY:
-                            write_note(f"(answered by {by})\n")
-                    case _:
-                        pass
-            group.cancel_scope.cancel()
-    finally:
-        reader.close()
+    def show_answered(self, by: str) -> None:
+        """Write who answered."""
+        _ = self._write_note(f"(answered by {by})\n")
 
 
 async def _filled(
@@ -203,15 +150,7 @@ def _wanted(line: QuestionLine) -> str:
     return f"{what[line.kind]}; Enter {enter}"
 
 
-class TerminalPermissionReply(Value, frozen=True):
-    """Answer to a permission request."""
-
-    option: str
-    note: str | None = None
-    """Words for the model."""
-
-
-def read_reply(request: PermissionRequest, line: str) -> TerminalPermissionReply | None:
+def read_reply(request: PermissionRequest, line: str) -> PermissionChoice | None:
     """Return the answer that a line is; None: it is unclear, and is to be asked again.
 
     An empty line takes the default, which never allows. Several words refuse a tool call and are the note.
@@ -220,11 +159,11 @@ def read_reply(request: PermissionRequest, line: str) -> TerminalPermissionReply
     typed = text.casefold()
     keys = _keys(request)
     if not typed or typed in NO:
-        return TerminalPermissionReply(request.default)
+        return PermissionChoice(option=request.default)
     if typed in YES:
         typed = "y"
     if typed in keys:
-        return TerminalPermissionReply(keys[typed])
+        return PermissionChoice(option=keys[typed])
     first, *rest = typed.replace(",", " ").split() or [typed]
     if not _accepts_note(request) or not (rest or not typed.isascii()):
         return None
@@ -232,7 +171,7 @@ def read_reply(request: PermissionRequest, line: str) -> TerminalPermissionReply
     return (
         None
         if first in YES or first in keys.keys() - NO
-        else TerminalPermissionReply(request.default, text)
+        else PermissionChoice(option=request.default, note=text)
     )
 
 

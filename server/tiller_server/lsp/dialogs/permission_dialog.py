@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
+from agent_core.channels import PermissionChoice
 from agent_core.events import (
     CommandSubject,
     PermissionOption,
@@ -72,14 +73,14 @@ def chosen(request: PermissionRequest, answer: object) -> str:
     return titles[0] if len(titles) == 1 else request.default
 
 
-def answered(request: PermissionRequest, answer: object) -> tuple[str, str | None]:
+def answered(request: PermissionRequest, answer: object) -> PermissionChoice:
     """Read the answer to `agent/permission`: the option and the note; an invalid answer selects the default, a no."""
     given = as_object(answer) or {}
     option, note = given.get("option"), given.get("note")
     is_valid = isinstance(option, str) and request.option(option) is not None
-    return (
-        str(option) if is_valid else request.default,
-        note[:MOST_CHARS] if isinstance(note, str) and note else None,
+    return PermissionChoice(
+        option=str(option) if is_valid else request.default,
+        note=note[:MOST_CHARS] if isinstance(note, str) and note else None,
     )
 
 

@@ -1,21 +1,20 @@
 """Dialogs at one client for the questions of a session, withdrawn when another client answers first."""
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final, TypeVar
 
 import anyio
-from anyio.abc import TaskGroup
 
-from agent_core.events import (
-    PermissionRequest,
-    PermissionRequested,
-    PermissionResolved,
-    Question,
-    QuestionRequested,
-    QuestionResolved,
+from agent_core.channels import (
+    UNANSWERED,
+    PermissionChoice,
+    QuestionReply,
+    Unanswered,
+    serve_channel,
 )
-from agent_core.kernel.errors import TillerError
+from agent_core.events import PermissionRequest, Question
 from agent_core.session import AgentSession
 from tiller_server.lsp.dialogs.permission_dialog import answered, chosen, dialog
 from tiller_server.lsp.dialogs.permission_mode import OBSERVER, check_role
@@ -41,7 +40,7 @@ QUIET_S: Final = 1.0
 MENU_S: Final = 120.0
 """How long a list to choose from stays open."""
 
-PresentedRequest = PermissionRequest | Question
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -71,12 +70,11 @@ class QuestionPresenter:
         """
         self._connection = connection
         self._mirror = mirror
-        self._name = name
+        self.name = name
         self._role = role
         self._shows = shows
         self._blocking = blocking
         self._turn = anyio.Lock()
-        self._open: dict[str, anyio.CancelScope] = {}
         self._following: list[anyio.CancelScope] = []
         self._menu = anyio.CancelScope()
 
@@ -96,28 +94,10 @@ class QuestionPresenter:
         """
         if self._role == OBSERVER:
             return
-        reader = session.subscribe()
-        try:
-            async with anyio.create_task_group() as group:
-                self._following.append(group.cancel_scope)
-                for request in (*session.permissions.pending, *session.questions.pending):
-                    self._start(group, session, request, is_shown)
-                async for stamped in reader:
-                    match stamped.event:
-                        case (
-                            PermissionRequested(request=request)
-                            | QuestionRequested(request=request)
-                        ):
-                            self._start(group, session, request, is_shown)
-                        case (
-                            PermissionResolved(request=settled) | QuestionResolved(request=settled)
-                        ):
-                            self._withdraw(settled)
-                        case _:
-                            pass
-                group.cancel_scope.cancel()
-        finally:
-            reader.close()
+        with anyio.CancelScope() as scope:
+            self._following.append(scope)
+            pending = (*session.permissions.pending, *session.questions.pending)
+            await serve_channel(_Dialogs(self, session, is_shown), session, pending=pending)
 
     async def menu(self, params: Mapping[str, object]) -> object:
         """Show a plain dialog that the user has asked for, and give what was pressed; None: nothing was.
@@ -148,53 +128,21 @@ class QuestionPresenter:
         for scope in self._following:
             scope.cancel()
 
-    def _start(
-        self,
-        group: TaskGroup,
-        session: AgentSession,
-        asked: PresentedRequest,
-        is_shown: Callable[[], bool],
-    ) -> None:
-        if asked.request not in self._open:
-            self._menu.cancel()
-            scope = self._open[asked.request] = anyio.CancelScope()
-            group.start_soon(self._ask, session, asked, scope, is_shown)
-
-    def _withdraw(self, request: str) -> None:
-        scope = self._open.pop(request, None)
-        if scope is not None:
-            scope.cancel()
-
-    async def _ask(
-        self,
-        session: AgentSession,
-        asked: PresentedRequest,
-        scope: anyio.CancelScope,
-        is_shown: Callable[[], bool],
-    ) -> None:
+    async def ask(self, dialog: Callable[[], Awaitable[T]]) -> T | Unanswered:
         """Ask one question. A client that fails has not answered: the question waits for others, or its time."""
-        with scope:
-            try:
-                if isinstance(asked, Question):
-                    await self._question(session, asked, is_shown)
-                else:
-                    await self._permission(session, asked)
-            except (ConnectionError, TimeoutError):
-                _log.info("The client left while it was asked.")
-            except RpcError as error:
-                _log.warning("The client cannot be asked: %s", error.message)
-            except TillerError as error:
-                _log.warning("The answer of the client was not taken: %s", error)
-            except Exception:  # noqa: BLE001 - a question that fails must not end the sessions that share its task group
-                _log.exception("A question could not be asked.")
+        self._menu.cancel()
+        try:
+            return await dialog()
+        except (ConnectionError, TimeoutError):
+            _log.info("The client left while it was asked.")
+        except RpcError as error:
+            _log.warning("The client cannot be asked: %s", error.message)
+        except Exception:  # noqa: BLE001 - a question that fails must not end the sessions that share its task group
+            _log.exception("A question could not be asked.")
+        return UNANSWERED
 
-    # ------------------------------------------------------------------ may it be done?
-
-    async def _permission(self, session: AgentSession, request: PermissionRequest) -> None:
-        option, note = await self._answer(request)
-        _ = session.permissions.answer(request.request, option, note=note, by=self._name)
-
-    async def _answer(self, request: PermissionRequest) -> tuple[str, str | None]:
+    async def permission(self, request: PermissionRequest) -> PermissionChoice:
+        """Ask for a permission."""
         if PERMISSION in self._shows:
             try:
                 params = serializer.request(request)
@@ -206,28 +154,24 @@ class QuestionPresenter:
             await self._quiet()
             # The user did not see the dialog yet, and its time may be nearly up: it is asked all the same.
             answer = await self._connection.request(SHOW_MESSAGE, dialog(request), timeout_s=None)
-            return chosen(request, answer), None
+            return PermissionChoice(option=chosen(request, answer))
 
-    # ------------------------------------------------------------------ what is meant?
-
-    async def _question(
-        self, session: AgentSession, question: Question, is_shown: Callable[[], bool]
-    ) -> None:
+    async def question(
+        self, question: Question, session: AgentSession, is_shown: Callable[[], bool]
+    ) -> QuestionReply:
+        """Ask a question; a client without forms is not asked for text."""
         if QUESTION in self._shows:
             try:
                 params = serializer.request(question)
-                given = await self._connection.request(QUESTION, params, timeout_s=None)
-                self._take(session, question, form_answer(given))
+                return form_answer(await self._connection.request(QUESTION, params, timeout_s=None))
             except RpcError as error:
                 _log.warning("The client does not show a question it said it would: %s", error)
-            else:
-                return
         if missing(question):
             _ = self._connection.notify(TELL, {"type": 3, "message": untold(question)})
             if not is_shown():
                 session.questions.give_up(question.request)
-            return
-        self._take(session, question, await self._line_by_line(question))
+            return UNANSWERED
+        return await self._line_by_line(question)
 
     async def _line_by_line(self, question: Question) -> dict[str, object] | None:
         """Ask what buttons can answer, the rest by its default; None when a dialog was dismissed."""
@@ -246,16 +190,6 @@ class QuestionPresenter:
                 found[line.id] = pressed
         return found
 
-    def _take(
-        self, session: AgentSession, question: Question, answers: Mapping[str, object] | None
-    ) -> None:
-        try:
-            _ = session.questions.answer(question.request, answers, by=self._name)
-        except TillerError as error:
-            # It would not be asked again: what does not fit is no answer.
-            _log.warning("The answer of the client was not taken: %s", error)
-            _ = session.questions.answer(question.request, None, by=self._name)
-
     async def _quiet(self) -> None:
         """Wait for a pause in the user's typing, where a dialog would take the keys that they type."""
         while self._blocking:
@@ -264,3 +198,29 @@ class QuestionPresenter:
             if left_s <= 0:
                 return
             await anyio.sleep(left_s)
+
+
+class _Dialogs:
+    """The client as a channel of one session."""
+
+    def __init__(
+        self, presenter: QuestionPresenter, session: AgentSession, is_shown: Callable[[], bool]
+    ) -> None:
+        self._presenter = presenter
+        self._session = session
+        self._is_shown = is_shown
+
+    @property
+    def name(self) -> str:
+        return self._presenter.name
+
+    async def ask_permission(self, request: PermissionRequest) -> PermissionChoice | Unanswered:
+        return await self._presenter.ask(partial(self._presenter.permission, request))
+
+    async def ask_question(self, question: Question) -> QuestionReply:
+        asked = partial(self._presenter.question, question, self._session, self._is_shown)
+        return await self._presenter.ask(asked)
+
+    def show_answered(self, by: str) -> None:
+        """Do nothing: the dialog is withdrawn, and the events name the channel that answered."""
+        del by
