@@ -1,4 +1,4 @@
-"""The port of front ends: what a channel asks its user on behalf of a session, and the driver that asks it."""
+"""The port of front ends: the questions of a session to the user of a channel, and the driver that asks them."""
 
 from agent_core.channels.channel import (
     UNANSWERED,

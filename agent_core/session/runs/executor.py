@@ -146,7 +146,7 @@ class RunEndWriter:
         self._services.publisher.set_state("idle")
 
     async def _counts(self, run: ActiveRun) -> ChangeCounts:
-        """Count the changes of a run; what cannot be counted does not change its result."""
+        """Count the changes of a run; a failure is a notice and does not change its result."""
         counts = ChangeCounts()
         try:
             with anyio.move_on_after(SETTLE_S, shield=True):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,15 +66,19 @@ async def served(
     clock: Clock | None = None,
     limits: WebLimits | None = None,
     page: Path | None = None,
+    runtime: Runtime | None = None,
 ) -> AsyncGenerator[Site]:
-    """Serve the front end for an agent in this process; without a folder of a page there is none."""
+    """Serve the front end for an agent in this process; without a folder of a page there is none.
+
+    With a runtime it is before the sessions of that one.
+    """
     listener = listen("127.0.0.1", 0)
     place = ground.root.parent
-    runtime = Runtime(ServerConfig(env=dict(ground.env), home=ground.dirs.home))
+    config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
 
     @asynccontextmanager
     async def connect(handlers: Mapping[str, RequestHandler]) -> AsyncGenerator[AgentClient]:
-        async with attached(App(runtime), handlers=handlers) as client:
+        async with attached(App(of), handlers=handlers) as client:
             yield client
 
     options = WebOptions(
@@ -84,7 +88,7 @@ async def served(
         page=page or place / "none",
         limits=limits or WebLimits(),
     )
-    async with runtime:
+    async with nullcontext(runtime) if runtime else Runtime(config) as of:
         server = WebServer(listener, connect, options, clock=clock or SystemClock())
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(server.run_web())

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from socket import socketpair
 from typing import Any
@@ -97,8 +97,10 @@ class RpcPeer:
 
 
 @asynccontextmanager
-async def rpc_client(ground: Ground, **options: Any) -> AsyncGenerator[RpcPeer]:
-    """Serve a client in this process."""
+async def rpc_client(
+    ground: Ground, *, runtime: Runtime | None = None, **options: Any
+) -> AsyncGenerator[RpcPeer]:
+    """Serve a client in this process; with a runtime, before the sessions of that one."""
     config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
     sessions = app_paths(ground.env).sessions
     chosen = RpcOptions(root=ground.root, sessions=sessions, **options)
@@ -106,7 +108,10 @@ async def rpc_client(ground: Ground, **options: Any) -> AsyncGenerator[RpcPeer]:
     reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_BYTES)
     input_stream, sink = await asyncio.open_connection(sock=theirs)
     failure: Exception | None = None
-    async with Runtime(config) as runtime, attached(App(runtime)) as client:
+    async with (
+        nullcontext(runtime) if runtime else Runtime(config) as of,
+        attached(App(of)) as client,
+    ):
         server = RpcServer(client, sink, chosen, clock=SystemClock())
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(server.serve(input_stream))
