@@ -10,6 +10,7 @@ import msgspec
 
 from agent_core.events import (
     Event,
+    MessageEnded,
     PermissionRequested,
     QuestionRequested,
     SessionConfig,
@@ -18,13 +19,13 @@ from agent_core.events import (
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, is_object
 from agent_core.kernel.values import SecretValue
-from tiller_server.acp.capabilities import ClientCapabilities
+from tiller_server.acp.capabilities import NEWEST, ClientCapabilities
 from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
 from tiller_server.acp.peer import JsonRpcPeer
 from tiller_server.acp.sessions.options import ModelOption, config_options, model_options, modes
 from tiller_server.acp.sessions.prompts import PromptTracker
 from tiller_server.acp.updates.stored_items import run_events, stored_events
-from tiller_server.acp.updates.stream import UpdateStream
+from tiller_server.acp.updates.stream import NewUpdateForm, UpdateStream
 from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
 from tiller_server.agent_client.events import value_of
 
@@ -69,7 +70,7 @@ class AcpSession:
         self.id = ""
         self.agent: AgentClient
         self.prompts = PromptTracker()
-        self.stream = UpdateStream(peer, opening.folders[0], client.parts)
+        self.stream = UpdateStream(peer, opening.folders[0], client.parts, _form(client))
         self.announced: set[str] = set()
         """Requests for a decision whose events have come."""
         self._client = client
@@ -198,6 +199,20 @@ class AcpSession:
         if not self._is_begun.is_set():
             self._show_run()
 
+    async def message_of(self, prompt: str) -> str | None:
+        """Return the id of the message of a prompt in the conversation; None: it is not there yet.
+
+        Raises:
+            AgentRefused: The session cannot be read.
+        """
+        params: JsonObject = {"session": self.id}
+        snapshot = as_object(await self.agent.request("agent/session/open", params))
+        cursor = as_object(snapshot.get("history")).get("cursor")
+        for event in [*await stored_events(self.agent, self.id, cursor), *run_events(snapshot)]:
+            if isinstance(event, MessageEnded) and event.message_id == prompt:
+                return event.entry or event.item
+        return None
+
     def begin(self) -> None:
         """Begin to send updates; called when the client knows the session."""
         self._is_begun.set()
@@ -268,6 +283,7 @@ class AcpSession:
         if frame.get("kind") == "agent/snapshot":
             with suppress(AgentRefused):
                 self._take_snapshot(as_object(frame.get("snapshot")))
+                self.stream.report_state()
         for stamped in self.stream.events(frame):
             self._see(stamped.event)
 
@@ -287,6 +303,15 @@ class AcpSession:
             self.stream.send({"sessionUpdate": "current_mode_update", "currentModeId": config.mode})
         if options != (now := self.options()):
             self.stream.send({"sessionUpdate": "config_option_update", "configOptions": now})
+
+
+def _form(client: ClientCapabilities) -> NewUpdateForm | None:
+    """Return the constructor of the form of updates for a client; None: they have that of the projector."""
+    if client.protocol == NEWEST:
+        return None
+    from tiller_server.acp.version2 import Version2Updates  # noqa: PLC0415 - a draft that few clients speak
+
+    return Version2Updates
 
 
 def _command(row: JsonObject) -> JsonObject:
