@@ -26,9 +26,9 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, is_object
-from tiller_server.acp.errors import INTERNAL_ERROR, INVALID_PARAMS, NOT_FOUND, AcpError
+from tiller_server.acp.errors import INVALID_PARAMS, NOT_FOUND, AcpError
 from tiller_server.acp.peer import PeerHandler, PeerReply, Request
-from tiller_server.acp.sessions.prompts import end_of_run
+from tiller_server.acp.sessions.prompts import end_of_compaction, end_of_run
 from tiller_server.acp.updates.tool_calls import MAX_TEXT_BYTES, NO_NEWLINE, OWN_DIFF
 
 VERSION: Final = 2
@@ -296,10 +296,8 @@ class Version2Updates:
         match event:
             case RunEnded(status=status) if not (status == "interrupted" and self._is_continued):
                 return end_of_run(event, last_stop=self._stop)
-            case CompactionEnded(run=None, aborted=aborted, error=error):
-                if error is not None:
-                    return AcpError(INTERNAL_ERROR, error.message)
-                return "cancelled" if aborted else "end_turn"
+            case CompactionEnded(run=None):
+                return end_of_compaction(event)
             case _:
                 return None
 

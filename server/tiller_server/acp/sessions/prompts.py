@@ -5,7 +5,15 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from agent_core.events import Event, MessageEnded, RunEnded, RunStarted, RunStatus, TurnEnded
+from agent_core.events import (
+    CompactionEnded,
+    Event,
+    MessageEnded,
+    RunEnded,
+    RunStarted,
+    RunStatus,
+    TurnEnded,
+)
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.acp.errors import AUTH_REQUIRED, INTERNAL_ERROR, AcpError
@@ -33,6 +41,8 @@ class PendingPrompt:
         self.is_cancelled = False
         self.is_inserted_only = False
         """Whether it is answered when it is in the conversation, not by the end of its run."""
+        self.is_compaction = False
+        """Whether it asks for a compaction, whose end answers it."""
         self.queue_id = ""
         """Its id in the queue of the session; empty: it does not wait there."""
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -91,20 +101,27 @@ class PromptTracker:
                 self._join(message_id, run)
             case MessageEnded(message_id=message_id) if message_id is not None:
                 self._insert(event, message_id)
+            case CompactionEnded(run=None):
+                for prompt in self.pending:
+                    if prompt.is_compaction:
+                        _settle(prompt, end_of_compaction(event))
             case TurnEnded(stop_reason=stop_reason):
                 self._last_stop = stop_reason
             case RunEnded():
-                end = end_of_run(event, last_stop=self._last_stop)
-                self._ended[event.run] = end
-                if len(self._ended) > KEPT_RUNS:
-                    _ = self._ended.popitem(last=False)
-                for prompt in self.pending:
-                    # One that was sent again continues the run that its first process did not end.
-                    is_continued = event.status == "interrupted" and not prompt.accepted.is_set()
-                    if prompt.run == event.run and not is_continued:
-                        _settle(prompt, end)
+                self._run_ended(event)
             case _:
                 pass
+
+    def _run_ended(self, event: RunEnded) -> None:
+        end = end_of_run(event, last_stop=self._last_stop)
+        self._ended[event.run] = end
+        if len(self._ended) > KEPT_RUNS:
+            _ = self._ended.popitem(last=False)
+        for prompt in self.pending:
+            # One that was sent again continues the run that its first process did not end.
+            is_continued = event.status == "interrupted" and not prompt.accepted.is_set()
+            if prompt.run == event.run and not is_continued:
+                _settle(prompt, end)
 
     def cancel_all(self) -> None:
         """Mark all prompts as cancelled; the end of their run answers them."""
@@ -144,6 +161,14 @@ def end_of_run(event: RunEnded, *, last_stop: str) -> str | AcpError:
         kind=event.error.kind if event.error is not None else "",
         is_retryable=event.error is not None and event.error.retryable,
     )
+
+
+def end_of_compaction(event: CompactionEnded) -> str | AcpError:
+    """Return the stop reason or the error for the end of a compaction that is no part of a run."""
+    if event.error is not None:
+        data: JsonObject = {"kind": event.error.kind, "retryable": event.error.retryable}
+        return AcpError(INTERNAL_ERROR, event.error.message, data)
+    return "cancelled" if event.aborted else "end_turn"
 
 
 def end_of(

@@ -17,11 +17,12 @@ from agent_core.events import (
     SessionConfigured,
 )
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.json import as_object, as_text, is_object
+from agent_core.kernel.json import as_object, as_text
 from agent_core.kernel.values import SecretValue
 from tiller_server.acp.capabilities import NEWEST, ClientCapabilities
 from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
 from tiller_server.acp.peer import JsonRpcPeer
+from tiller_server.acp.sessions.commands import available_commands
 from tiller_server.acp.sessions.options import ModelOption, config_options, model_options, modes
 from tiller_server.acp.sessions.prompts import PromptTracker
 from tiller_server.acp.updates.stored_items import run_events, stored_events
@@ -230,13 +231,10 @@ class AcpSession:
         """Send the run that is going on, unless it was replayed, and the commands."""
         self._show_run()
         try:
-            listed = as_object(await self.agent.request("agent/command/list", {"session": self.id}))
+            listed = await self.agent.request("agent/command/list", {"session": self.id})
         except AgentRefused:
             return
-        rows = listed.get("commands")
-        commands: list[JsonValue] = [
-            _command(row) for row in (rows if isinstance(rows, list) else []) if is_object(row)
-        ]
+        commands = available_commands(listed)
         self.stream.send(
             {"sessionUpdate": "available_commands_update", "availableCommands": commands}
         )
@@ -312,9 +310,3 @@ def _form(client: ClientCapabilities) -> NewUpdateForm | None:
     from tiller_server.acp.version2 import Version2Updates  # noqa: PLC0415 - a draft that few clients speak
 
     return Version2Updates
-
-
-def _command(row: JsonObject) -> JsonObject:
-    name, hint = as_text(row.get("name")), as_text(row.get("argumentHint"))
-    more: JsonObject = {"input": {"hint": hint}} if hint else {}
-    return {"name": name, "description": as_text(row.get("description")) or name, **more}

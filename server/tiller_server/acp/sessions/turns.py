@@ -4,9 +4,11 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+from agent_core.events import Notice
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.acp.errors import CANCELLED, AcpError, of_agent
+from tiller_server.acp.sessions.commands import compact_instructions
 from tiller_server.acp.sessions.prompts import PendingPrompt, end_of_result
 from tiller_server.acp.sessions.session import AcpSession
 from tiller_server.agent_client.connection import AgentRefused
@@ -60,6 +62,9 @@ class Turns:
         session.stream.own.add(message_id)
         try:
             await self._submit(prompt, content, delivery)
+            if prompt.is_compaction and not prompt.answer.done():
+                session.stream.show_local(message_id, shown)
+                return message_id
             _ = await asyncio.wait(
                 [prompt.inserted, prompt.answer], return_when=asyncio.FIRST_COMPLETED
             )
@@ -118,6 +123,9 @@ class Turns:
             "delivery": delivery,
         }
         try:
+            if (instructions := compact_instructions(content)) is not None:
+                await self._compact(prompt, instructions)
+                return
             accepted = as_object(await session.agent.request("agent/prompt", params))
             run, prompt.queue_id = (as_text(accepted.get(one)) for one in ("run", "queueId"))
             if accepted.get("accepted") != "duplicate":
@@ -144,6 +152,20 @@ class Turns:
             prompt.fail(of_agent(error))
         if prompt.is_cancelled and not prompt.answer.done():
             await self.cancel()
+
+    async def _compact(self, prompt: PendingPrompt, instructions: str) -> None:
+        """Begin a compaction, whose end answers the prompt."""
+        session, prompt.is_compaction = self._session, True
+        more: JsonObject = {"instructions": instructions} if instructions else {}
+        result = as_object(
+            await session.agent.request("agent/compact", {"session": session.id, **more})
+        )
+        prompt.accepted.set()
+        await session.stream.until_seq(result.get("seq"), within_s=IN_ORDER_S)
+        if result.get("compaction") is None:
+            why = as_text(result.get("why")) or "There is nothing to summarise."
+            session.stream.show(Notice(level="warning", text=why), session.stream.seq)
+            prompt.resolve("end_turn")
 
     async def _find(self, prompt: PendingPrompt, run: str) -> None:
         """Find a prompt that was sent before, over another connection, and continue its run."""
