@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.acp.client import AcpClient, result
+from tests.support.acp.client import AcpClient, result, states_of
 from tests.support.acp.processes import acp_process
 from tests.support.clients.daemons import daemon_process
 from tests.support.clients.server import Ground, calls, says
@@ -81,6 +81,31 @@ async def test_a_prompt_survives_the_daemon(ground: Ground, after_s: float) -> N
             async with asyncio.timeout(60):
                 message = await prompt
             assert message.get("result", {}).get("stopReason") == "end_turn", message
+            await result(client.prompt(session, "and again"))
+            assert len(responses(client, 2)) == 1
+            assert END in client.said()
+            assert_no_text_twice(client)
+        users = [one for one in ground.entries() if one.get("message", {}).get("role") == "user"]
+        assert json.dumps(users).count("marmalade") == 1
+    finally:
+        end_daemon(ground.env)
+
+
+@pytest.mark.parametrize("after_s", points())
+async def test_a_prompt_of_version_2_survives_the_daemon(ground: Ground, after_s: float) -> None:
+    ground.provider.script(SCRIPT)
+    try:
+        async with acp_process(ground.env, ground.root, version=2) as (client, _):
+            await client.initialize()
+            session = await client.new(ground.root)
+            prompt = client.prompt(session, WORDS)
+            await asyncio.sleep(after_s)
+            kill_daemon(ground)
+            async with asyncio.timeout(60):
+                message = await prompt
+                assert message.get("result", {}).get("messageId"), message
+            await client.until(lambda: "idle end_turn" in states_of(client))
+            assert "idle error" not in states_of(client)
             await result(client.prompt(session, "and again"))
             assert len(responses(client, 2)) == 1
             assert END in client.said()

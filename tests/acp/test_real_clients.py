@@ -64,6 +64,25 @@ async def test_a_client_made_with_the_typescript_sdk(scripted: Ground) -> None:
     assert seen["resumed"]["text"].endswith("Again.")
 
 
+async def test_a_client_of_version_2_made_with_the_typescript_sdk(scripted: Ground) -> None:
+    sdk = npm_client("@agentclientprotocol/sdk") / "dist" / "v2" / "stable" / "acp.js"
+    script = Path(__file__).with_name("sdk_client_v2.mjs")
+    async with daemon_process(scripted.env):
+        argv = (NODE, script, sdk, scripted.root, json.dumps([*ACP, "--experimental-v2"]))
+        code, out, _ = await _run(scripted, argv)
+    seen = {one["what"]: one["value"] for one in map(json.loads, out.splitlines())}
+    hello = {"version": 2, "stop": "end_turn", "text": "Hello there.", "isSame": True}
+    assert code == 0
+    assert seen == {
+        "answered": hello,
+        "edited": {"stop": "end_turn", "asked": 1, "operation": "modify"},
+        "cancelled": {"stop": "cancelled"},
+        "replayed": {"prompts": ["hello", "edit", "sleep"], "state": "idle"},
+        "resumed": {"stop": "end_turn", "text": "Again."},
+    }
+    assert (scripted.root / NAME).read_text() == EDITED
+
+
 async def test_a_client_made_with_the_python_sdk(scripted: Ground) -> None:
     from tests.support.acp.python_client import python_client, text_block  # noqa: PLC0415 - its import takes half a second
 

@@ -1,6 +1,7 @@
 """The tool `write`: makes a file, or gives it a whole new text."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -12,6 +13,7 @@ from agent_core.kernel.errors import EditConflicted, FileMissing, NotText, Stale
 from agent_core.kernel.text import format_size
 from agent_core.kernel.threads import run_in_thread
 from agent_core.tools.arguments import ModelTool, ToolArguments, schema_of
+from agent_core.tools.builtin.edit.tool import relative_path, written_diff
 from agent_core.tools.builtin.search.common import PATH_NAMES, path_said
 from agent_core.tools.port import ToolContext, ToolResult, ToolSpec, text_result
 from agent_core.workspace import FileBytes, Files, FileText, WriteResult
@@ -77,6 +79,14 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
             continue
         break
     context.seen.put(path, content)
+    patch: dict[str, JsonValue] = {}
+    if base is not None:
+        shown = relative_path(path, context.workspace.roots)
+        asked = content if kept is None else kept
+        diff = await run_in_thread(
+            partial(written_diff, written, base=base.text, asked=asked, path=shown)
+        )
+        patch = {"patch": diff.patch, "truncated": diff.cut}
     size = len(content.encode())
     notes = [
         f"Successfully wrote {size} bytes to {arguments.path}",
@@ -98,6 +108,7 @@ async def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
         "sha256": written.sha256,
         "version": written.version,
         "changed_by_user": written.changed_by_user or kept is not None,
+        **patch,
     }
     return text_result("\n".join(notes), details=details)
 

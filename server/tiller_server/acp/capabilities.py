@@ -11,13 +11,15 @@ from tiller_server.acp.errors import INVALID_PARAMS, AcpError
 from tiller_server.acp.updates.projector import ShownParts
 
 NEWEST: Final = 1
-"""Newest protocol version that is served."""
+"""Newest protocol version that is served to every client."""
 LONGEST_NAME: Final = 100
 
 
 class ClientCapabilities(Value, frozen=True, kw_only=True):
     """The client, as it describes itself."""
 
+    protocol: int = NEWEST
+    """Version of the protocol that is spoken with it."""
     name: str = "ACP client"
     version: str = ""
     parts: ShownParts = ShownParts()
@@ -37,20 +39,31 @@ class ClientCapabilities(Value, frozen=True, kw_only=True):
         return {**read, "write": {}} if self.writes_files else read
 
 
-def client_capabilities(params: JsonObject) -> ClientCapabilities:
-    """Return what a client declares; a part that cannot be read counts as left out.
+def offered_version(params: JsonObject) -> int:
+    """Return the newest protocol version that a client speaks.
 
     Raises:
-        AcpError: It names no protocol version.
+        AcpError: It names none.
     """
     version = params.get("protocolVersion")
     if not isinstance(version, int) or isinstance(version, bool):
         raise AcpError(INVALID_PARAMS, "initialize: protocolVersion is a number, such as 1")
+    return version
+
+
+def client_capabilities(params: JsonObject, *, protocol: int = NEWEST) -> ClientCapabilities:
+    """Return what a client declares; a part that cannot be read counts as left out.
+
+    Args:
+        params: Params of `initialize`, in the form of version 1.
+        protocol: Version that is spoken with the client.
+    """
     given = as_object(params.get("clientCapabilities"))
     info = as_object(params.get("clientInfo"))
     session, files = as_object(given.get("session")), as_object(given.get("fs"))
     name = as_text(info.get("title")) or as_text(info.get("name"))
     return ClientCapabilities(
+        protocol=protocol,
         name=name[:LONGEST_NAME] or "ACP client",
         version=as_text(info.get("version"))[:LONGEST_NAME],
         parts=ShownParts(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -10,8 +10,10 @@ from typing import Final
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.acp.capabilities import (
+    NEWEST,
     ClientCapabilities,
     client_capabilities,
+    offered_version,
     server_capabilities,
 )
 from tiller_server.acp.content import prompt_content
@@ -31,7 +33,7 @@ from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
 from tiller_server.acp.sessions.turns import Turns
 from tiller_server.acp.sessions.user_dialogs import UserDialogs
 from tiller_server.acp.unbound_requests import UnboundRequests
-from tiller_server.acp.updates.stream import RECREATE, SESSION
+from tiller_server.acp.updates.stream import CONTINUE, RECREATE, SESSION
 from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
 ACCEPT_S: Final = 2.0
@@ -66,6 +68,7 @@ class AcpConnection:
         client_id: str,
         env: Mapping[str, str],
         clock: Clock,
+        newest: int = NEWEST,
     ) -> None:
         """Prepare it; `serve` has to run.
 
@@ -76,6 +79,7 @@ class AcpConnection:
             client_id: Stable and unique id of the client process: the same when it connects again.
             env: Environment of the client.
             clock: Time.
+            newest: Newest version of the protocol that is served.
         """
         self.client: ClientCapabilities | None = None
         """Capabilities of the client; None before `initialize`."""
@@ -83,9 +87,10 @@ class AcpConnection:
         self._unbound = UnboundRequests(open_agent, env=env, clock=clock)
         self._client_id = client_id
         self._clock = clock
+        self._newest = newest
         self._sessions: dict[str, tuple[AcpSession, Turns]] = {}
         self._tasks = asyncio.TaskGroup()
-        requests: dict[str, PeerHandler] = {
+        self._requests: dict[str, PeerHandler] = {
             "initialize": self._initialize,
             "authenticate": self._authenticate,
             "logout": self._logout,
@@ -102,7 +107,7 @@ class AcpConnection:
         self._peer = JsonRpcPeer(
             reader,
             writer,
-            requests=requests,
+            requests=self._requests,
             notifications={"session/cancel": self._cancel},
             first_number=clock.now_ms(),
         )
@@ -133,7 +138,19 @@ class AcpConnection:
     async def _initialize(self, request: Request) -> JsonObject:
         if self.client is not None:
             raise AcpError(INVALID_REQUEST, "initialize was sent before")
-        client = client_capabilities(request.params)
+        if min(offered_version(request.params), self._newest) > NEWEST:
+            return await self._initialize_version2(request)
+        return await self._introduce(client_capabilities(request.params))
+
+    async def _initialize_version2(self, request: Request) -> JsonObject:
+        from tiller_server.acp import version2  # noqa: PLC0415 - a draft that few clients speak
+
+        self._peer.requests = version2.request_handlers(self._requests)
+        params = version2.initialize_params(request.params)
+        client = client_capabilities(params, protocol=version2.VERSION)
+        return version2.initialize_result(await self._introduce(client))
+
+    async def _introduce(self, client: ClientCapabilities) -> JsonObject:
         self.client = client
         is_signed_in = not client.has_terminal_auth or await self._unbound.has_key()
         return server_capabilities([] if is_signed_in else [TERMINAL_LOGIN])
@@ -167,6 +184,7 @@ class AcpConnection:
             await session.replay()
         except AgentRefused as error:
             raise of_agent(error) from error
+        session.stream.report_state()
         return PeerReply(result=session.described(), then=session.begin)
 
     async def _resume(self, request: Request) -> PeerReply:
@@ -179,6 +197,8 @@ class AcpConnection:
                 raise
             # `tiller acp` says that no prompt of it was answered: it is made anew, under the same id.
             session = await self._opened(request, "new", named)
+        run, (_, turns) = as_text(meta.get(CONTINUE)), self._sessions[session.stream.session]
+        session.stream.report_state(is_continued=bool(run) and await turns.go_on(run))
         return PeerReply(result=session.described(), then=session.begin)
 
     async def _opened(self, request: Request, which: str, named: str = "") -> AcpSession:
@@ -267,17 +287,22 @@ class AcpConnection:
         meta = as_object(as_object(request.params.get("_meta")).get("tiller.dev"))
         delivery = DELIVERIES.get(as_text(meta.get("delivery")), "auto")
         message_id = f"{self._client_id}:{session.id}:{request.id}"
-        request.on_cancel = lambda: self._cancel_in_background(turns)
+        if self._introduced().protocol > NEWEST:
+            request.on_cancel = lambda: self._begin(turns.withdraw(message_id))
+            shown = request.params.get("prompt")
+            inserted = await turns.insert(message_id, content, delivery=delivery, shown=shown)
+            return {"messageId": inserted}
+        request.on_cancel = lambda: self._begin(turns.cancel())
         stop_reason = await turns.prompt(message_id, content, delivery=delivery)
         return {"stopReason": stop_reason, "_meta": session.stream.meta}
 
     def _cancel(self, params: JsonObject) -> None:
         held = self._sessions.get(as_text(params.get("sessionId")))
         if held is not None:
-            self._cancel_in_background(held[1])
+            self._begin(held[1].cancel())
 
-    def _cancel_in_background(self, turns: Turns) -> None:
-        _ = self._tasks.create_task(turns.cancel())
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        _ = self._tasks.create_task(work)
 
     # ------------------------------------------------------------------ configuration
 

@@ -106,7 +106,8 @@ class JsonRpcPeer:
         """
         self._reader = reader
         self._writer = writer
-        self._requests = requests
+        self.requests = requests
+        """Handlers of requests, by method; another version of the protocol has others."""
         self._notifications = notifications
         self._numbers = count(first_number)
         self._answers: dict[int, asyncio.Future[JsonValue]] = {}
@@ -276,7 +277,7 @@ class JsonRpcPeer:
             tasks.create_task(_run_notification(handler, as_object(params)))
 
     def _asked(self, request: Request, tasks: asyncio.TaskGroup) -> None:
-        handler = self._requests.get(request.method)
+        handler = self.requests.get(request.method)
         if request.id in self._handled:
             self._refuse(request.id, INVALID_REQUEST, f"the id {request.id!r} is in use")
         elif handler is None:

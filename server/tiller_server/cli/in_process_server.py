@@ -58,14 +58,15 @@ def serve(*, first_bytes: bytes = b"", tell: str | None = None) -> int:
     return asyncio.run(_serve(partial(_serve_lsp, tell), first_bytes))
 
 
-def serve_acp(*, first_bytes: bytes = b"") -> int:
+def serve_acp(*, first_bytes: bytes = b"", newest: int = 1) -> int:
     """Serve a client of the Agent Client Protocol until it disconnects; return the exit code.
 
     Args:
         first_bytes: Bytes already read from the client.
+        newest: Newest version of the protocol that is served.
     """
     sys.setswitchinterval(SWITCH_S)
-    return asyncio.run(_serve(partial(_serve_acp, from_environment().env), first_bytes))
+    return asyncio.run(_serve(partial(_serve_acp, from_environment().env, newest), first_bytes))
 
 
 async def _serve(
@@ -95,7 +96,7 @@ async def _serve_lsp(tell: str | None, runtime: Runtime, reader: InputStream, si
 
 
 async def _serve_acp(
-    env: Mapping[str, str], runtime: Runtime, reader: InputStream, sink: Sink
+    env: Mapping[str, str], newest: int, runtime: Runtime, reader: InputStream, sink: Sink
 ) -> int:
     from tiller_server.acp.connection import AcpConnection  # noqa: PLC0415 - editors that speak LSP do not wait for it
     from tiller_server.agent_client.connection import attached  # noqa: PLC0415 - see above
@@ -109,6 +110,7 @@ async def _serve_acp(
         client_id=uuid4().hex,
         env=env,
         clock=SystemClock(),
+        newest=newest,
     )
     code = 0
 

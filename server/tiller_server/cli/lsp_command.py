@@ -22,26 +22,31 @@ USAGE_ERROR = 2
 class Options:
     """Options of the command line."""
 
-    __slots__ = ("in_process", "level", "log_file", "protocol", "usage")
+    __slots__ = ("in_process", "level", "log_file", "newest", "protocol", "usage")
 
-    def __init__(self, protocol: str, usage: str) -> None:
+    def __init__(self, protocol: str, usage: str, newest: int) -> None:
         self.protocol = protocol
         """`lsp` or `acp`, also the name of the command."""
         self.usage = usage
+        self.newest = newest
+        """Newest version of ACP that is served."""
         self.in_process = False
         self.log_file: str | None = None
         self.level = "warning"
 
 
-def main(arguments: list[str], *, protocol: str = "lsp", usage: str = USAGE) -> int:
+def main(
+    arguments: list[str], *, protocol: str = "lsp", usage: str = USAGE, newest: int = 1
+) -> int:
     """Serve until the client leaves; gives the exit code.
 
     Args:
         arguments: Arguments after the name of the command.
         protocol: `lsp` or `acp`.
         usage: Text of `--help`.
+        newest: Newest version of ACP that is served.
     """
-    options = _parse(list(arguments), Options(protocol, usage))
+    options = _parse(list(arguments), Options(protocol, usage, newest))
     if isinstance(options, int):
         return options
     if options.log_file is not None:
@@ -68,7 +73,7 @@ def _serve(options: Options) -> int:
         if options.protocol == "acp":
             from tiller_server.daemon.shim import acp_shim  # noqa: PLC0415 - see above
 
-            return acp_shim.serve(env, cwd=_folder(), note=note)
+            return acp_shim.serve(env, cwd=_folder(), note=note, newest=options.newest)
         return shim.serve(env, cwd=_folder(), note=note)
     except shim.Unserved as error:
         note(f"serving without the daemon: {error}")
@@ -83,7 +88,7 @@ def _serve_here(options: Options, *, first_bytes: bytes = b"", tell: str | None 
 
     in_process_server.log_to(options.log_file, level=options.level)
     if options.protocol == "acp":
-        return in_process_server.serve_acp(first_bytes=first_bytes)
+        return in_process_server.serve_acp(first_bytes=first_bytes, newest=options.newest)
     return in_process_server.serve(first_bytes=first_bytes, tell=tell)
 
 

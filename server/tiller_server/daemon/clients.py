@@ -79,6 +79,7 @@ class ServedClients:
             client_id=handshake.client or f"process-{handshake.pid}-{self._clock.now_ms()}",
             env=env,
             clock=self._clock,
+            newest=handshake.newest,
         )
         self._acp.add(connection)
         if self._is_closed:

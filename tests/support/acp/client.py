@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agent_core.kernel import SystemClock
 from tests.support.clients.server import Ground
+from tests.support.harness.sizes import at_size
 from tiller_server.acp.connection import AcpConnection
 from tiller_server.acp.sessions.session import OpenAgent
 from tiller_server.agent_client.connection import attached
@@ -19,7 +20,7 @@ from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig
 
 Json = dict[str, Any]
-WITHIN_S = 15.0
+WITHIN_S = at_size(ci=15, campaign=90)
 LINE_BYTES = 64 * 1024 * 1024
 
 
@@ -41,14 +42,19 @@ def allow_once(params: Json) -> Json:
 class AcpClient:
     """One connection, with a record of all messages in their order."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, version: int = 1
+    ) -> None:
         self.writer = writer
+        self.version = version
+        """Version of the protocol that it offers."""
         self.record: list[tuple[str, Json]] = []
         """Messages as (`>` or `<`, message): `>` from the client."""
         self.answers: dict[str, Callable[[Json], Json | None]] = {}
         """Answers of requests of the agent, by method; None as the answer: none is sent."""
         self._reader = reader
-        self._number = 0
+        self.number = 0
+        """Id of the next request."""
         self._waiting: dict[int | str, asyncio.Future[Json]] = {}
         self._arrived = asyncio.Event()
 
@@ -66,8 +72,8 @@ class AcpClient:
 
     def begin(self, method: str, params: Json) -> "asyncio.Future[Json]":
         """Send a request; give the response as it comes."""
-        number = self._number
-        self._number += 1
+        number = self.number
+        self.number += 1
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         return future
@@ -77,11 +83,10 @@ class AcpClient:
         return await result(self.begin(method, params))
 
     async def initialize(self, capabilities: Json | None = None) -> Json:
-        params = {
-            "protocolVersion": 1,
-            "clientCapabilities": capabilities or {},
-            "clientInfo": {"name": "scripted", "version": "1"},
-        }
+        info, declared = {"name": "scripted", "version": "1"}, capabilities or {}
+        params = {"protocolVersion": 1, "clientCapabilities": declared, "clientInfo": info}
+        if self.version > 1:
+            params = {"protocolVersion": self.version, "capabilities": declared, "info": info}
         return await self.request("initialize", params)
 
     async def new(self, cwd: object) -> str:
@@ -165,7 +170,7 @@ async def result(future: "asyncio.Future[Json]") -> Json:
 
 @asynccontextmanager
 async def served(
-    open_agent: OpenAgent, *, env: Mapping[str, str], client_id: str = "client"
+    open_agent: OpenAgent, *, env: Mapping[str, str], client_id: str = "client", version: int = 1
 ) -> AsyncGenerator[AcpClient]:
     """Serve a scripted client in this process."""
     ours, theirs = socket.socketpair()
@@ -176,8 +181,9 @@ async def served(
         client_id=client_id,
         env=env,
         clock=SystemClock(),
+        newest=version,
     )
-    client = AcpClient(reader, writer)
+    client = AcpClient(reader, writer, version=version)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(connection.serve())
         reading = tasks.create_task(client.read())
@@ -191,12 +197,14 @@ async def served(
 
 
 @asynccontextmanager
-async def acp_client(ground: Ground, *, client_id: str = "client") -> AsyncGenerator[AcpClient]:
+async def acp_client(
+    ground: Ground, *, client_id: str = "client", version: int = 1
+) -> AsyncGenerator[AcpClient]:
     """Serve a scripted client from a runtime of its own."""
     config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
     async with (
         Runtime(config) as runtime,
-        served(opener(runtime), env=ground.env, client_id=client_id) as client,
+        served(opener(runtime), env=ground.env, client_id=client_id, version=version) as client,
     ):
         yield client
 
@@ -206,6 +214,15 @@ def opener(runtime: Runtime) -> OpenAgent:
     return lambda handlers, servers: attached(
         App(runtime, origin=replace(runtime.origin, mcp_servers=servers)), handlers=handlers
     )
+
+
+def states_of(client: AcpClient) -> list[str]:
+    """Return the states of a session, as version 2 reports them; `idle` with its stop reason."""
+    return [
+        f"{one['state']} {one.get('stopReason', '')}".strip()
+        for one in client.updates
+        if one["sessionUpdate"] == "state_update"
+    ]
 
 
 def kinds_in(updates: Sequence[Json]) -> list[str]:

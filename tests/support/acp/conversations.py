@@ -4,7 +4,9 @@ import asyncio
 from random import Random
 from typing import Any
 
-from tests.support.acp.client import AcpClient, AcpRefused, result
+from typing_extensions import override
+
+from tests.support.acp.client import AcpClient, AcpRefused, result, states_of
 from tests.support.clients.server import Ground, calls, says
 
 Json = dict[str, Any]
@@ -54,6 +56,8 @@ UNKNOWN = ("session/fork", "terminal/create", "nope")
 class Conversation:
     """One generated conversation, told by its seed."""
 
+    capabilities = CAPABILITIES
+
     def __init__(self, client: AcpClient, ground: Ground, random: Random) -> None:
         self._client = client
         self._ground = ground
@@ -67,12 +71,16 @@ class Conversation:
         client.answers["elicitation/create"] = self._form
         turns = [random.choice(TURNS) for _ in range(random.randint(0, 4))]
         self._ground.provider.script([*turns, {**says("The end."), "repeat": -1}])
-        await client.initialize(random.choice(CAPABILITIES))
+        await client.initialize(random.choice(self.capabilities))
         self._sessions.append(await client.new(self._ground.root))
         for _ in range(random.randint(1, 5)):
             await self._step()
         for prompt in self._prompts:
             await _settled(prompt)
+        await self._end()
+
+    async def _end(self) -> None:
+        """End the conversation once all prompts are answered."""
 
     async def _step(self) -> None:
         client, random = self._client, self._random
@@ -88,7 +96,7 @@ class Conversation:
                 client.notify("session/cancel", session)
             case 6:
                 mode = random.choice(["plan", "ask", "auto", "yolo", "none"])
-                await _settled(client.begin("session/set_mode", {**session, "modeId": mode}))
+                await self._set_mode(session, mode)
             case 7:
                 change: Json = random.choice(
                     [
@@ -96,17 +104,25 @@ class Conversation:
                         {"configId": "thinking", "value": "high"},
                     ]
                 )
-                await _settled(client.begin("session/set_config_option", {**session, **change}))
+                await self._configure({**session, **change})
             case 8:
                 await _settled(client.begin("session/list", {}))
             case 9:
-                opened = {**session, "cwd": str(self._ground.root), "mcpServers": []}
-                method = random.choice(["session/load", "session/resume"])
-                await _settled(client.begin(method, opened))
+                await self._open({**session, "cwd": str(self._ground.root), "mcpServers": []})
             case 10:
                 await _settled(client.begin("_example/none", session))
             case _:
                 client.notify("$/cancel_request", {"requestId": random.randint(0, 9)})
+
+    async def _set_mode(self, session: Json, mode: str) -> None:
+        await _settled(self._client.begin("session/set_mode", {**session, "modeId": mode}))
+
+    async def _configure(self, change: Json) -> None:
+        await _settled(self._client.begin("session/set_config_option", change))
+
+    async def _open(self, opened: Json) -> None:
+        method = self._random.choice(["session/load", "session/resume"])
+        await _settled(self._client.begin(method, opened))
 
     def _permission(self, params: Json) -> Json:
         if self._random.random() < 0.2:
@@ -117,6 +133,37 @@ class Conversation:
     def _form(self, params: Json) -> Json:
         action = self._random.choice(["accept", "decline", "cancel"])
         return {"action": action, "content": {}} if action == "accept" else {"action": action}
+
+
+class Version2Conversation(Conversation):
+    """One of version 2, the draft."""
+
+    capabilities = (
+        {},
+        {"auth": {"terminal": {}}},
+        {"elicitation": {"form": {}}, "auth": None},
+    )
+
+    @override
+    async def _set_mode(self, session: Json, mode: str) -> None:
+        await self._configure({**session, "configId": "mode", "value": mode})
+
+    @override
+    async def _configure(self, change: Json) -> None:
+        await super()._configure({**change, "type": "id"})
+
+    @override
+    async def _open(self, opened: Json) -> None:
+        more: Json = self._random.choice([{}, {"replayFrom": {"type": "start"}}])
+        await _settled(self._client.begin("session/resume", {**opened, **more}))
+
+    @override
+    async def _end(self) -> None:
+        # A prompt is answered before its run has ended: nothing is left running.
+        client = self._client
+        await client.until(
+            lambda: not states_of(client) or states_of(client)[-1].startswith("idle")
+        )
 
 
 async def _settled(response: "asyncio.Future[Json]") -> None:

@@ -13,9 +13,10 @@ ACP = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "acp")
 
 @asynccontextmanager
 async def acp_process(
-    env: Mapping[str, str], cwd: Path, options: Sequence[str] = ()
+    env: Mapping[str, str], cwd: Path, options: Sequence[str] = (), *, version: int = 1
 ) -> AsyncGenerator[tuple[AcpClient, asyncio.subprocess.Process]]:
-    """Start `tiller acp` and speak with it; it is ended however the test ends."""
+    """Start `tiller acp` and speak a version of the protocol with it; it is ended however the test ends."""
+    options = options if version == 1 else ("--experimental-v2", *options)
     process = await asyncio.create_subprocess_exec(
         *ACP,
         *options,
@@ -27,7 +28,7 @@ async def acp_process(
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    client = AcpClient(process.stdout, process.stdin)
+    client = AcpClient(process.stdout, process.stdin, version=version)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(client.read())
         try:

@@ -74,6 +74,27 @@ def diff_of(before_lf: str, spans: "Sequence[EditSpan]", *, path: str) -> Diff:
     )
 
 
+def written_diff(written: WriteResult, *, base: str, asked: str, path: str) -> Diff:
+    """Return the diff and the patch of a write.
+
+    Args:
+        written: The write.
+        base: The text that was there.
+        asked: The text that was to be written.
+        path: Path for the head of the patch, as it is shown.
+    """
+    from agent_core.tools.builtin.edit.match import EditSpan, with_lf  # noqa: PLC0415 - at first use
+    from agent_core.workspace.diff.minimal_edits import line_edits  # noqa: PLC0415 - at first use
+
+    before = with_lf(base if written.before is None else written.before)
+    after = with_lf(asked if written.edited is None else written.edited)
+    spans = [
+        EditSpan(start=one.start, end=one.end, new=one.new_text)
+        for one in line_edits(before, after)
+    ]
+    return diff_of(before, spans, path=path)
+
+
 def _blocks(text: str, spans: "Sequence[EditSpan]") -> Iterator[LineChange]:
     """Widen spans to whole lines; those that share a line become one."""
     waiting = list(reversed(spans))
@@ -233,7 +254,7 @@ async def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
     found = await files.resolve(arguments.path, "read")
     path = await files.resolve(str(found), "write")
     edits = [Replacement(old=block.old_text, new=block.new_text) for block in arguments.edits]
-    shown = _relative(path, context.workspace.roots)
+    shown = relative_path(path, context.workspace.roots)
     tries = TRIES
     conflict: EditConflicted | None = None
     while True:
@@ -267,18 +288,9 @@ def _applied(file: FileText, edits: "list[Replacement]", path: str) -> "EditedTe
 
 def _diff(file: FileText, edited: "EditedText", written: WriteResult, shown: str) -> Diff:
     """Describe the change as it was made: in text that is newer than what was read, it stands elsewhere."""
-    from agent_core.tools.builtin.edit.match import EditSpan, with_lf  # noqa: PLC0415 - at first use
-    from agent_core.workspace.diff.minimal_edits import line_edits  # noqa: PLC0415 - at first use
-
     if written.before is None and written.edited is None:
         return diff_of(edited.before_lf, edited.spans, path=shown)
-    before = with_lf(file.text if written.before is None else written.before)
-    after = with_lf(edited.text if written.edited is None else written.edited)
-    spans = [
-        EditSpan(start=one.start, end=one.end, new=one.new_text)
-        for one in line_edits(before, after)
-    ]
-    return diff_of(before, spans, path=shown)
+    return written_diff(written, base=file.text, asked=edited.text, path=shown)
 
 
 def _cached_text(cached: str, file: FileText, edited: "EditedText") -> str:
@@ -299,7 +311,8 @@ def _text(file: FileText | FileBytes, path: str) -> FileText:
     return file
 
 
-def _relative(path: Path, roots: Sequence[Path]) -> str:
+def relative_path(path: Path, roots: Sequence[Path]) -> str:
+    """Return a path as the head of a patch shows it."""
     for root in roots:
         if path.is_relative_to(root):
             return path.relative_to(root).as_posix()

@@ -5,7 +5,15 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from agent_core.events import Event, MessageEnded, RunEnded, RunStarted, RunStatus, TurnEnded
+from agent_core.events import (
+    CompactionEnded,
+    Event,
+    MessageEnded,
+    RunEnded,
+    RunStarted,
+    RunStatus,
+    TurnEnded,
+)
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.acp.errors import AUTH_REQUIRED, INTERNAL_ERROR, AcpError
@@ -31,8 +39,16 @@ class PendingPrompt:
         self.accepted = asyncio.Event()
         """Set when the agent has answered it."""
         self.is_cancelled = False
+        self.is_inserted_only = False
+        """Whether it is answered when it is in the conversation, not by the end of its run."""
+        self.is_compaction = False
+        """Whether it asks for a compaction, whose end answers it."""
+        self.queue_id = ""
+        """Its id in the queue of the session; empty: it does not wait there."""
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The stop reason."""
+        self.inserted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Id of its message in the conversation."""
 
     def resolve(self, stop_reason: str) -> None:
         """Answer it, unless it is answered."""
@@ -83,22 +99,29 @@ class PromptTracker:
             case RunStarted(run=run, message_id=message_id):
                 self._last_stop = ""
                 self._join(message_id, run)
-            case MessageEnded(run=run, message_id=message_id) if run is not None:
-                self._join(message_id, run)
+            case MessageEnded(message_id=message_id) if message_id is not None:
+                self._insert(event, message_id)
+            case CompactionEnded(run=None):
+                for prompt in self.pending:
+                    if prompt.is_compaction:
+                        _settle(prompt, end_of_compaction(event))
             case TurnEnded(stop_reason=stop_reason):
                 self._last_stop = stop_reason
             case RunEnded():
-                end = self._end_of(event)
-                self._ended[event.run] = end
-                if len(self._ended) > KEPT_RUNS:
-                    _ = self._ended.popitem(last=False)
-                for prompt in self.pending:
-                    # One that was sent again continues the run that its first process did not end.
-                    is_continued = event.status == "interrupted" and not prompt.accepted.is_set()
-                    if prompt.run == event.run and not is_continued:
-                        _settle(prompt, end)
+                self._run_ended(event)
             case _:
                 pass
+
+    def _run_ended(self, event: RunEnded) -> None:
+        end = end_of_run(event, last_stop=self._last_stop)
+        self._ended[event.run] = end
+        if len(self._ended) > KEPT_RUNS:
+            _ = self._ended.popitem(last=False)
+        for prompt in self.pending:
+            # One that was sent again continues the run that its first process did not end.
+            is_continued = event.status == "interrupted" and not prompt.accepted.is_set()
+            if prompt.run == event.run and not is_continued:
+                _settle(prompt, end)
 
     def cancel_all(self) -> None:
         """Mark all prompts as cancelled; the end of their run answers them."""
@@ -110,20 +133,42 @@ class PromptTracker:
         for prompt in self.pending:
             prompt.fail(error)
 
+    def _insert(self, event: MessageEnded, message_id: str) -> None:
+        if event.run is not None:
+            self._join(message_id, event.run)
+        for prompt in self.pending:
+            if prompt.message_id == message_id and not prompt.inserted.done():
+                prompt.inserted.set_result(event.entry or event.item)
+
     def _join(self, message_id: str | None, run: str) -> None:
         for prompt in self.pending:
             if message_id is not None and prompt.message_id == message_id:
                 prompt.run = run
 
-    def _end_of(self, event: RunEnded) -> str | AcpError:
-        if event.status == "completed" and self._last_stop == "length":
-            return "max_tokens"
-        return end_of(
-            event.status,
-            message=event.error.message if event.error is not None else "",
-            kind=event.error.kind if event.error is not None else "",
-            is_retryable=event.error is not None and event.error.retryable,
-        )
+
+def end_of_run(event: RunEnded, *, last_stop: str) -> str | AcpError:
+    """Return the stop reason or the error for the end of a run.
+
+    Args:
+        event: The end.
+        last_stop: Stop reason of the last answer of the model.
+    """
+    if event.status == "completed" and last_stop == "length":
+        return "max_tokens"
+    return end_of(
+        event.status,
+        message=event.error.message if event.error is not None else "",
+        kind=event.error.kind if event.error is not None else "",
+        is_retryable=event.error is not None and event.error.retryable,
+    )
+
+
+def end_of_compaction(event: CompactionEnded) -> str | AcpError:
+    """Return the stop reason or the error for the end of a compaction that is no part of a run."""
+    if event.error is not None:
+        data: JsonObject = {"kind": event.error.kind, "retryable": event.error.retryable}
+        return AcpError(INTERNAL_ERROR, event.error.message, data)
+    return "cancelled" if event.aborted else "end_turn"
 
 
 def end_of(

@@ -10,21 +10,23 @@ import msgspec
 
 from agent_core.events import (
     Event,
+    MessageEnded,
     PermissionRequested,
     QuestionRequested,
     SessionConfig,
     SessionConfigured,
 )
 from agent_core.kernel import JsonObject, JsonValue
-from agent_core.kernel.json import as_object, as_text, is_object
+from agent_core.kernel.json import as_object, as_text
 from agent_core.kernel.values import SecretValue
-from tiller_server.acp.capabilities import ClientCapabilities
+from tiller_server.acp.capabilities import NEWEST, ClientCapabilities
 from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
 from tiller_server.acp.peer import JsonRpcPeer
+from tiller_server.acp.sessions.commands import available_commands
 from tiller_server.acp.sessions.options import ModelOption, config_options, model_options, modes
 from tiller_server.acp.sessions.prompts import PromptTracker
 from tiller_server.acp.updates.stored_items import run_events, stored_events
-from tiller_server.acp.updates.stream import UpdateStream
+from tiller_server.acp.updates.stream import NewUpdateForm, UpdateStream
 from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
 from tiller_server.agent_client.events import value_of
 
@@ -69,7 +71,7 @@ class AcpSession:
         self.id = ""
         self.agent: AgentClient
         self.prompts = PromptTracker()
-        self.stream = UpdateStream(peer, opening.folders[0], client.parts)
+        self.stream = UpdateStream(peer, opening.folders[0], client.parts, _form(client))
         self.announced: set[str] = set()
         """Requests for a decision whose events have come."""
         self._client = client
@@ -199,6 +201,20 @@ class AcpSession:
         if not self._is_begun.is_set():
             self._show_run()
 
+    async def message_of(self, prompt: str) -> str | None:
+        """Return the id of the message of a prompt in the conversation; None: it is not there yet.
+
+        Raises:
+            AgentRefused: The session cannot be read.
+        """
+        params: JsonObject = {"session": self.id}
+        snapshot = as_object(await self.agent.request("agent/session/open", params))
+        cursor = as_object(snapshot.get("history")).get("cursor")
+        for event in [*await stored_events(self.agent, self.id, cursor), *run_events(snapshot)]:
+            if isinstance(event, MessageEnded) and event.message_id == prompt:
+                return event.entry or event.item
+        return None
+
     def begin(self) -> None:
         """Begin to send updates; called when the client knows the session."""
         self._is_begun.set()
@@ -216,13 +232,10 @@ class AcpSession:
         """Send the run that is going on, unless it was replayed, and the commands."""
         self._show_run()
         try:
-            listed = as_object(await self.agent.request("agent/command/list", {"session": self.id}))
+            listed = await self.agent.request("agent/command/list", {"session": self.id})
         except AgentRefused:
             return
-        rows = listed.get("commands")
-        commands: list[JsonValue] = [
-            _command(row) for row in (rows if isinstance(rows, list) else []) if is_object(row)
-        ]
+        commands = available_commands(listed)
         self.stream.send(
             {"sessionUpdate": "available_commands_update", "availableCommands": commands}
         )
@@ -269,6 +282,7 @@ class AcpSession:
         if frame.get("kind") == "agent/snapshot":
             with suppress(AgentRefused):
                 self._take_snapshot(as_object(frame.get("snapshot")))
+                self.stream.report_state()
         for stamped in self.stream.events(frame):
             self._see(stamped.event)
 
@@ -290,7 +304,10 @@ class AcpSession:
             self.stream.send({"sessionUpdate": "config_option_update", "configOptions": now})
 
 
-def _command(row: JsonObject) -> JsonObject:
-    name, hint = as_text(row.get("name")), as_text(row.get("argumentHint"))
-    more: JsonObject = {"input": {"hint": hint}} if hint else {}
-    return {"name": name, "description": as_text(row.get("description")) or name, **more}
+def _form(client: ClientCapabilities) -> NewUpdateForm | None:
+    """Return the constructor of the form of updates for a client; None: they have that of the projector."""
+    if client.protocol == NEWEST:
+        return None
+    from tiller_server.acp.version2 import Version2Updates  # noqa: PLC0415 - a draft that few clients speak
+
+    return Version2Updates

@@ -1,10 +1,14 @@
 """Turns of a session: prompts are sent, steer what runs, and are cancelled."""
 
+import asyncio
+from contextlib import suppress
 from typing import Final
 
+from agent_core.events import Notice
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
-from tiller_server.acp.errors import AcpError, of_agent
+from tiller_server.acp.errors import CANCELLED, AcpError, of_agent
+from tiller_server.acp.sessions.commands import compact_instructions
 from tiller_server.acp.sessions.prompts import PendingPrompt, end_of_result
 from tiller_server.acp.sessions.session import AcpSession
 from tiller_server.agent_client.connection import AgentRefused
@@ -38,6 +42,62 @@ class Turns:
         finally:
             session.prompts.remove(prompt)
 
+    async def insert(
+        self, message_id: str, content: list[JsonValue], *, delivery: str, shown: JsonValue
+    ) -> str:
+        """Send a prompt and wait until it is in the conversation; return the id of its message there.
+
+        Args:
+            message_id: Id of the prompt.
+            content: Its content for the agent.
+            delivery: Its delivery during a run.
+            shown: Its content as the client has sent it.
+
+        Raises:
+            AcpError: It was refused or withdrawn.
+        """
+        session = self._session
+        prompt = session.prompts.add(message_id)
+        prompt.is_inserted_only = True
+        session.stream.own.add(message_id)
+        try:
+            await self._submit(prompt, content, delivery)
+            if prompt.is_compaction and not prompt.answer.done():
+                session.stream.show_local(message_id, shown)
+                return message_id
+            _ = await asyncio.wait(
+                [prompt.inserted, prompt.answer], return_when=asyncio.FIRST_COMPLETED
+            )
+            if prompt.inserted.done():
+                return prompt.inserted.result()
+            if prompt.answer.result() == "cancelled":
+                raise AcpError(CANCELLED, "the prompt was withdrawn")
+            session.stream.show_local(message_id, shown)
+            return message_id
+        finally:
+            session.prompts.remove(prompt)
+
+    async def withdraw(self, message_id: str) -> None:
+        """Withdraw a prompt that waits in the queue; any other is in the conversation, or will be at once."""
+        session = self._session
+        for prompt in session.prompts.pending:
+            if prompt.message_id == message_id and prompt.queue_id:
+                ops: list[JsonValue] = [{"op": "remove", "queueId": prompt.queue_id}]
+                params: JsonObject = {"session": session.id, "ops": ops}
+                with suppress(AgentRefused):
+                    _ = await session.agent.request("agent/queue/update", params)
+                    prompt.resolve("cancelled")
+
+    async def go_on(self, run: str) -> bool:
+        """Continue a run that the end of its process has interrupted; return False if it has done all it had to."""
+        session = self._session
+        try:
+            retry: JsonObject = {"session": session.id, "run": run}
+            _ = await session.agent.request("agent/run/retry", retry)
+        except AgentRefused as error:
+            return error.data.get("kind") == "SessionBusy"
+        return True
+
     async def cancel(self) -> None:
         """Cancel what is going on in the session; all prompts are answered with `cancelled`."""
         session = self._session
@@ -63,15 +123,23 @@ class Turns:
             "delivery": delivery,
         }
         try:
+            if (instructions := compact_instructions(content)) is not None:
+                await self._compact(prompt, instructions)
+                return
             accepted = as_object(await session.agent.request("agent/prompt", params))
-            run = as_text(accepted.get("run"))
+            run, prompt.queue_id = (as_text(accepted.get(one)) for one in ("run", "queueId"))
             if accepted.get("accepted") != "duplicate":
                 prompt.accepted.set()
             match accepted.get("accepted"):
+                case "held" if prompt.is_inserted_only:
+                    pass  # it is inserted when the queue is no longer paused
                 case "handled" | "held":
                     seq = accepted.get("seq")
                     await session.stream.until_seq(seq, within_s=IN_ORDER_S)
                     prompt.resolve("end_turn")
+                case "duplicate" if prompt.is_inserted_only:
+                    await self._find(prompt, run)
+                    prompt.accepted.set()
                 case "duplicate":
                     await self._rejoin(prompt, params, run)
                     prompt.accepted.set()
@@ -84,6 +152,28 @@ class Turns:
             prompt.fail(of_agent(error))
         if prompt.is_cancelled and not prompt.answer.done():
             await self.cancel()
+
+    async def _compact(self, prompt: PendingPrompt, instructions: str) -> None:
+        """Begin a compaction, whose end answers the prompt."""
+        session, prompt.is_compaction = self._session, True
+        more: JsonObject = {"instructions": instructions} if instructions else {}
+        result = as_object(
+            await session.agent.request("agent/compact", {"session": session.id, **more})
+        )
+        prompt.accepted.set()
+        await session.stream.until_seq(result.get("seq"), within_s=IN_ORDER_S)
+        if result.get("compaction") is None:
+            why = as_text(result.get("why")) or "There is nothing to summarise."
+            session.stream.show(Notice(level="warning", text=why), session.stream.seq)
+            prompt.resolve("end_turn")
+
+    async def _find(self, prompt: PendingPrompt, run: str) -> None:
+        """Find a prompt that was sent before, over another connection, and continue its run."""
+        session = self._session
+        message = await session.message_of(prompt.message_id)
+        _ = await self.go_on(run)
+        if message is not None and not prompt.inserted.done():
+            prompt.inserted.set_result(message)
 
     async def _rejoin(self, prompt: PendingPrompt, params: JsonObject, run: str) -> None:
         """Wait for the run of a prompt that was sent before, over another connection."""

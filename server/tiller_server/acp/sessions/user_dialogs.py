@@ -6,7 +6,7 @@ import msgspec
 
 from agent_core.events import PermissionRequest, Question, QuestionLine
 from agent_core.kernel import Clock, JsonObject, JsonValue
-from tiller_server.acp.capabilities import ClientCapabilities
+from tiller_server.acp.capabilities import NEWEST, ClientCapabilities
 from tiller_server.acp.errors import AcpError, PeerGone
 from tiller_server.acp.peer import JsonRpcPeer
 from tiller_server.acp.sessions.dialogs import (
@@ -48,7 +48,7 @@ class UserDialogs:
         if not isinstance(request, PermissionRequest):
             return None
         await self._in_order(request.request)
-        asked = permission_params(self._session.stream.session, request)
+        asked = self._form(permission_params(self._session.stream.session, request), request)
         return permission_answer(
             request, await self._ask(PERMISSION, asked, expires_ms=request.expires_ms)
         )
@@ -73,13 +73,21 @@ class UserDialogs:
                     message = "the client shows no forms, and a text has no other dialog"
                     raise AgentRefused(message)
                 continue
-            asked = choice_params(self._session.stream.session, question, line)
+            asked = self._form(choice_params(self._session.stream.session, question, line), None)
             result = await self._ask(PERMISSION, asked, expires_ms=question.expires_ms)
             answer = choice_answer(line, result)
             if answer is None:
                 return DECLINED
             answers[line.id] = answer
         return {"answers": answers}
+
+    def _form(self, asked: JsonObject, request: PermissionRequest | None) -> JsonObject:
+        """Return the params of `session/request_permission` as the client knows them."""
+        if self._client.protocol == NEWEST:
+            return asked
+        from tiller_server.acp.version2 import permission_params as form_of  # noqa: PLC0415 - a draft that few clients speak
+
+        return form_of(asked, request)
 
     async def _in_order(self, request: str) -> None:
         session = self._session

@@ -139,7 +139,7 @@ class Projector:
             if event.message_id is not None and event.message_id in self._own:
                 return []
             return [
-                _chunk("user_message_chunk", event.item, content_block(part))
+                _chunk("user_message_chunk", event.entry or event.item, content_block(part))
                 for part in event.content
             ]
         return self._rest("agent_message_chunk", event.item, text_of(event.content))
@@ -248,7 +248,7 @@ class Projector:
         return [{"sessionUpdate": "agent_thought_chunk", "content": text_block(f"{text}\n")}]
 
 
-def _chunk(kind: str, item: ItemId, content: JsonObject) -> JsonObject:
+def _chunk(kind: str, item: str, content: JsonObject) -> JsonObject:
     return {"sessionUpdate": kind, "messageId": item, "content": content}
 
 

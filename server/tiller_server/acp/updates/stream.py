@@ -1,10 +1,10 @@
 """The stream of updates of one session to one client, with the place in the events that it has reached."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agent_core.events import Event, EventEnvelope
 from agent_core.kernel import JsonObject, JsonValue
@@ -18,20 +18,56 @@ EPOCH: Final = "tiller.dev/epoch"
 SHOWN: Final = "tiller.dev/shown"
 SESSION: Final = "tiller.dev/session"
 RECREATE: Final = "tiller.dev/recreate"
+CONTINUE: Final = "tiller.dev/continue"
 """Keys of `_meta`: last event that the update completes, epoch of its number, characters of an unfinished text by item, id of the
-stored session where the client has another one, and whether to make the session anew if nothing of it was stored."""
+stored session where the client has another one, whether to make the session anew if nothing of it was stored, and the run to continue
+if it was interrupted."""
+
+
+class UpdateForm(Protocol):
+    """Form of updates in a version of the protocol; one object per session."""
+
+    def restart(self, snapshot: JsonObject) -> None:
+        """Begin at a snapshot of the session."""
+        ...
+
+    def state(self, *, is_continued: bool) -> list[JsonObject]:
+        """Return the updates that report the state of the session.
+
+        Args:
+            is_continued: Whether an interrupted run goes on, of which no event has come yet.
+        """
+        ...
+
+    def local(self, message_id: str, content: JsonValue) -> list[JsonObject]:
+        """Return the updates for a prompt that was handled without a run."""
+        ...
+
+    def live(self, event: Event | None, updates: Sequence[JsonObject]) -> list[JsonObject]:
+        """Return the updates for an event, or for another cause, from those of the projector."""
+        ...
+
+    def replayed(self, event: Event, updates: Sequence[JsonObject]) -> list[JsonObject]:
+        """Return the updates for a stored event from those of the projector."""
+        ...
+
+
+NewUpdateForm = Callable[[Collection[str]], UpdateForm]
 
 
 class UpdateStream:
     """Updates of a session."""
 
-    def __init__(self, peer: JsonRpcPeer, root: Path, parts: ShownParts) -> None:
+    def __init__(
+        self, peer: JsonRpcPeer, root: Path, parts: ShownParts, form: NewUpdateForm | None
+    ) -> None:
         """Create one for a client that was told of nothing yet.
 
         Args:
             peer: The client.
             root: Folder of the session.
             parts: Kinds of updates that the client has declared.
+            form: Creates the form of the updates, from the ids of the client's prompts; None: that of the projector.
         """
         self.session = ""
         """Id by which the client knows the session."""
@@ -39,10 +75,11 @@ class UpdateStream:
         self.seq = 0
         """Last event that the client has all updates of."""
         self.own: set[str] = set()
-        """Ids of the prompts of this client, which it shows itself."""
+        """Ids of the prompts of this client, which it shows itself, unless the form has an echo of them."""
         self._peer = peer
         self._root = root
         self._parts = parts
+        self._form = None if form is None else form(self.own)
         self._projector = self._new_projector({})
         self._stored: JsonObject = {}
         self._has_moved = asyncio.Event()
@@ -60,6 +97,8 @@ class UpdateStream:
         self._stored = {} if self.session == stored else {SESSION: stored}
         self.epoch = as_text(snapshot.get("epoch"))
         self.seq = seq if isinstance(seq, int) else 0
+        if self._form is not None:
+            self._form.restart(snapshot)
 
     def continue_after(self, meta: JsonObject) -> bool:
         """Go on after the last update that a client has; return False for a client that has none of this epoch.
@@ -78,7 +117,8 @@ class UpdateStream:
         return True
 
     def _new_projector(self, shown: Mapping[str, int]) -> Projector:
-        return Projector(self._root, self._parts, own=self.own, shown=shown)
+        own = self.own if self._form is None else ()
+        return Projector(self._root, self._parts, own=own, shown=shown)
 
     # ------------------------------------------------------------------ to the client
 
@@ -87,13 +127,26 @@ class UpdateStream:
         """The place that the client has reached, as `_meta`."""
         return {SEQ: self.seq, EPOCH: self.epoch, **self._stored}
 
-    def send(self, update: JsonObject, more: JsonObject | None = None) -> None:
-        """Send an update.
+    def send(self, update: JsonObject) -> None:
+        """Send an update that no event has caused."""
+        for one in [update] if self._form is None else self._form.live(None, [update]):
+            self._send(one)
+
+    def report_state(self, *, is_continued: bool = False) -> None:
+        """Send the state of the session, where the protocol has one.
 
         Args:
-            update: The update.
-            more: Further keys of its `_meta`.
+            is_continued: Whether an interrupted run goes on, of which no event has come yet.
         """
+        for update in [] if self._form is None else self._form.state(is_continued=is_continued):
+            self._send(update)
+
+    def show_local(self, message_id: str, content: JsonValue) -> None:
+        """Send the updates for a prompt that was handled without a run, where the client does not show it itself."""
+        for update in [] if self._form is None else self._form.local(message_id, content):
+            self._send(update)
+
+    def _send(self, update: JsonObject, more: JsonObject | None = None) -> None:
         meta: JsonObject = {**self.meta, **(more or {})}
         params: JsonObject = {"sessionId": self.session, "update": update, "_meta": meta}
         self._peer.notify("session/update", params)
@@ -101,20 +154,23 @@ class UpdateStream:
     def show(self, event: Event, seq: int) -> None:
         """Send the updates of an event."""
         updates = self._projector.updates(event)
+        if self._form is not None:
+            updates = self._form.live(event, updates)
         for number, update in enumerate(updates, 1):
             if number == len(updates):
                 self.seq = seq  # the client has all of the event with this one
             item = as_text(update.get("messageId"))
             shown = self._projector.shown(item)
-            self.send(update, {} if shown is None else {SHOWN: {item: shown}})
+            self._send(update, {} if shown is None else {SHOWN: {item: shown}})
         self.seq = seq
 
     async def replay(self, events: Iterator[Event]) -> None:
         """Send the updates of stored events, at the pace at which the client reads."""
         projector = Projector(self._root, self._parts)
         for event in events:
-            for update in projector.updates(event):
-                self.send(update)
+            updates = projector.updates(event)
+            for update in updates if self._form is None else self._form.replayed(event, updates):
+                self._send(update)
             await self._peer.flushed()
 
     # ------------------------------------------------------------------ from the agent

@@ -49,6 +49,8 @@ class Handshake:
     ask: DaemonCommand | None = None
     client: str = ""
     """Id of the client process, the same when it connects again."""
+    newest: int = 1
+    """Newest version of the protocol of `ask` that is served to it."""
 
 
 async def read_handshake(
@@ -123,6 +125,7 @@ def parse_handshake(line: bytes) -> Handshake:
         env=_variables(fields.get("env")),
         ask=ASKS.get(_text(fields.get("ask"))),
         client=_text(fields.get("client")),
+        newest=_number(fields.get("newest")) or 1,
     )
 
 

@@ -27,6 +27,8 @@ OPENING = frozenset({"session/new", "session/load", "session/resume"})
 ENDING = frozenset({"session/close", "session/delete"})
 _SHOWN = "tiller.dev/shown"
 _RECREATE = "tiller.dev/recreate"
+_CONTINUE = "tiller.dev/continue"
+_RUN = "tiller.dev/run"
 _INITIALIZE = "tiller-initialize"
 _RESUME = "tiller-resume-"
 """Ids of our own requests; no answer to them is passed on."""
@@ -35,7 +37,7 @@ _RESUME = "tiller-resume-"
 class ResumableSession:
     """A session that the client has open, and how far it was told of it."""
 
-    __slots__ = ("is_new", "meta", "params", "shown")
+    __slots__ = ("is_new", "meta", "params", "run", "shown")
 
     def __init__(self, params: JsonDict, *, is_new: bool) -> None:
         self.params = params
@@ -44,17 +46,23 @@ class ResumableSession:
         self.meta: JsonDict = {}
         self.shown: JsonDict = {}
         """Characters of unfinished texts, by item."""
+        self.run: object = None
+        """Run of a prompt of the client that goes on, where the protocol reports it: its prompt is answered before its end."""
 
-    def follow(self, meta: JsonDict) -> None:
-        """Record the `_meta` of an update that the client was sent."""
+    def follow(self, meta: JsonDict, update: JsonDict) -> None:
+        """Record an update that the client was sent, and its `_meta`."""
         self.meta = meta
         self.shown |= as_object(meta.get(_SHOWN)) or {}
+        if update.get("sessionUpdate") == "state_update":
+            self.run = (as_object(update.get("_meta")) or {}).get(_RUN)
 
     def resumed(self, session: str) -> JsonDict:
         """Return the params of a `session/resume` that goes on after the last update."""
         names = ("cwd", "mcpServers", "additionalDirectories")
         params = {name: self.params[name] for name in names if name in self.params}
         meta: JsonDict = {**self.meta, _SHOWN: self.shown, _RECREATE: self.is_new}
+        if self.run is not None:
+            meta[_CONTINUE] = self.run
         return {**params, "sessionId": session, "_meta": meta}
 
 
@@ -69,6 +77,7 @@ class AcpProxy(RelayProxy):
         self._asked: dict[str, object] = {}
         """Open requests of the daemon to the client."""
         self._resuming: set[str] = set()
+        self._version: object = 1
 
     @property
     def exit_code(self) -> int | None:
@@ -195,7 +204,9 @@ class AcpProxy(RelayProxy):
         if message.method == "session/update":
             opened = self._sessions.get(_session_of(message))
             if opened is not None:
-                opened.follow(as_object((message.params or {}).get("_meta")) or {})
+                params = message.params or {}
+                meta, update = (as_object(params.get(name)) or {} for name in ("_meta", "update"))
+                opened.follow(meta, update)
         elif message.is_request and (key := message.key) is not None:
             self._asked[key] = message.id
         elif message.is_response:
@@ -213,6 +224,7 @@ class AcpProxy(RelayProxy):
                 self._sessions.pop(session, None)
             return
         if asked.method == "initialize":
+            self._version = (as_object(answer.result) or {}).get("protocolVersion")
             self.held.take_all()
             self.stage = ATTACHED
         elif asked.method in OPENING:
@@ -223,12 +235,14 @@ class AcpProxy(RelayProxy):
         elif asked.method in ENDING:
             self._sessions.pop(session, None)
         elif asked.method == "session/prompt" and session in self._sessions:
+            self._prompt_answered(self._sessions[session], as_object(answer.result) or {})
+
+    def _prompt_answered(self, opened: ResumableSession, result: JsonDict) -> None:
+        opened.is_new = False
+        if "stopReason" in result:
             # With the answer the client has all of each text before it.
-            self._sessions[session].shown.clear()
-            self._sessions[session].is_new = False
-            self._sessions[session].follow(
-                as_object((as_object(answer.result) or {}).get("_meta")) or {}
-            )
+            opened.shown.clear()
+            opened.follow(as_object(result.get("_meta")) or {}, {})
 
     def _hold(self, body: bytes) -> None:
         """Hold a message for the next daemon, unless it is about what has ended."""
@@ -256,7 +270,7 @@ class AcpProxy(RelayProxy):
     def _withdraw(self, message: RelayedMessage | None) -> None:
         if message is None:
             return
-        if message.method == "session/prompt":
+        if message.method == "session/prompt" and self._version == 1:
             self._show(result(message.id, {"stopReason": "cancelled"}))
         else:
             self._show(error(message.id, CANCELLED, "The request was cancelled."))

@@ -14,13 +14,14 @@ from tiller_server.lsp.transport.framing import LineCutter
 ID_BYTES = 8
 
 
-def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> int:
+def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None], newest: int = 1) -> int:
     """Serve the client on standard input and output through the daemon; gives the exit code.
 
     Args:
         env: The environment of the client.
         cwd: The folder it started us in.
         note: Takes a sentence for the log.
+        newest: Newest version of the protocol that is served.
 
     Raises:
         Unserved: There is no daemon for it; nothing was said to the client yet.
@@ -30,7 +31,9 @@ def serve(env: Mapping[str, str], *, cwd: str, note: Callable[[str], None]) -> i
     pid, client = os.getpid(), os.urandom(ID_BYTES).hex()
 
     def introduce(token: str) -> bytes:
-        return handshake_line(env, token=token, cwd=cwd, pid=pid, ask="acp", client=client)
+        return handshake_line(
+            env, token=token, cwd=cwd, pid=pid, ask="acp", client=client, newest=newest
+        )
 
     stop = StopSignals()
     means = relay_services(env, introduce=introduce, note=note, stop=stop)

@@ -51,7 +51,14 @@ def call(env: Mapping[str, str]) -> tuple[socket, str] | None:
 
 
 def handshake_line(
-    env: Mapping[str, str], *, token: str, cwd: str, pid: int, ask: str = "", client: str = ""
+    env: Mapping[str, str],
+    *,
+    token: str,
+    cwd: str,
+    pid: int,
+    ask: str = "",
+    client: str = "",
+    newest: int = 1,
 ) -> bytes:
     """Return the first line of a connection, with the identity and the environment of the client. Pure.
 
@@ -62,11 +69,12 @@ def handshake_line(
         pid: Process of the client.
         ask: Protocol that it speaks; empty: LSP.
         client: Id of the client, the same when it connects again; empty: it has none.
+        newest: Newest version of the protocol that is served to it.
     """
     variables = ",".join(f"{quoted(name)}:{quoted(value)}" for name, value in env.items())
     head = f'{{"v":{SPOKEN},"token":{quoted(token)},"cwd":{quoted(cwd)},"pid":{pid:d}'
     if ask:
-        head += f',"ask":{quoted(ask)},"client":{quoted(client)}'
+        head += f',"ask":{quoted(ask)},"client":{quoted(client)},"newest":{newest:d}'
     return f'{head},"version":{quoted(VERSION)},"env":{{{variables}}}}}\n'.encode()
 
 
