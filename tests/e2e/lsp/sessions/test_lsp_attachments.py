@@ -9,8 +9,8 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from agent_core.assembly.attachments import attachments_of
 from agent_core.resources.paths import app_paths
+from agent_core.storage.stored_images import attachments_of
 from tests.support.clients.server import Ground, says
 from tests.support.clients.windows import opened, serving
 from tests.support.harness.clock import HeldClock
@@ -30,12 +30,12 @@ def image(data: bytes) -> dict[str, Any]:
 
 def names_of(ground: Ground) -> set[str]:
     """Return the hashes of all attachments."""
-    return {path.name for path in attachments_of(app_paths(ground.env)).files()}
+    return {path.name for path in attachments_of(app_paths(ground.env).sessions).files()}
 
 
 def age(ground: Ground) -> None:
     """Make all attachments old."""
-    for path in attachments_of(app_paths(ground.env)).files():
+    for path in attachments_of(app_paths(ground.env).sessions).files():
         os.utime(path, (0, 0))
 
 
@@ -83,7 +83,9 @@ async def test_attachments_that_no_session_names_are_removed_when_they_are_old(
     async with serving(ground, clock=clock) as windows, windows.window() as window:
         session = (await opened(window))["session"]
         await window.request("agent/prompt", {"content": [image(PNG)], "wait": True})
-        unnamed = await to_thread.run_sync(attachments_of(app_paths(ground.env)).put_now, b"notes")
+        unnamed = await to_thread.run_sync(
+            attachments_of(app_paths(ground.env).sessions).put_now, b"notes"
+        )
         await to_thread.run_sync(age, ground)
         with anyio.fail_after(20):
             while unnamed.blob in await to_thread.run_sync(names_of, ground):
