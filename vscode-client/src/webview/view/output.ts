@@ -32,7 +32,7 @@ export function output(panel: Panel, row: ToolRow): View {
   const pictures = row.content.filter((block) => block.type === "image");
   const raw = row.phase === "running" ? row.output : textOf(row.content);
   if (!raw && pictures.length === 0) return nothing;
-  return html`${pictures.map((block) => picture(block as Parameters<typeof picture>[0]))} ${leftOut(panel, row)}
+  return html`${pictures.map((block) => picture(panel, block as Parameters<typeof picture>[1]))} ${leftOut(panel, row)}
     ${raw ? printed(panel, row, raw) : nothing}`;
 }
 
