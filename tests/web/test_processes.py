@@ -140,6 +140,41 @@ async def test_a_run_goes_on_when_the_browser_and_the_command_have_gone(ground: 
     assert "Traceback" not in log_of(ground.env)
 
 
+async def task_state(client: httpx.AsyncClient, task: str) -> dict[str, str]:
+    """Return a task."""
+    answer = await client.get(f"/api/tasks/{task}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_task_outlives_the_command_and_its_state_the_daemon(ground: Ground) -> None:
+    ground.provider.script([{"text": "slowly", "delay_s": 0.5}, {"text": "never", "delay_s": 60}])
+    try:
+        async with daemon_process(ground.env):
+            async with tiller_web(ground) as (_, client):
+                first = (await client.post("/api/tasks", json={"prompt": "one"})).json()
+            # The run goes on without it.
+            async with tiller_web(ground) as (_, client):
+                async with client.stream("GET", f"/api/sse?tasks={first['task']}") as stream:
+                    async for line in stream.aiter_lines():
+                        if "run.ended" in line or '"state":"idle"' in line:
+                            break
+                assert (await task_state(client, first["task"]))["answer"] == "slowly"
+                second = (await client.post("/api/tasks", json={"prompt": "two"})).json()
+                assert (await task_state(client, second["task"]))["state"] == "running"
+                end_daemon(ground, signal.SIGKILL)
+                async with asyncio.timeout(START_S):
+                    task = second
+                    while task.get("state") != "failed":
+                        task = await task_state(client, second["task"])
+                assert task["reason"] == "The run was interrupted by the end of its process."
+        async with tiller_web(ground, "--role", "observer") as (_, client):
+            assert (await task_state(client, second["task"])) == task
+            assert (await task_state(client, first["task"]))["state"] == "done"
+    finally:
+        end_daemon(ground)
+
+
 def run(ground: Ground, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(

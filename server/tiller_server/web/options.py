@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.values import Value
+from agent_core.resources.paths import AppPaths
 from tiller_server.web.methods import Role
 
 PAGE: Final = Path(__file__).parent / "page"
@@ -39,6 +40,8 @@ class WebOptions(Value, frozen=True, kw_only=True):
     """The workspace."""
     token_file: Callable[[int], Path]
     """Returns the file for the token of scripts, by port, in a folder that belongs to the user alone."""
+    paths: AppPaths
+    """Where the sessions and the tasks are stored."""
     page: Path = PAGE
     """Folder of the built page."""
     limits: WebLimits = WebLimits()
