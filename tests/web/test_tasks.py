@@ -280,6 +280,30 @@ async def test_the_document_is_valid_and_describes_every_route_and_its_answers(
             assert not validator.is_valid({}), path
 
 
+COMMAND = """
+def extension(api):
+    @api.command()
+    def greet(words, ctx):
+        ctx.ui.notify(words)
+"""
+
+
+async def test_a_command_of_an_extension_is_done_at_once(ground: Ground) -> None:
+    path = ground.dirs.config / "extensions" / "greets.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(COMMAND, encoding="utf-8")
+    async with served(ground) as site, site.script() as script:
+        script.headers["idempotency-key"] = "k-1"
+        created = await create(script, "/greet you")
+        assert created["run"] is None
+        task = await get(script, created["task"])
+        assert (task["state"], task["reason"]) == (
+            "done",
+            "A command of an extension handled the prompt.",
+        )
+        assert await create(script, "/greet you") == created
+
+
 async def test_a_task_whose_session_was_deleted_has_failed(
     ground: Ground,
 ) -> None:

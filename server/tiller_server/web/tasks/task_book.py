@@ -23,6 +23,7 @@ from tiller_server.web.tasks.stored_task import StoredTask, stored_task
 from tiller_server.web.tasks.task_log import KEPT, TaskLog, TaskRecord
 
 ENDED: Final = frozenset({"done", "failed", "cancelled"})
+HANDLED: Final = "A command of an extension handled the prompt."
 DELETED: Final = "The session was deleted."
 
 
@@ -105,6 +106,8 @@ class TaskBook:
             if is_new and error.code is not None:
                 await to_thread.run_sync(self._log.remove, record.id)
             raise
+        if accepted.get("accepted") == "handled":
+            await to_thread.run_sync(self._log.put, replace(record, is_handled=True))
         run = accepted.get("run")
         return ApiTaskCreated(
             task=record.id, session=record.session, run=run if isinstance(run, str) else None
@@ -204,6 +207,8 @@ class TaskBook:
         return stored if stored.state in ENDED else await self._live(record, stored)
 
     async def _stored(self, record: TaskRecord) -> StoredTask:
+        if record.is_handled:
+            return StoredTask(state="done", reason=HANDLED)
         try:
             stored = await self._library.read(SessionId(record.session))
         except SessionNotFound:

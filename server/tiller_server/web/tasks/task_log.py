@@ -24,6 +24,8 @@ class TaskRecord(Value, frozen=True, kw_only=True):
     """Digest of the `Idempotency-Key`."""
     body: str = ""
     """Digest of the request."""
+    is_handled: bool = False
+    """A command of an extension handled the prompt, of which the session knows nothing."""
 
 
 class TaskLog:
@@ -54,6 +56,15 @@ class TaskLog:
                     return other
             self._write({**records, record.id: record})
         return record
+
+    def put(self, record: TaskRecord) -> None:
+        """Replace a task.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        with locked(self._path):
+            self._write({**self._read(), record.id: record})
 
     def remove(self, id_: str) -> None:
         """Forget a task whose prompt was refused.
