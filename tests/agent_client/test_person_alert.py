@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -46,6 +47,11 @@ class Receiver:
     answers: list[str] = field(default_factory=list)
     got: "asyncio.Queue[Received]" = field(default_factory=asyncio.Queue)
 
+    @property
+    def port(self) -> int:
+        """Its port."""
+        return urlsplit(self.url).port or 0
+
     async def next(self) -> Received:
         """Wait for the next message."""
         async with asyncio.timeout(WITHIN_S):
@@ -53,7 +59,11 @@ class Receiver:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request with the next answer, or 200."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError:
+            writer.close()  # it was only looked whether somebody listens
+            return
         first, *lines = head.strip().splitlines()
         headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
@@ -102,14 +112,15 @@ async def test_a_permission_is_sent_without_what_was_said(ground: Ground) -> Non
         ground.provider.script([command])
         runtime = ground.dirs.runtime
         runtime.mkdir(parents=True, exist_ok=True)
-        (runtime / "web-7433.token").write_text("x", encoding="utf-8")
+        (runtime / "web-1.token").write_text("left behind by one that was killed", encoding="utf-8")
+        (runtime / f"web-{receiver.port}.token").write_text("x", encoding="utf-8")
         async with client_of(ground, MY_HOOK="bearer-of-mine") as (client, session):
             renamed = {"session": session, "title": f"Tötals {SECRET}"}
             await client.request("agent/session/rename", renamed)
             asked = {"session": session, **prompt("secret words")}
             await client.request("agent/prompt", asked)
             first = await receiver.next()
-            link = f"http://127.0.0.1:7433/#session={session}"
+            link = f"http://127.0.0.1:{receiver.port}/#session={session}"
             assert first.path == "/my-topic"
             assert first.body == f"A permission is needed.\n{link}"
             assert first.headers["click"] == link

@@ -18,6 +18,7 @@ from agent_core.resources.paths import app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 from tiller_server.cli.terminal.text import safe
+from tiller_server.process.web_servers import web_ports
 
 EXAMPLE: Final = (
     "examples: tiller share 01a2 · tiller share 01a2 --expires 7d --yes · tiller share --list · "
@@ -78,13 +79,12 @@ class ShareClient:
         Raises:
             ShareRefused: None runs.
         """
-        # Each has a file with its port in the name for as long as it runs.
-        tokens = [one for one in sorted(runtime.glob("web-*.token")) if _port(one)]
-        if not tokens:
+        ports = web_ports(runtime)
+        if not ports:
             message = "tiller web does not run, which serves the page; start it first"
             raise ShareRefused(message)
-        self._port = _port(tokens[0])
-        self._token = tokens[0].read_text("utf-8").strip()
+        self._port = ports[0]
+        self._token = (runtime / f"web-{ports[0]}.token").read_text("utf-8").strip()
 
     def get(self, path: str) -> JsonObject:
         """Send a GET request and return its answer.
@@ -181,8 +181,3 @@ def _agrees() -> bool:
 def _line(link: JsonObject) -> str:
     ends = f"{link.get('state')} until {link.get('expiresAt')}"
     return safe(f"{link.get('share')}  {ends}  {link.get('title')}")
-
-
-def _port(token: Path) -> int:
-    port = token.stem.removeprefix("web-")
-    return int(port) if port.isdigit() else 0

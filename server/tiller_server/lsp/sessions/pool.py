@@ -452,10 +452,10 @@ async def _alert_person(
 
 def _web_address(runtime: Path, session: SessionId) -> str | None:
     """Return the address of a session in `tiller web`; None: it does not run. Blocking."""
-    # Each has a file with its port in the name for as long as it runs.
-    ports = [one.stem.removeprefix("web-") for one in runtime.glob("web-*.token")]
-    port = min(ports, default="")
-    return f"http://127.0.0.1:{port}/#session={session}" if port.isdigit() else None
+    from tiller_server.process.web_servers import web_ports  # noqa: PLC0415 - at first use
+
+    ports = web_ports(runtime)
+    return f"http://127.0.0.1:{ports[0]}/#session={session}" if ports else None
 
 
 async def _fenced(work: Callable[[], Awaitable[None]], what: str) -> None:
