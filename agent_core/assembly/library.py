@@ -332,6 +332,11 @@ class SessionLibrary:
         return sorted(found, key=_order, reverse=True)
 
 
+def unindexed_library(paths: AppPaths, *, clock: Clock) -> SessionLibrary:
+    """Return the sessions of a user without an index: for reading single ones; nothing has to be closed."""
+    return SessionLibrary(JsonlStore(paths.sessions, clock), index=None, clock=clock)
+
+
 @asynccontextmanager
 async def open_library(
     paths: AppPaths, *, clock: Clock, redactor: Redactor | None = None

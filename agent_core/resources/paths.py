@@ -80,6 +80,11 @@ class AppPaths(Value, frozen=True, kw_only=True):
         return self.data / "memory"
 
     @property
+    def web(self) -> Path:
+        """Tasks that scripts created over HTTP, and shared pages."""
+        return self.data / "web"
+
+    @property
     def logs(self) -> Path:
         """Log files, for troubleshooting."""
         return self.data / "logs"

@@ -64,6 +64,7 @@ DEFAULTS: dict[str, Any] = {
     "mcp": {"startTimeoutS": 30.0, "callTimeoutS": 120.0},
     "planReview": "complex",
     "memory": {"consolidateAfterMinutes": None},
+    "notify": {"url": None, "tokenVariable": None, "requestAfterS": 15.0, "runAfterS": 300.0},
     "telemetry": {"enabled": False, "endpoint": None, "content": False},
     "externalAgents": {},
     "web": {"timeoutS": 30.0, "privateHosts": [], "search": None, "searchUrl": None},

@@ -140,6 +140,80 @@ async def test_a_run_goes_on_when_the_browser_and_the_command_have_gone(ground: 
     assert "Traceback" not in log_of(ground.env)
 
 
+async def task_state(client: httpx.AsyncClient, task: str) -> dict[str, str]:
+    """Return a task."""
+    answer = await client.get(f"/api/tasks/{task}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_task_outlives_the_command_and_its_state_the_daemon(ground: Ground) -> None:
+    ground.provider.script([{"text": "slowly", "delay_s": 0.5}, {"text": "never", "delay_s": 60}])
+    try:
+        async with daemon_process(ground.env):
+            async with tiller_web(ground) as (_, client):
+                first = (await client.post("/api/tasks", json={"prompt": "one"})).json()
+            # The run goes on without it.
+            async with tiller_web(ground) as (_, client):
+                async with client.stream("GET", f"/api/sse?tasks={first['task']}") as stream:
+                    async for line in stream.aiter_lines():
+                        if "run.ended" in line or '"state":"idle"' in line:
+                            break
+                assert (await task_state(client, first["task"]))["answer"] == "slowly"
+                second = (await client.post("/api/tasks", json={"prompt": "two"})).json()
+                assert (await task_state(client, second["task"]))["state"] == "running"
+                end_daemon(ground, signal.SIGKILL)
+                async with asyncio.timeout(START_S):
+                    task = second
+                    while task.get("state") != "failed":
+                        task = await task_state(client, second["task"])
+                assert task["reason"] == "The run was interrupted by the end of its process."
+        async with tiller_web(ground, "--role", "observer") as (_, client):
+            assert (await task_state(client, second["task"])) == task
+            assert (await task_state(client, first["task"]))["state"] == "done"
+    finally:
+        end_daemon(ground)
+
+
+async def shared(ground: Ground, *words: str) -> tuple[int, str, str]:
+    """Run `tiller share` to its end, without a terminal; return the exit code and both outputs."""
+    process = await asyncio.create_subprocess_exec(
+        *TILLER, "share", *words,
+        cwd=ground.root, env=dict(ground.env), stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    async with asyncio.timeout(START_S):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    assert "Traceback" not in err.decode()
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_a_session_is_shared_from_the_terminal(ground: Ground) -> None:
+    ground.provider.script([says("hello")])
+    async with daemon_process(ground.env), tiller_web(ground) as (_, client):
+        created = (await client.post("/api/tasks", json={"prompt": "Say hello"})).json()
+        task = created
+        while task.get("state") != "done":
+            task = await task_state(client, created["task"])
+        session = created["session"]
+        refused = await shared(ground, session)
+        assert (refused[0], refused[1]) == (2, "")
+        assert "add --yes" in refused[2]
+        assert "secrets that are replaced: none" in refused[2]
+        code, out, err = await shared(ground, session[-8:], "--expires", "30m", "--yes")
+        assert code == 0, err
+        async with httpx.AsyncClient() as browser:
+            assert "Say hello" in (await browser.get(out.strip())).text
+            listed = await shared(ground, "--list")
+            share, state = listed[1].split()[:2]
+            assert state == "active"
+            assert (await shared(ground, "--revoke", share))[1].split()[1] == "revoked"
+            assert (await browser.get(out.strip())).status_code == 410
+        for words, code in ((("--revoke", "share-none"), 1), ((session, "--expires", "1y"), 2)):
+            assert (await shared(ground, *words))[0] == code
+
+
 def run(ground: Ground, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(

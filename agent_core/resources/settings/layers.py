@@ -38,6 +38,8 @@ USER_ONLY = frozenset(
         *(("web", "privateHosts"), ("web", "search"), ("web", "searchUrl")),
         ("memory", "consolidateAfterMinutes"),
         *(("telemetry", "enabled"), ("telemetry", "endpoint"), ("telemetry", "content")),
+        *(("notify", "url"), ("notify", "tokenVariable")),
+        *(("notify", "requestAfterS"), ("notify", "runAfterS")),
     }
 )
 """Keys that name what is run (a command that the policy allows must stay that command), or what commands and requests reach of the user's, or where it is sent."""

@@ -217,6 +217,27 @@ class TelemetrySettings(SettingsGroup):
     )
 
 
+class NotifySettings(SettingsGroup):
+    """Webhook that is told when a person is needed; only in the user's own settings."""
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/?#\s]", max_length=2048)] | None = Field(
+        default=None,
+        description="Address that gets a POST with a title and a text, as ntfy takes it. null: none is sent.",
+    )
+    token_variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
+        default=None,
+        description="Variable of the environment with a token for it, sent as Authorization: Bearer.",
+    )
+    request_after_s: SecondsSetting = Field(
+        default=15,
+        description="How long a permission request or a question may wait for an answer before it is sent, in seconds.",
+    )
+    run_after_s: SecondsSetting | None = Field(
+        default=300,
+        description="The end of a run is sent when it comes so many seconds after the last prompt or answer of a person; null: never. A failure is always sent.",
+    )
+
+
 class MemorySettings(SettingsGroup):
     """Memory of projects in which it is on; only in the user's own settings."""
 
@@ -351,6 +372,7 @@ class SettingsValues(SettingsGroup):
     web: WebSettings = WebSettings()
     memory: MemorySettings = MemorySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    notify: NotifySettings = NotifySettings()
     titles: Literal["auto", "off"] = Field(
         default="auto",
         description="Whether a model makes a title for a session in an editor or the chat that has none, after its first run.",

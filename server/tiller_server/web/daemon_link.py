@@ -8,6 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import anyio
+
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import as_object
@@ -114,6 +116,24 @@ class DaemonLink:
             del self._readers[token]
             self._used_s = self._clock.monotonic_s()
         return str(ended.get("reason"))
+
+    async def snapshot(self, session: str) -> JsonObject:
+        """Return the state of a session, which is loaded.
+
+        Raises:
+            AgentRefused: As of `request`.
+        """
+        first: JsonObject = {}
+        enough = anyio.CancelScope()
+
+        def take(given: JsonObject) -> None:
+            nonlocal first
+            first = first or as_object(as_object(given["frame"]).get("snapshot"))
+            enough.cancel()
+
+        with enough:
+            _ = await self.follow(session, epoch=None, after=None, on_frame=take)
+        return first
 
     def acknowledge(self, token: str, seq: int) -> None:
         """Report that a reader has been sent the events up to a number."""

@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from agent_core.kernel import Clock
 from tiller_server.web.access import Access
 from tiller_server.web.options import WebLimits
+from tiller_server.web.tasks.models import Contract
 
 NOTHING: Final = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 HEADERS: Final[Sequence[tuple[str, str]]] = (
@@ -40,9 +41,11 @@ class GuardedRoute(Route):
         *,
         method: str,
         is_public: bool = False,
+        is_linked: bool = False,
         max_bytes: int = 0,
         content_type: str = "application/json",
         body_s: float | None = None,
+        contract: Contract | None = None,
     ) -> None:
         """Declare it.
 
@@ -51,11 +54,15 @@ class GuardedRoute(Route):
             endpoint: Function that answers.
             method: Its HTTP method.
             is_public: Whether it is answered without a login.
+            is_linked: Whether links of other sites may lead to it, and its path is a secret.
             max_bytes: Largest body.
             content_type: Type of the body.
             body_s: Time for the body to arrive; None: the usual one.
+            contract: Its part of the OpenAPI document; None: it is in none.
         """
         super().__init__(path, endpoint, methods=[method])
+        self.is_linked = is_linked
+        self.contract = contract
         self.is_public = is_public
         self.max_bytes = max_bytes
         self.content_type = content_type
@@ -124,10 +131,11 @@ class Guard:
                 raise anyio.ClosedResourceError
 
         route = self._route(scope)
+        path = route.path if route is not None and route.is_linked else request.url.path[:200]
         try:
             await self._answer(request, route, receive, out)
         except anyio.ClosedResourceError:
-            _log.info("%s was closed: its reader has stopped", request.url.path[:200])
+            _log.info("%s was closed: its reader has stopped", path)
         except Exception:  # noqa: BLE001 - every request is answered
             _log.exception("A request failed")
             if status == 0:
@@ -135,7 +143,7 @@ class Guard:
                 await failed(scope, receive, out)
         finally:
             took_ms = (self._clock.monotonic_s() - began_s) * 1000
-            _log.info("%s %r %d %.0f ms", request.method, request.url.path[:200], status, took_ms)
+            _log.info("%s %r %d %.0f ms", request.method, path, status, took_ms)
 
     async def _answer(
         self, request: Request, route: GuardedRoute | None, receive: Receive, out: Send
@@ -178,7 +186,8 @@ class Guard:
             return refused(403, "the request comes from another origin")
         is_open = route is not None and route.is_public and request.method == "GET"
         allowed = {"same-origin", "none"} if is_open else {"same-origin"}
-        if any(one not in allowed for one in sites):
+        is_followed = route is not None and route.is_linked and _is_navigation(request)
+        if not is_followed and any(one not in allowed for one in sites):
             return refused(403, "the request comes from another site")
         if is_open or origins or bearer is not None:
             return None
@@ -211,6 +220,13 @@ def cookies(request: Request, name: str) -> Sequence[str]:
         for pair in line.split(";")
     )
     return [value for key, _, value in pairs if key == name]
+
+
+def _is_navigation(request: Request) -> bool:
+    """Return whether a person follows a link, which shows another site nothing of the answer."""
+    modes = request.headers.getlist("sec-fetch-mode")
+    targets = request.headers.getlist("sec-fetch-dest")
+    return modes == ["navigate"] and targets == ["document"]
 
 
 def _bearer(request: Request) -> str | None:

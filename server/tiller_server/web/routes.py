@@ -8,7 +8,7 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_core.kernel import JsonObject
+from agent_core.kernel import Clock, JsonObject
 from agent_core.kernel.json import as_object, decode, encode
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.web.access import LOGIN_S, Access
@@ -19,6 +19,11 @@ from tiller_server.web.guard import BodyRefused, GuardedRoute, cookies, refused
 from tiller_server.web.methods import objection
 from tiller_server.web.options import WebOptions
 from tiller_server.web.page import asset, page
+from tiller_server.web.shares.share_routes import ShareRoutes
+from tiller_server.web.shares.share_store import ShareStore
+from tiller_server.web.tasks.openapi import openapi_route
+from tiller_server.web.tasks.task_book import TaskBook
+from tiller_server.web.tasks.task_routes import TaskRoutes
 
 MAX_ID: Final = 200
 SERVER_CANCELLED: Final = -32802
@@ -27,13 +32,16 @@ SERVER_CANCELLED: Final = -32802
 class WebApp:
     """The routes and their shared state."""
 
-    def __init__(self, link: DaemonLink, access: Access, options: WebOptions) -> None:
+    def __init__(
+        self, link: DaemonLink, access: Access, options: WebOptions, *, clock: Clock
+    ) -> None:
         """Prepare it.
 
         Args:
             link: The daemon.
             access: Tokens and logins.
             options: How the server is started.
+            clock: Time.
         """
         self._link = link
         self._access = access
@@ -42,6 +50,17 @@ class WebApp:
         self._blobs = BlobRoutes(options.paths, role=options.role, limits=options.limits)
         self._streams: set[EventResponse] = set()
         self._is_closed = False
+        book = TaskBook(link, options.paths, role=options.role, clock=clock)
+        self._api: Sequence[GuardedRoute] = (
+            *TaskRoutes(book, self._stream, limits=options.limits).routes(),
+            *ShareRoutes(
+                link,
+                ShareStore(options.paths.web / "shares", clock=clock),
+                role=options.role,
+                limits=options.limits,
+                clock=clock,
+            ).routes(),
+        )
 
     def routes(self) -> Sequence[GuardedRoute]:
         """Return all routes."""
@@ -64,6 +83,8 @@ class WebApp:
             ),
             GuardedRoute("/v1/events", self._events, method="GET"),
             *self._blobs.routes(),
+            *self._api,
+            openapi_route(self._api, cookie=self._access.cookie),
         )
 
     def close(self) -> None:
@@ -126,6 +147,10 @@ class WebApp:
             return refused(
                 400, f"sessions must be 1 to {self._limits.max_sessions} ids with commas between"
             )
+        return await self._stream(request, sessions)
+
+    async def _stream(self, request: Request, sessions: Sequence[str]) -> Response:
+        """Answer with the events of sessions, after the last one that the browser has."""
         if len(self._streams) >= self._limits.max_streams:
             return refused(
                 503, f"{self._limits.max_streams} streams are open; close a tab", wait_s=5

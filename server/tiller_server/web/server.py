@@ -142,7 +142,7 @@ class WebServer(uvicorn.Server):
         self._listener = listener
         self.link: Final = DaemonLink(connect, root=options.root, role=options.role, clock=clock)
         access = Access(port=self.port, bearer=self._bearer, one_off=one_off, clock=clock)
-        self._web = WebApp(self.link, access, options)
+        self._web = WebApp(self.link, access, options, clock=clock)
         self.is_serving: Final = asyncio.Event()
         """Set when the port is open."""
         self.ended_by: signal.Signals | None = None

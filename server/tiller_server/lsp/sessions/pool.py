@@ -26,6 +26,7 @@ from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.http.client import HttpPool
 from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.paths import AppPaths
+from agent_core.resources.settings.layers import Layer, load_settings
 from agent_core.session import AgentSession
 from agent_core.tools.builtin.diagnostics import DiagnosticsTool
 from agent_core.workspace import Files
@@ -387,6 +388,8 @@ class SessionPool:
         # Last: what fails before it must leave no task behind that nobody ends.
         group.start_soon(_fenced, files.edits.undo_tracker.run, "the look at edits that landed")
         group.start_soon(_fenced, events.run, "the replay cache of a session")
+        alert = partial(_alert_person, open_session, self._paths, self._shared, self._clock)
+        self.start(alert, what="the webhook", is_cut=True)
         return open_session
 
     def _tasks(self) -> TaskGroup:
@@ -414,6 +417,45 @@ class SessionPool:
         ) as library:
             task_status.started(library)
             await self._root.over.wait()
+
+
+async def _alert_person(
+    open_session: OpenSession, paths: AppPaths, shared: _Shared, clock: Clock
+) -> None:
+    """Send messages to the webhook of the user's settings, if there is one, until the session is closed."""
+    session = open_session.session
+    reader = session.subscribe()
+    try:
+        settings = await load_settings([Layer(name="user", content=paths.settings)])
+        notify = settings.values.notify
+        if notify.url is None:
+            return
+        from tiller_server.lsp.events.person_alert import PersonAlert, Webhook  # noqa: PLC0415 - at first use
+
+        name = notify.token_variable
+        alert = PersonAlert(
+            reader=reader,
+            settings=notify,
+            webhook=Webhook(
+                pool=shared.pool,
+                url=notify.url,
+                token=lambda: open_session.environment.get(name) if name else None,
+                clock=clock,
+            ),
+            title=lambda: shared.redactor.text(session.tree.title or open_session.root.name),
+            link=partial(_web_address, paths.runtime, session.id),
+        )
+        await alert.run()
+    finally:
+        reader.close()
+
+
+def _web_address(runtime: Path, session: SessionId) -> str | None:
+    """Return the address of a session in `tiller web`; None: it does not run. Blocking."""
+    from tiller_server.process.web_servers import web_ports  # noqa: PLC0415 - at first use
+
+    ports = web_ports(runtime)
+    return f"http://127.0.0.1:{ports[0]}/#session={session}" if ports else None
 
 
 async def _fenced(work: Callable[[], Awaitable[None]], what: str) -> None:

@@ -1,0 +1,1 @@
+"""Read-only pages of sessions behind links that expire: previewed, created, listed, revoked, shown."""
