@@ -55,6 +55,14 @@ def test_a_role_is_refused_what_is_above_it(role: Role) -> None:
     assert objection("agent/nothing", {}, role=role, asked={}) is not None
 
 
+@pytest.mark.parametrize("role", ROLES)
+async def test_an_answer_names_the_role(ground: Ground, role: Role) -> None:
+    async with served(ground, role=role) as site, site.script() as script:
+        for method in ("agent/session/list", "agent/nothing"):
+            answer = await script.post("/v1/rpc", json={"method": method, "params": {}})
+            assert answer.headers["tiller-role"] == role
+
+
 def test_a_mode_without_questions_is_set_nowhere_in_a_browser() -> None:
     for method, params in (
         ("agent/session/configure", {"session": "a", "set": {"mode": "yolo"}}),

@@ -20,6 +20,8 @@ from tiller_server.web.options import WebOptions
 from tiller_server.web.page import asset, page
 
 MAX_ID: Final = 200
+ROLE: Final = "tiller-role"
+"""Header with the role of the server."""
 SERVER_CANCELLED: Final = -32802
 
 
@@ -111,11 +113,16 @@ class WebApp:
         params = as_object(given)
         refusal = objection(method, params, role=self._options.role, asked=self._link.asked)
         if refusal is not None:
-            return _json({"error": refusal.wire()})
+            return self._answer({"error": refusal.wire()})
         try:
-            return _json({"result": await self._link.request(method, params)})
+            return self._answer({"result": await self._link.request(method, params)})
         except AgentRefused as error:
-            return _json({"error": _wire(error)})
+            return self._answer({"error": _wire(error)})
+
+    def _answer(self, answer: JsonObject) -> Response:
+        """Return an answer that names the role, so that a page offers nothing that would be refused."""
+        headers = {ROLE: self._options.role}
+        return Response(encode(answer), media_type="application/json", headers=headers)
 
     async def _events(self, request: Request) -> Response:
         sessions = [*dict.fromkeys(request.query_params.get("sessions", "").split(","))]
@@ -165,10 +172,6 @@ async def _body(request: Request) -> JsonObject:
     except (ValueError, RecursionError) as error:
         raise BodyRefused(refused(400, "the body is not JSON")) from error
     return as_object(body)
-
-
-def _json(answer: JsonObject) -> Response:
-    return Response(encode(answer), media_type="application/json")
 
 
 def _wire(error: AgentRefused) -> JsonObject:

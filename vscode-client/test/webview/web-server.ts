@@ -13,6 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   js: "text/javascript",
   css: "text/css",
   svg: "image/svg+xml",
+  png: "image/png",
   ttf: "font/ttf",
   webmanifest: "application/manifest+json",
 };
@@ -38,6 +39,7 @@ export class WebServer {
   readonly logins: unknown[] = [];
   readonly replies = new Map<string, Reply>();
   isSignedIn = false;
+  role = "operator";
   readonly log: Log;
   readonly #server: Server;
   readonly #open = new Set<ServerResponse>();
@@ -134,6 +136,7 @@ export class WebServer {
     this.asked.push({ method, params });
     const result = (this.replies.get(method) ?? (() => ({})))(params) as { refused?: object };
     response.setHeader("content-type", "application/json");
+    response.setHeader("tiller-role", this.role);
     response.end(JSON.stringify(result.refused ? { error: result.refused } : { result }));
   }
 

@@ -3,12 +3,13 @@
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
+import type { Role } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import { attachGathered, send, sendTitle } from "../sending.js";
 import type { Attachment, Offers, Rewriting } from "../state.js";
 import { isBusy } from "../state.js";
-import { editorOnly, isWeb } from "../surface.js";
+import { actsOf, editorOnly, isWeb, may } from "../surface.js";
 import { showCheckpoint, stop } from "../verbs.js";
 import { baseName, linesText } from "../words.js";
 import { allowDrop, dropped, FIELD, insert, leaveEditing, pasted, pressed, typed } from "./composer-keys.js";
@@ -17,6 +18,7 @@ import { icon, iconButton, type View } from "./parts.js";
 import { modelPicker, modePicker, thinkingPicker } from "./pickers.js";
 
 export function composer(panel: Panel): View {
+  if (!may(panel, "operator")) return reader(panel);
   const { composer: state } = panel.state;
   const { offers: shown } = state;
   return html`<div class="composer" @dragover=${allowDrop} @drop=${(event: DragEvent) => dropped(panel, event)}>
@@ -40,6 +42,27 @@ export function composer(panel: Panel): View {
       @blur=${() => panel.dispatch({ type: "composer", action: { type: "offered", offers: undefined } })}
     ></textarea>
     ${tools(panel)}
+  </div>`;
+}
+
+const READERS: Readonly<Partial<Record<Role, string>>> = {
+  observer: "This page only reads: tiller web runs as observer.",
+  approver: "This page answers questions and stops runs: tiller web runs as approver.",
+};
+
+/** Stands in the place of the composer on a page that may not write. */
+function reader(panel: Panel): View {
+  const { session, role, busy } = panel.state;
+  const stopButton = {
+    icon: "debug-stop",
+    title: "Stop",
+    act: () => stop(panel),
+    more: "stop",
+    disabled: busy["stop"] === true,
+  };
+  return html`<div class="composer reader">
+    <span class="dim grow">${icon("eye")} ${READERS[role]}</span>
+    ${session && isBusy(session) ? actsOf(panel, "approver", iconButton(stopButton)) : nothing}
   </div>`;
 }
 

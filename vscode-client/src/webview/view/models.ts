@@ -76,7 +76,7 @@ function model(panel: Panel, one: ModelEntry): View {
     configure(panel, { model: one.model });
     go(panel, "transcript");
   };
-  return html`<button type="button" class="entry-main model" role="radio" aria-checked=${String(chosen)} ?disabled=${one.auth !== "ok"} title=${one.model} @click=${choose}>
+  return html`<button type="button" class="entry-main model" role="radio" aria-checked=${String(chosen)} ?disabled=${one.auth !== "ok" || panel.readOnly} title=${one.model} @click=${choose}>
     <span class="entry-title clip">${icon(chosen ? "check" : "blank")} ${oneLine(one.name)}</span>
     <span class="entry-detail dim clip">${[one.contextWindow > 0 ? `${countText(one.contextWindow)} window` : "", prices, one.images ? "images" : ""].filter(Boolean).join(" · ")}</span>
   </button>`;

@@ -66,7 +66,7 @@ function speaker(panel: Panel, { key }: SaidRow): string {
   const { session } = panel.state;
   const isFirst =
     session?.older === undefined && session?.rows.find((one) => one.kind === "said")?.key === key;
-  return panel.readOnly && isFirst ? "Task" : "You";
+  return panel.isTask && isFirst ? "Task" : "You";
 }
 
 function words(panel: Panel, row: SaidRow): View {
