@@ -22,6 +22,7 @@ from bench import (
     streaming,
     tool_loop,
     tools,
+    web,
     workspaces,
 )
 from bench.kit import Benchmark
@@ -50,6 +51,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     reference_agent.BENCHMARK,
     memory.BENCHMARK,
     workspaces.BENCHMARK,
+    web.BENCHMARK,
     turns.BENCHMARK,
     answers.BENCHMARK,
     stored.BENCHMARK,

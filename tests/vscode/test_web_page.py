@@ -1,4 +1,4 @@
-"""The page of `tiller web` in a real browser, before the real server: the program `vscode-client/e2e/browser.web.ts`."""
+"""The page of `tiller web` in a real browser, before the real server: the programs `vscode-client/e2e/*.web.ts`."""
 
 import os
 import shutil
@@ -13,6 +13,7 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 CLIENT: Final = ROOT / "vscode-client"
 PAGE: Final = ROOT / "server" / "tiller_server" / "web" / "page" / "index.html"
+PROGRAMS: Final = sorted((CLIENT / "e2e").glob("*.web.ts"))
 STORY_S: Final = 240
 _ENVIRONMENT: Final[Mapping[str, str]] = os.environ  # noqa: TID251 - to know whether this is CI
 _NODE: Final = Path(sys.prefix) / "node" / "bin" / "node"
@@ -43,9 +44,10 @@ def world() -> dict[str, str]:
 
 @pytest.mark.e2e
 @pytest.mark.timeout(STORY_S + 30)
-def test_a_session_is_used_in_a_browser_and_on_a_phone(world: dict[str, str]) -> None:
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.name.removesuffix(".web.ts"))
+def test_the_page_is_used_in_a_browser(program: Path, world: dict[str, str]) -> None:
     done = subprocess.run(
-        [_NODE, "--test", "--test-reporter=spec", "e2e/browser.web.ts"],
+        [_NODE, "--test", "--test-reporter=spec", program],
         env=world,
         cwd=CLIENT,
         stdin=subprocess.DEVNULL,

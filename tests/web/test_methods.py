@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clients.browsers import ask, following, opened, served
+from tests.support.clients.browsers import ask, events_of, following, opened, served
 from tests.support.clients.server import Ground, calls, prompt, says
 from tests.support.harness.shared import ROOT
 from tiller_server.web.methods import METHODS, ROLES, Role, objection
@@ -53,6 +53,32 @@ def test_a_role_is_refused_what_is_above_it(role: Role) -> None:
         allowed = method in METHODS and ROLES.index(METHODS[method].role) <= ROLES.index(role)
         assert (refusal is None) == allowed, method
     assert objection("agent/nothing", {}, role=role, asked={}) is not None
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_an_answer_names_the_role(ground: Ground, role: Role) -> None:
+    async with served(ground, role=role) as site, site.script() as script:
+        for method in ("agent/session/list", "agent/nothing"):
+            answer = await script.post("/v1/rpc", json={"method": method, "params": {}})
+            assert answer.headers["tiller-role"] == role
+
+
+async def test_a_long_answer_is_compressed_where_that_is_taken(ground: Ground) -> None:
+    ground.provider.script([says("long " * 8000)])
+    async with served(ground) as site, site.script() as script:
+        session = (await opened(script))["session"]
+        async with following(script, [session]) as stream:
+            await ask(script, "agent/prompt", session=session, **prompt("go"))
+            while one := await stream.next():
+                if any(event["type"] == "run.ended" for event in events_of([one])):
+                    break
+        body = {"method": "agent/session/read", "params": {"session": session}}
+        zipped = await script.post("/v1/rpc", json=body)
+        plain = await script.post("/v1/rpc", json=body, headers={"accept-encoding": "identity"})
+    assert zipped.headers["content-encoding"] == "gzip"
+    assert int(zipped.headers["content-length"]) < len(plain.content) // 10
+    assert "content-encoding" not in plain.headers
+    assert zipped.json() == plain.json()
 
 
 def test_a_mode_without_questions_is_set_nowhere_in_a_browser() -> None:

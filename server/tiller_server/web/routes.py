@@ -1,5 +1,6 @@
 """The routes of the web front end."""
 
+import gzip
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -26,6 +27,10 @@ from tiller_server.web.tasks.task_book import TaskBook
 from tiller_server.web.tasks.task_routes import TaskRoutes
 
 MAX_ID: Final = 200
+LEAST_ZIPPED: Final = 16 << 10
+"""Bytes of an answer that is compressed: the list of all models has 170 KiB, and a phone may be far away."""
+ROLE: Final = "tiller-role"
+"""Header with the role of the server."""
 SERVER_CANCELLED: Final = -32802
 
 
@@ -98,7 +103,7 @@ class WebApp:
 
     async def _asset(self, request: Request) -> Response:
         name = str(request.path_params["name"])
-        zipped = "gzip" in request.headers.get("accept-encoding", "")
+        zipped = _takes_gzip(request)
         return await to_thread.run_sync(partial(asset, self._options.page, name, zipped=zipped))
 
     async def _health(self, _request: Request) -> Response:
@@ -135,11 +140,21 @@ class WebApp:
         params = as_object(given)
         refusal = objection(method, params, role=self._options.role, asked=self._link.asked)
         if refusal is not None:
-            return _json({"error": refusal.wire()})
+            return await self._answer(request, {"error": refusal.wire()})
         try:
-            return _json({"result": await self._link.request(method, params)})
+            result = await self._link.request(method, params)
         except AgentRefused as error:
-            return _json({"error": _wire(error)})
+            return await self._answer(request, {"error": _wire(error)})
+        return await self._answer(request, {"result": result})
+
+    async def _answer(self, request: Request, answer: JsonObject) -> Response:
+        """Return an answer that names the role, so that a page offers nothing that would be refused."""
+        headers = {ROLE: self._options.role, "vary": "accept-encoding"}
+        data = encode(answer)
+        if len(data) >= LEAST_ZIPPED and _takes_gzip(request):
+            data = await to_thread.run_sync(partial(gzip.compress, data, 1, mtime=0))
+            headers["content-encoding"] = "gzip"
+        return Response(data, media_type="application/json", headers=headers)
 
     async def _events(self, request: Request) -> Response:
         sessions = [*dict.fromkeys(request.query_params.get("sessions", "").split(","))]
@@ -187,16 +202,16 @@ class WebApp:
         return True
 
 
+def _takes_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
 async def _body(request: Request) -> JsonObject:
     try:
         body = decode(await request.body())
     except (ValueError, RecursionError) as error:
         raise BodyRefused(refused(400, "the body is not JSON")) from error
     return as_object(body)
-
-
-def _json(answer: JsonObject) -> Response:
-    return Response(encode(answer), media_type="application/json")
 
 
 def _wire(error: AgentRefused) -> JsonObject:

@@ -18,6 +18,13 @@ export interface HostState {
   problem?: Problem;
 }
 
+/** The rights of a page of `tiller web`, from the fewest to the most. */
+export const ROLES = ["observer", "approver", "operator"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Whether the browser shows a notification when a person is needed. */
+export type Notifications = "off" | "on" | "blocked";
+
 /** A folder of the workspace. */
 export interface Folder {
   name: string;
@@ -53,6 +60,10 @@ export interface Hello {
   folders: Folder[];
   /** `web`: the page of `tiller web`, without an editor; left out: the panel of an editor. */
   host?: "web";
+  /** The rights of the page; left out: all of them. */
+  role?: Role;
+  /** Left out: there is no such choice. */
+  notifications?: Notifications;
 }
 
 /** One sentence that is shown for a while. */
@@ -230,4 +241,6 @@ export type ToHost =
   | { type: "editedPlan"; id: number; sha256: string }
   /** How the session that is shown is called; empty: it has no name yet. */
   | { type: "titled"; title: string }
+  /** Turns the notifications of a browser on, which asks the user for them, or off. */
+  | { type: "notify"; on: boolean }
   | { type: "trust" };

@@ -24,6 +24,9 @@ window.acquireVsCodeApi = () => ({
   setState: (state: unknown) => sessionStorage.setItem(KEPT, JSON.stringify(state)),
 });
 
+// What the page shows until this script has come.
+document.getElementById("app")?.replaceChildren();
+
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function colour(): void {
   document.body.classList.toggle("vscode-dark", dark.matches);

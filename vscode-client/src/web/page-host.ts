@@ -6,10 +6,11 @@ import { Watch } from "../host/agent/watch.js";
 import { failure, PanelRequests } from "../host/panel/requests.js";
 import { TaskLinks } from "../host/panel/task-links.js";
 import { TranscriptLink } from "../host/panel/transcript-link.js";
-import type { HostState, RequestFailure, ToHost, ToPanel } from "../shared/messages.js";
+import type { HostState, RequestFailure, Role, ToHost, ToPanel } from "../shared/messages.js";
 import { Commands } from "./commands.js";
 import { copy, openLink } from "./device.js";
 import { signIn } from "./login.js";
+import { Notifier } from "./notifier.js";
 import { WebPort } from "./port.js";
 import type { Connection } from "./stream.js";
 
@@ -27,11 +28,13 @@ export class PageHost {
   readonly #feed = new SessionFeed(this.#port);
   readonly #watch = new Watch(this.#feed);
   readonly #requests = new PanelRequests(this.#port, this.#feed);
+  readonly #notifier = new Notifier((why) => this.#notice(why));
   readonly #tasks = new TaskLinks(this.#port, (why) => this.#notice(why));
   readonly #post: (message: ToPanel) => void;
   readonly #link: TranscriptLink;
   readonly #commands: Commands;
   #state: HostState = { ready: false, doing: "Connecting…" };
+  #role: Role | undefined;
   #title = "";
   #lost: ReturnType<typeof setTimeout> | undefined;
 
@@ -43,7 +46,15 @@ export class PageHost {
     this.#feed.news.listen((news) => {
       if (news.kind === "opened") rememberSession(news.snapshot.session);
     });
-    this.#watch.changed.listen(() => this.#showTitle());
+    this.#watch.changed.listen(({ now }) => {
+      this.#showTitle();
+      this.#notifier.show(now.pending, this.#title);
+    });
+    this.#notifier.changed.listen(() => this.#hello());
+    this.#port.roleChanged.listen((role) => {
+      this.#role = role;
+      this.#hello();
+    });
     this.#port.signedOut.listen(() => this.#say({ ready: false, problem: { text: SIGNED_OUT } }));
     this.#port.stream.connection.listen((connection) => this.#connected(connection));
   }
@@ -73,6 +84,8 @@ export class PageHost {
       case "titled":
         this.#title = message.title;
         return this.#showTitle();
+      case "notify":
+        return this.#notify(message.on);
       case "command":
         return this.#commands.run(message.command, message.args ?? []);
       default:
@@ -103,6 +116,11 @@ export class PageHost {
         // The page beside it shows the same lines.
         return;
     }
+  }
+
+  async #notify(on: boolean): Promise<void> {
+    const problem = await this.#notifier.turn(on);
+    if (problem !== undefined) this.#notice(problem);
   }
 
   async #start(): Promise<void> {
@@ -158,7 +176,12 @@ export class PageHost {
   #hello(): void {
     const windowFocused = document.hasFocus();
     const state = this.#state;
-    this.#post({ type: "hello", state, windowFocused, trusted: true, folders: [], host: "web" });
+    const notifications = this.#notifier.state;
+    this.#post({
+      ...{ type: "hello", state, windowFocused, trusted: true, folders: [], host: "web" },
+      ...(this.#role !== undefined && { role: this.#role }),
+      ...(notifications !== undefined && { notifications }),
+    });
   }
 
   /** Names the session, and how many questions wait, where a person looks for it among other tabs. */

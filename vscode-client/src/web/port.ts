@@ -10,6 +10,7 @@ import {
   type ResultOf,
 } from "../host/agent/port.js";
 import { type Disposable, Signal } from "../host/signal.js";
+import { ROLES, type Role } from "../shared/messages.js";
 import type { ErrorData, Frame } from "../shared/wire.js";
 import { EventStream } from "./stream.js";
 
@@ -27,6 +28,9 @@ export class WebPort implements AgentPort {
   readonly stream = new EventStream();
   /** Fires when the server does not take the cookie of this browser. */
   readonly signedOut = new Signal<void>();
+  /** Fires when the server names other rights of this page than before. */
+  readonly roleChanged = new Signal<Role>();
+  #role: Role | undefined;
   readonly #listeners = new Map<string, (frame: Frame) => void>();
 
   async request<M extends Method>(method: M, params: ParamsOf<M>, abort?: AbortSignal): Promise<ResultOf<M>> {
@@ -77,11 +81,19 @@ export class WebPort implements AgentPort {
     }).catch(() => {
       throw new AgentError("Tiller cannot be reached.", UNREACHABLE);
     });
+    this.#hearRole(response.headers.get("tiller-role"));
     const { result, error } = await answerOf(response);
     if (response.status === UNAUTHORIZED) this.signedOut.fire();
     if (error === undefined && response.ok) return result;
     const why = error?.message ?? `The server answered with status ${response.status}.`;
     throw new AgentError(why, error?.code ?? NOT_SERVED, error?.data);
+  }
+
+  #hearRole(name: string | null): void {
+    const role = ROLES.find((one) => one === name);
+    if (role === undefined || role === this.#role) return;
+    this.#role = role;
+    this.roleChanged.fire(role);
   }
 }
 

@@ -10,7 +10,9 @@ import { readEvents } from "./sse.js";
 const HEARTBEAT_MS = 15_000;
 /** Without a word for so long the connection is taken for dead: a phone that slept leaves it half open. */
 const WATCHDOG_MS = 2.5 * HEARTBEAT_MS;
-/** Before a stream that ended is asked for again, until the server names another time. */
+/** Before a stream that gave events, and was cut, is asked for again. */
+const SOON_MS = 100;
+/** Before one that gave none is asked for again, until the server names another time. */
 const AGAIN_MS = 1000;
 const AGAIN_MAX_MS = 15_000;
 /** A server without its daemon ends each stream at once: one that lasts so long is there. */
@@ -120,9 +122,9 @@ export class EventStream {
     // Another page may sign in: this one looks again when it is seen again.
     if (status === UNAUTHORIZED) return this.connection.fire("signedOut");
     this.connection.fire("lost");
+    const pause = this.#failures === 0 ? SOON_MS : this.#againMs * 2 ** (this.#failures - 1);
     this.#failures += 1;
-    const pause = Math.min(AGAIN_MAX_MS, this.#againMs * 2 ** (this.#failures - 1));
-    this.#again = setTimeout(() => this.#open(), pause);
+    this.#again = setTimeout(() => this.#open(), Math.min(AGAIN_MAX_MS, pause));
   }
 
   async #read(stop: AbortSignal): Promise<number> {
@@ -159,6 +161,7 @@ export class EventStream {
   }
 
   #take(data: string): void {
+    this.#failures = 0;
     const { session, frame } = JSON.parse(data) as { session: string; frame: Frame };
     for (const follower of [...this.#followers]) {
       if (follower.session !== session) continue;
@@ -170,7 +173,10 @@ export class EventStream {
   #heard(): void {
     this.#heardAt = Date.now();
     clearTimeout(this.#watchdog);
-    this.#watchdog = setTimeout(() => this.#open(), WATCHDOG_MS);
+    this.#watchdog = setTimeout(() => {
+      this.connection.fire("lost");
+      this.#open();
+    }, WATCHDOG_MS);
   }
 }
 

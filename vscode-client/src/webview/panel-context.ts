@@ -7,7 +7,9 @@ import type { PanelState } from "./state.js";
 export interface Panel {
   readonly state: PanelState;
   readonly host: Host;
-  /** Whether the session is only looked at: that of a task. */
+  /** Whether the session is only looked at: that of a task, or any where the role of the page is not `operator`. */
   readonly readOnly: boolean;
+  /** Whether the session is that of a task. */
+  readonly isTask: boolean;
   dispatch(action: Action): void;
 }

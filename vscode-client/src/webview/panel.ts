@@ -10,6 +10,7 @@ import { followLinks } from "./links.js";
 import type { Panel } from "./panel-context.js";
 import { type Action, reduce } from "./reduce.js";
 import { type PanelState, START } from "./state.js";
+import { may } from "./surface.js";
 import { loadReports } from "./task-verbs.js";
 import { followedTask, isUnended } from "./tasks.js";
 import {
@@ -34,7 +35,7 @@ const DRAFT_KEPT = 20_000;
 
 class LivePanel implements Panel {
   state: PanelState = START;
-  readonly readOnly = false;
+  readonly isTask = false;
   readonly host = new Host();
   readonly #root: HTMLElement;
   readonly #frames = new Frames(() => this.#show());
@@ -52,6 +53,10 @@ class LivePanel implements Panel {
 
   constructor(root: HTMLElement) {
     this.#root = root;
+  }
+
+  get readOnly(): boolean {
+    return !may(this, "operator");
   }
 
   start(): void {

@@ -52,6 +52,8 @@ export function reduce(state: PanelState, action: Action): PanelState {
         greeted: true,
         host: action.state,
         surface: action.host ?? "editor",
+        role: action.role ?? "operator",
+        notifications: action.notifications,
         trusted: action.trusted,
         folders: action.folders,
       };

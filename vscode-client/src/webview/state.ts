@@ -6,9 +6,11 @@ import type {
   Found,
   Gathered,
   HostState,
+  Notifications,
   OtherSession,
   Place,
   ReviewMessage,
+  Role,
 } from "../shared/messages.js";
 import type {
   Activity,
@@ -219,6 +221,10 @@ export interface PanelState {
   host: HostState;
   /** Where the panel is shown. */
   surface: "editor" | "web";
+  /** The rights of the page. */
+  role: Role;
+  /** Undefined: there is no such choice. */
+  notifications: Notifications | undefined;
   /** Sessions of this window that are not in front, by id. */
   others: Readonly<Record<string, OtherSession>>;
   /** Ids of sessions with a finished run that the user has not seen. */
@@ -276,6 +282,8 @@ export const EMPTY_COMPOSER: Composer = {
 export const START: PanelState = {
   host: { ready: false },
   surface: "editor",
+  role: "operator",
+  notifications: undefined,
   others: {},
   unread: [],
   greeted: false,

@@ -31,11 +31,17 @@ interface Scene {
 /** Opens the page at the address with the one-off token, and asserts at the end that it met no fault. */
 function webTest(
   name: string,
-  { log = "edits", viewport = { width: 1100, height: 800 }, dark = true },
+  {
+    log = "edits",
+    viewport = { width: 1100, height: 800 },
+    dark = true,
+    role = "operator" as "observer" | "approver" | "operator",
+  },
   play: (scene: Scene) => Promise<void>,
 ): void {
   test(name, { skip }, async () => {
     const server = await WebServer.start(log);
+    server.role = role;
     const context = await browser.newContext({ viewport, colorScheme: dark ? "dark" : "light" });
     const page = await context.newPage();
     const faults: string[] = [];
@@ -271,6 +277,244 @@ webTest(
   },
 );
 
+webTest("changes that come while they are asked for are asked for again", {}, async ({ server, page }) => {
+  await page.locator(".welcome").waitFor();
+  let release = () => {};
+  const held = new Promise<void>((done) => {
+    release = done;
+  });
+  const { changes } = server.log.answers;
+  server.on("agent/changes/list", async () => {
+    await held;
+    return changes;
+  });
+  server.play("changes.updated");
+  await eventually(() => server.of("agent/changes/list").length === 1, "they are asked for");
+  server.play();
+  await page.getByRole("button", { name: "Stop (Escape)" }).waitFor({ state: "detached" });
+  assert.equal(server.of("agent/changes/list").length, 1);
+  release();
+  await eventually(() => server.of("agent/changes/list").length === 2, "they are asked for again");
+});
+
+/** Names of what acts, by the least role that may use it. */
+const ACTING = {
+  approver: ["Allow once", "Reject", "Stop"],
+  operator: [
+    "Send (Enter)",
+    "New session",
+    "Keep this change",
+    "Keep all",
+    "Edit message",
+    "Rename",
+    "Restore",
+  ],
+};
+const PLACES = ["Changes", "Checkpoints", "Branches", "Models", "Costs by day"];
+
+/** Visits all places of a session that waits for an answer, and gives the names of all buttons that were shown. */
+async function visited({ server, page }: Scene): Promise<Set<string>> {
+  const checkpoint = { checkpoint: "c1", at: ROW.modified, run: "r1", files: 1 };
+  server
+    .on("agent/session/list", () => ({
+      sessions: [{ ...ROW, session: "s-shop", title: "Shop", workspace: "file:///shop", preview: "" }],
+    }))
+    .on("agent/session/tree", () => ({ nodes: [], leaf: null }))
+    .on("agent/checkpoint/list", () => ({ checkpoints: [checkpoint] }))
+    .on("agent/checkpoint/preview", () => ({ files: [] }))
+    .on("agent/costs", () => ({ sums: [], total: { calls: 0, usd: "0" }, problems: [] }));
+  await page.locator(".top-bar").waitFor();
+  server.play("permission.requested");
+  await page.locator(".asks").waitFor();
+  const names = new Set<string>();
+  const look = async () => {
+    const seen = await page.evaluate(() =>
+      [...document.querySelectorAll("button")].map((one) => one.title || one.textContent.trim()),
+    );
+    for (const name of seen) names.add(name);
+  };
+  await look();
+  for (const place of PLACES) {
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: place }).click();
+    await page.locator(".place-head").waitFor();
+    if (place === "Checkpoints") {
+      await page.locator(".entry-main").first().click();
+      await page.locator(".previewed").waitFor();
+    }
+    await look();
+  }
+  await page.getByRole("button", { name: "Sessions" }).click();
+  await page.locator(".entry").first().waitFor();
+  await look();
+  return names;
+}
+
+/** Gives the least role of each method that the server serves. */
+function served(): Map<string, string> {
+  const table = readFileSync(join("..", "server", "tiller_server", "web", "methods.py"), "utf8");
+  const rows = table.matchAll(/"(agent\/[\w/]+)": Served\(role="(\w+)"/g);
+  return new Map([...rows].map(([, method = "", least = ""]) => [method, least]));
+}
+
+for (const role of ["observer", "approver", "operator"] as const) {
+  webTest(
+    `the page of an ${role} offers what the role may do`,
+    { log: "permission", role, viewport: PHONE },
+    async (scene) => {
+      const names = await visited(scene);
+      const offered = (expected: readonly string[]) => expected.filter((name) => names.has(name));
+      assert.equal(offered(ACTING.approver).includes("Allow once"), role !== "observer");
+      assert.equal(offered(["New session", "Rename", "Restore"]).length, role === "operator" ? 3 : 0);
+      if (role !== "operator") {
+        assert.deepEqual(offered(ACTING.operator), []);
+        assert.equal(await scene.page.locator("#composer-text").count(), 0);
+        await shows(scene.page, `tiller web runs as ${role}`);
+      }
+      const least = served();
+      const refused = scene.server.asked.filter(({ method }) => least.get(method) !== "observer");
+      assert.deepEqual(refused, [], "looking around needs no more than the role observer");
+      assert.deepEqual(await seriousFaults(scene.page), []);
+      assert.deepEqual(await tooSmall(scene.page), []);
+      await picture(scene.page, `role-${role}`);
+    },
+  );
+}
+
+webTest("a page whose server has another role now follows it", {}, async ({ server, page }) => {
+  await page.locator("#composer-text").waitFor();
+  server.role = "observer";
+  await page.getByRole("button", { name: "Sessions" }).click();
+  await shows(page, "tiller web runs as observer");
+  assert.equal(await page.locator("#composer-text").count(), 0);
+});
+
+webTest(
+  "a notification is asked for by a click, shown where the page is hidden, and withdrawn with the answer",
+  { log: "permission", dark: false },
+  async ({ server, page }) => {
+    await page.locator(".welcome").waitFor();
+    const notify = async (name: string) => {
+      await page.getByRole("button", { name: "More" }).click();
+      await page.getByRole("menuitem", { name }).click();
+    };
+    // The system's own notifications cannot be seen from here: the page's are counted where it makes them.
+    await page.evaluate(() => {
+      const shown: string[] = [];
+      Object.assign(window, { shown });
+      class Counted extends EventTarget {
+        static permission = "default";
+        static async requestPermission() {
+          Counted.permission = "granted";
+          return "granted";
+        }
+        constructor(title: string, options: { body: string }) {
+          super();
+          shown.push(`${title}: ${options.body}`);
+        }
+        close() {
+          shown.push("closed");
+        }
+      }
+      Object.defineProperty(window, "Notification", { value: Counted });
+    });
+    const shown = () => page.evaluate(() => (window as unknown as { shown: string[] }).shown);
+    await notify("Notify me when I am needed");
+    await page.evaluate(() =>
+      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true }),
+    );
+    server.play("permission.requested");
+    await eventually(async () => (await shown()).length === 1, "a notification is shown");
+    server.play("permission.resolved");
+    await eventually(async () => (await shown()).at(-1) === "closed", "it is withdrawn");
+    await notify("Stop notifications");
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Notify me when I am needed" }).waitFor();
+    await picture(page, "more");
+    assert.deepEqual(await seriousFaults(page), []);
+  },
+);
+
+webTest("the page can be installed", {}, async ({ page }) => {
+  await page.locator(".welcome").waitFor();
+  const devtools = await page.context().newCDPSession(page);
+  const { installabilityErrors } = await devtools.send("Page.getInstallabilityErrors");
+  const faults = installabilityErrors.map((one) => one.errorId);
+  // A context of a test is as a window in private, where nothing can be installed.
+  assert.deepEqual(
+    faults.filter((one) => one !== "in-incognito"),
+    [],
+  );
+  const { url, errors } = await devtools.send("Page.getAppManifest");
+  assert.match(url, /manifest\.webmanifest$/);
+  assert.deepEqual(errors, []);
+});
+
+/** Makes a photograph of 12 megapixels in the page, and drops or pastes it. */
+function give(
+  page: Page,
+  kind: "drop" | "paste",
+  { name = "photo.png", on = ".timeline" } = {},
+): Promise<void> {
+  return page.evaluate(
+    async ({ kind, name, on }) => {
+      const canvas = new OffscreenCanvas(4000, 3000);
+      const brush = canvas.getContext("2d");
+      if (brush === null) throw new Error("no canvas");
+      brush.fillStyle = kind === "drop" ? "teal" : "orange";
+      brush.fillRect(0, 0, 4000, 3000);
+      const data = new DataTransfer();
+      data.items.add(new File([await canvas.convertToBlob()], name, { type: "image/png" }));
+      const all = { bubbles: true, cancelable: true };
+      const event =
+        kind === "drop"
+          ? new DragEvent("drop", { ...all, dataTransfer: data })
+          : new ClipboardEvent("paste", { ...all, clipboardData: data });
+      document.querySelector(on)?.dispatchEvent(event);
+      if (!event.defaultPrevented) throw new Error("the browser would leave the page");
+    },
+    { kind, name, on },
+  );
+}
+
+webTest(
+  "pictures are dropped, pasted or chosen, stored, shown small, and named in the prompt",
+  { viewport: PHONE, dark: false },
+  async ({ server, page }) => {
+    await page.locator(".welcome").waitFor();
+    await give(page, "drop", { on: ".top-bar" });
+    await page.locator(".chip .thumb").first().waitFor();
+    await give(page, "paste", { on: "#composer-text" });
+    await page.locator(".chip .thumb").nth(1).waitFor();
+    const chooser = page.waitForEvent("filechooser");
+    await page.getByRole("button", { name: "Add a picture or a text" }).click();
+    const text = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("Look at the corner.") };
+    await (await chooser).setFiles([
+      text,
+      { name: "a.zip", mimeType: "application/zip", buffer: Buffer.from([0x50, 0x4b, 0xff]) },
+    ]);
+    await shows(page, "a.zip is neither a picture (PNG, JPEG, GIF or WebP) nor text.");
+    await page.locator(".chip").nth(2).waitFor();
+    const widths = await page
+      .locator(".chip .thumb")
+      .evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth));
+    assert.deepEqual(widths, [96, 96]);
+    await picture(page, "phone-attachments");
+    assert.deepEqual(await seriousFaults(page), []);
+    await page.getByRole("button", { name: "Send (Enter)" }).click();
+    await eventually(() => server.of("agent/prompt").length === 1, "the prompt is posted");
+    const content = server.of("agent/prompt")[0]?.["content"] as {
+      type: string;
+      blob?: string;
+      text?: string;
+    }[];
+    const [first, second, third] = content;
+    assert.deepEqual([first?.blob, second?.blob], [...server.blobs.keys()]);
+    assert.equal(third?.text, "notes.txt:\nLook at the corner.");
+    assert.ok(!JSON.stringify(content).includes("data"));
+  },
+);
+
 webTest("a message of another page does not reach the panel", {}, async ({ page }) => {
   await page.locator(".welcome").waitFor();
   await page.evaluate(() => window.postMessage({ type: "compose", text: "rm -rf", replace: true }, "*"));
@@ -279,8 +523,8 @@ webTest("a message of another page does not reach the panel", {}, async ({ page 
 });
 
 test("the page is at most 250 kB compressed, and nothing in it is inline", () => {
-  // The licences are not loaded with it.
-  const loaded = readdirSync(PAGE).filter((name) => name !== "licenses.txt");
+  // The licences are not loaded with it, and the pictures only by an installation.
+  const loaded = readdirSync(PAGE).filter((name) => name !== "licenses.txt" && !name.endsWith(".png"));
   const files = loaded.map((name) => gzipSync(readFileSync(join(PAGE, name)), { level: 9 }).length);
   const bytes = files.reduce((one, other) => one + other, 0);
   assert.ok(bytes <= MOST_BYTES, `${bytes} bytes`);

@@ -77,6 +77,9 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
         file: message.uri,
         line0: message.line0,
       });
+    case "notify":
+      // The editor shows what waits in its own ways.
+      return;
     case "titled":
       return parts.titled(typeof message.title === "string" ? noticeLine(message.title) : "");
     case "trust":

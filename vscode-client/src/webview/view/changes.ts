@@ -5,7 +5,7 @@ import { repeat } from "lit/directives/repeat.js";
 import type { OtherSession } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
-import { editorOnly } from "../surface.js";
+import { editorOnly, may } from "../surface.js";
 import { go, openSession, rejectAll, resolve } from "../verbs.js";
 import { plural } from "../words.js";
 import { fileDiff } from "./diff.js";
@@ -66,7 +66,7 @@ export function changes(panel: Panel): View {
       ${set === undefined && busy["changes"] ? html`<div class="pad">${spinner()}</div>` : nothing}
       ${waiting.length === 0 && !busy["changes"] ? html`<div class="empty dim">No changes to review in this session.</div>` : nothing}
       ${
-        waiting.length > 0
+        waiting.length > 0 && may(panel, "operator")
           ? html`<div class="answers pad">
             ${answersToAll(panel, session.changes.unreviewed, { keep: keepAll, at: "page" })}
           </div>`

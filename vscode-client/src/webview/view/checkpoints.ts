@@ -78,7 +78,10 @@ function previewed(
     ${scope === "conversation" ? html`<div class="dim pad">Only the conversation is restored; files stay as they are.</div>` : nothing}
     ${scope !== "conversation" && touched.length === 0 ? html`<div class="dim pad">All files are the same as at this checkpoint.</div>` : nothing}
     ${scope === "conversation" ? nothing : touched.map((file) => fileView(panel, file))}
-    <div class="answers">
+    ${
+      panel.readOnly
+        ? nothing
+        : html`<div class="answers">
       <button type="button" class="primary" ?disabled=${busy} @click=${() => restore(panel, checkpoint, scope, "skip")}>
         ${contested ? "Restore unchanged files only" : "Restore"}
       </button>
@@ -89,7 +92,8 @@ function previewed(
           : nothing
       }
     </div>
-    <div class="dim pad">You can undo this restore.</div>
+    <div class="dim pad">You can undo this restore.</div>`
+    }
   </div>`;
 }
 

@@ -3,12 +3,14 @@
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
+import type { Role } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
+import { type Picture, pictureAddress } from "../pictures.js";
 import { oneLine } from "../safe-text.js";
 import { attachGathered, send, sendTitle } from "../sending.js";
 import type { Attachment, Offers, Rewriting } from "../state.js";
 import { isBusy } from "../state.js";
-import { editorOnly, isWeb } from "../surface.js";
+import { actsOf, editorOnly, isWeb, may } from "../surface.js";
 import { showCheckpoint, stop } from "../verbs.js";
 import { baseName, linesText } from "../words.js";
 import { allowDrop, dropped, FIELD, insert, leaveEditing, pasted, pressed, typed } from "./composer-keys.js";
@@ -17,6 +19,7 @@ import { icon, iconButton, type View } from "./parts.js";
 import { modelPicker, modePicker, thinkingPicker } from "./pickers.js";
 
 export function composer(panel: Panel): View {
+  if (!may(panel, "operator")) return reader(panel);
   const { composer: state } = panel.state;
   const { offers: shown } = state;
   return html`<div class="composer" @dragover=${allowDrop} @drop=${(event: DragEvent) => dropped(panel, event)}>
@@ -43,12 +46,33 @@ export function composer(panel: Panel): View {
   </div>`;
 }
 
+const READERS: Readonly<Partial<Record<Role, string>>> = {
+  observer: "This page only reads: tiller web runs as observer.",
+  approver: "This page answers questions and stops runs: tiller web runs as approver.",
+};
+
+/** Stands in the place of the composer on a page that may not write. */
+function reader(panel: Panel): View {
+  const { session, role, busy } = panel.state;
+  const stopButton = {
+    icon: "debug-stop",
+    title: "Stop",
+    act: () => stop(panel),
+    more: "stop",
+    disabled: busy["stop"] === true,
+  };
+  return html`<div class="composer reader">
+    <span class="dim grow">${icon("eye")} ${READERS[role]}</span>
+    ${session && isBusy(session) ? actsOf(panel, "approver", iconButton(stopButton)) : nothing}
+  </div>`;
+}
+
 function tools(panel: Panel): View {
   const { session } = panel.state;
   const addFile = () => panel.host.post({ type: "command", command: "tiller.attachFile" });
   const addSelection = () => attachGathered(panel, "selection");
   return html`<div class="tools">
-    ${iconButton({ icon: "add", title: isWeb(panel) ? "Add a picture" : "Add a file", act: addFile })}
+    ${iconButton({ icon: "add", title: isWeb(panel) ? "Add a picture or a text" : "Add a file", act: addFile })}
     ${editorOnly(panel, iconButton({ icon: "list-selection", title: "Add the editor selection", act: addSelection }))}
     ${session ? html`${modePicker(panel, session)} ${modelPicker(panel, session)} ${thinkingPicker(panel, session)}` : nothing}
     <span class="grow"></span>
@@ -152,10 +176,8 @@ function placeholder(panel: Panel): string {
 function attached(panel: Panel, one: Attachment): View {
   const remove = () => panel.dispatch({ type: "composer", action: { type: "detached", id: one.id } });
   const block = one.block;
-  const shown =
-    block.type === "image" && "data" in block && typeof block.data === "string"
-      ? html`<img class="thumb" alt="" src="data:${(block as { mime: string }).mime};base64,${block.data}" />`
-      : icon(one.icon);
+  const address = block.type === "image" ? pictureAddress(panel, block as Picture, "small") : undefined;
+  const shown = address === undefined ? icon(one.icon) : html`<img class="thumb" alt="" src=${address} />`;
   return html`<span class="chip"
     >${shown}<span class="chip-label">${oneLine(one.label)}</span>
     ${one.detail ? html`<span class="chip-detail">${one.detail}</span>` : nothing}

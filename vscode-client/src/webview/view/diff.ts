@@ -5,7 +5,7 @@ import { repeat } from "lit/directives/repeat.js";
 import type { Hunk, JsonValue } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine, plainText } from "../safe-text.js";
-import { editorOnly } from "../surface.js";
+import { editorOnly, may } from "../surface.js";
 import { resolve } from "../verbs.js";
 import { plural, shortPath } from "../words.js";
 import { moreButton } from "./folding.js";
@@ -34,7 +34,7 @@ export function fileDiff(panel: Panel, { file, hunks }: FileHunks, { counted = t
       <span class="file-acts">
         ${editorOnly(panel, iconButton({ icon: "diff", title: `Open ${path} as a diff`, act: () => panel.host.post({ type: "diff", uri: file.uri }) }))}
         ${
-          waiting.length > 1
+          waiting.length > 1 && may(panel, "operator")
             ? html`${iconButton({ icon: "check-all", title: `Keep all changes of ${path}`, act: () => all("accept") })}
               ${iconButton({ icon: "discard", title: `Reject all changes of ${path}`, act: () => all("reject") })}`
             : nothing
@@ -80,7 +80,7 @@ function hunkView(panel: Panel, uri: string, hunk: Hunk): View {
       </button>
       ${waits ? nothing : html`<span class="badge">${STATES[hunk.state] ?? hunk.state}</span>`}
       ${
-        waits
+        waits && may(panel, "operator")
           ? html`<span class="hunk-acts">
             <button type="button" class="keep" ?disabled=${busy} title="Keep this change" @click=${() => decide("accept")}>
               ${icon("check")} Keep

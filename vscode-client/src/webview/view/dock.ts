@@ -8,6 +8,7 @@ import type { Panel } from "../panel-context.js";
 import { partsOf } from "../rows.js";
 import { oneLine } from "../safe-text.js";
 import { isBusy, isPermission, type SessionView } from "../state.js";
+import { actsOf } from "../surface.js";
 import { openTask, resumeTask, stopTask } from "../task-verbs.js";
 import { isUnended } from "../tasks.js";
 import { openTodo } from "../todo.js";
@@ -69,7 +70,7 @@ function background(panel: Panel, session: SessionView): View {
           ${one.ports.map((port) => html`<a class="badge" href="http://localhost:${port}/" title="Open in the browser">:${port}</a>`)}
           <span class="queue-acts">
             ${iconButton({ icon: "output", title: "Show its output", act: () => openPath(panel, { path: one.log, line0: 0 }) })}
-            ${iconButton({ icon: "debug-stop", title: `Stop ${oneLine(one.command)}`, act: () => stopBackground(panel, one.id) })}
+            ${actsOf(panel, "approver", iconButton({ icon: "debug-stop", title: `Stop ${oneLine(one.command)}`, act: () => stopBackground(panel, one.id) }))}
           </span>
         </li>`,
       )}
@@ -102,7 +103,9 @@ function taskLine(panel: Panel, task: TaskInfo): View {
       ${name} <span class="dim">${activityOf(task)}</span>
     </button>
     <span class="badge">${oneLine(task.preset)}</span>
-    <span class="queue-acts">${iconButton(task.state === "lost" ? resume : stop)}</span>
+    <span class="queue-acts">
+      ${task.state === "lost" ? actsOf(panel, "operator", iconButton(resume)) : actsOf(panel, "approver", iconButton(stop))}
+    </span>
   </li>`;
 }
 
@@ -120,7 +123,7 @@ function changes(panel: Panel, session: SessionView): View {
       <button type="button" class="link grow" title="Show the changes of this session" @click=${() => go(panel, "changes")}>
         ${icon("diff-multiple")} ${plural(unreviewed, "change")} <span class="files-word">in ${plural(files, "file")}</span> ${counts(additions, deletions)}
       </button>
-      ${answersToAll(panel, unreviewed, { keep: keepAll, at: "strip" })}
+      ${actsOf(panel, "operator", answersToAll(panel, unreviewed, { keep: keepAll, at: "strip" }))}
     </div>`
         : nothing
     }
@@ -159,13 +162,17 @@ function queued(
   return html`<li>
     ${item.delivery === "steer" ? html`<span class="badge">steer</span>` : nothing}
     <span class="grow clip" title=${oneLine(text)}>${oneLine(text) || plural(blocks.length, "attachment")}</span>
-    <span class="queue-acts">
+    ${
+      panel.readOnly
+        ? nothing
+        : html`<span class="queue-acts">
       ${index > 0 ? iconButton({ icon: "arrow-up", title: "Move up", act: () => move(index - 1) }) : nothing}
       ${index < last ? iconButton({ icon: "arrow-down", title: "Move down", act: () => move(index + 1) }) : nothing}
       ${going && item.delivery !== "steer" ? iconButton({ icon: "debug-step-into", title: "Interrupt the run with it now", act: () => change("steer") }) : nothing}
       ${going ? nothing : iconButton({ icon: "send", title: "Send now", act: () => change("sendNow") })}
       ${iconButton({ icon: "edit", title: "Edit", act: () => panel.dispatch({ type: "composer", action: { type: "editing", queueId, text } }) })}
       ${iconButton({ icon: "close", title: "Remove", act: () => change("remove") })}
-    </span>
+    </span>`
+    }
   </li>`;
 }

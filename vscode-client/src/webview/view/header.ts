@@ -1,11 +1,14 @@
 // The name of the session, which VS Code shows above the panel, and the heads of the other places.
 
 import { html, nothing } from "lit";
+import type { Notifications, Place } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { SessionView } from "../state.js";
+import { actsOf } from "../surface.js";
 import { go, openSession } from "../verbs.js";
-import { iconButton, type View } from "./parts.js";
+import { icon, iconButton, type View } from "./parts.js";
+import { menuKey } from "./pickers.js";
 
 /** Gives the title of a session, else the words that began it; empty before the first. */
 export function titleOf(session: SessionView): string {
@@ -28,8 +31,64 @@ export function topBar(panel: Panel): View {
       <h1 class="clip">${title}</h1>
       ${folder ? html`<div class="top-folder dim clip">${oneLine(folder)}</div>` : nothing}
     </div>
-    ${iconButton({ icon: "add", title: "New session", act: () => openSession(panel, "new") })}
+    ${actsOf(panel, "operator", iconButton({ icon: "add", title: "New session", act: () => openSession(panel, "new") }))}
+    ${more(panel)}
   </header>`;
+}
+
+const MORE: readonly [Place, string, string][] = [
+  ["changes", "Changes", "diff-multiple"],
+  ["checkpoints", "Checkpoints", "history"],
+  ["tree", "Branches", "list-tree"],
+  ["models", "Models", "settings"],
+  ["costs", "Costs by day", "graph"],
+];
+const NOTIFIED: Readonly<Record<Notifications, string>> = {
+  off: "Notify me when I am needed",
+  on: "Stop notifications",
+  blocked: "Notifications are blocked by the browser",
+};
+
+/** What an editor has in its own menus: the other places of the session, its export, and notifications. */
+function more(panel: Panel): View {
+  const open = panel.state.menu === "more";
+  const toggle = () => panel.dispatch({ type: "menu", name: open ? undefined : "more" });
+  return html`<span class="picker">
+    ${iconButton({ icon: "ellipsis", title: "More", act: toggle, expanded: open })}
+    ${
+      open
+        ? html`<div class="menu more-menu" role="menu" aria-label="More" @keydown=${(event: KeyboardEvent) => menuKey(panel, event)}>
+            ${moreItems(panel)}
+          </div>`
+        : nothing
+    }
+  </span>`;
+}
+
+function moreItems(panel: Panel): View {
+  const { notifications } = panel.state;
+  const item = (name: string, words: string, act: () => void, disabled = false) => {
+    const chosen = () => {
+      panel.dispatch({ type: "menu", name: undefined });
+      act();
+    };
+    return html`<button type="button" class="menu-item" role="menuitem" ?disabled=${disabled} @click=${chosen}>
+      ${icon(name)} <span class="menu-label">${words}</span>
+    </button>`;
+  };
+  const visit = (place: Place) => panel.dispatch({ type: "went", place });
+  return html`${MORE.map(([place, words, name]) => item(name, words, () => visit(place)))}
+    ${item("desktop-download", "Export as Markdown", () => panel.host.post({ type: "command", command: "tiller.exportMarkdown" }))}
+    ${
+      notifications === undefined
+        ? nothing
+        : item(
+            notifications === "on" ? "bell-slash" : "bell",
+            NOTIFIED[notifications],
+            () => panel.host.post({ type: "notify", on: notifications !== "on" }),
+            notifications === "blocked",
+          )
+    }`;
 }
 
 /** The head of a place other than the transcript, with the way back. */

@@ -32,12 +32,17 @@ export function models(panel: Panel): View {
         @input=${(event: Event) => panel.dispatch({ type: "listed", lists: { modelQuery: (event.currentTarget as HTMLInputElement).value } })}
       />
     </div>
-    <div class="place-list">
+    <div class="place-list" tabindex="0" role="region" aria-label="List of models">
       ${listed ? nothing : html`<div class="pad">${spinner()}</div>`}
-      ${byProvider(fitting.slice(0, SHOWN_MAX)).map(([provider, of]) => providerView(panel, provider, of))}
+      ${byProvider(usableFirst(fitting).slice(0, SHOWN_MAX)).map(([provider, of]) => providerView(panel, provider, of))}
       ${fitting.length > SHOWN_MAX ? html`<div class="empty dim">And ${fitting.length - SHOWN_MAX} more: type a part of the name.</div>` : nothing}
       ${listed && fitting.length === 0 ? html`<div class="empty dim">No model has this name.</div>` : nothing}
     </div>`;
+}
+
+/** A model that can be used is never among those that are left out. */
+function usableFirst(all: readonly ModelEntry[]): ModelEntry[] {
+  return [...all].sort((one, other) => Number(other.auth === "ok") - Number(one.auth === "ok"));
 }
 
 /** Providers that can be used come first. */
@@ -76,7 +81,7 @@ function model(panel: Panel, one: ModelEntry): View {
     configure(panel, { model: one.model });
     go(panel, "transcript");
   };
-  return html`<button type="button" class="entry-main model" role="radio" aria-checked=${String(chosen)} ?disabled=${one.auth !== "ok"} title=${one.model} @click=${choose}>
+  return html`<button type="button" class="entry-main model" role="radio" aria-checked=${String(chosen)} ?disabled=${one.auth !== "ok" || panel.readOnly} title=${one.model} @click=${choose}>
     <span class="entry-title clip">${icon(chosen ? "check" : "blank")} ${oneLine(one.name)}</span>
     <span class="entry-detail dim clip">${[one.contextWindow > 0 ? `${countText(one.contextWindow)} window` : "", prices, one.images ? "images" : ""].filter(Boolean).join(" · ")}</span>
   </button>`;

@@ -17,17 +17,29 @@ export interface IconButton {
   act(event: Event): void;
   disabled?: boolean;
   pressed?: boolean;
+  /** Whether the menu that it opens is open; left out: it opens none. */
+  expanded?: boolean;
   more?: string;
 }
 
 /** A button that is only an icon; its title is its name. */
-export function iconButton({ icon: name, title, act, disabled, pressed, more }: IconButton): TemplateResult {
+export function iconButton({
+  icon: name,
+  title,
+  act,
+  disabled,
+  pressed,
+  expanded,
+  more,
+}: IconButton): TemplateResult {
   return html`<button
     type="button"
     class="icon-button ${more ?? ""}"
     title=${title}
     aria-label=${title}
     aria-pressed=${pressed === undefined ? nothing : String(pressed)}
+    aria-haspopup=${expanded === undefined ? nothing : "menu"}
+    aria-expanded=${expanded === undefined ? nothing : String(expanded)}
     ?disabled=${disabled ?? false}
     @click=${act}
   >

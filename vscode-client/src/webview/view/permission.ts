@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 import type { PermissionOption, PermissionRequest } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine, plainText } from "../safe-text.js";
-import { isWeb } from "../surface.js";
+import { actsOf, isWeb, may } from "../surface.js";
 import { answerPermission } from "../verbs.js";
 import { shortPath } from "../words.js";
 import { patch } from "./diff.js";
@@ -15,9 +15,10 @@ const WIDER = new Set(["allowRun", "allowSession", "allowProject", "allowUser", 
 
 export function permission(panel: Panel, asked: PermissionRequest): View {
   const busy = panel.state.busy[asked.request] === true;
-  const once = asked.options.filter((option) => !WIDER.has(option.kind));
+  const options = may(panel, "approver") ? asked.options : [];
+  const once = options.filter((option) => !WIDER.has(option.kind));
   // A rule of the user's own settings is not made from a browser.
-  const wider = asked.options.filter(
+  const wider = options.filter(
     (option) => WIDER.has(option.kind) && !(option.kind === "allowUser" && isWeb(panel)),
   );
   const answer = (option: PermissionOption) =>
@@ -29,7 +30,11 @@ export function permission(panel: Panel, asked: PermissionRequest): View {
     </div>
     <div class="asked">${subject(panel, asked)}</div>
     ${asked.description ? html`<p class="dim why">${plainText(asked.description)}</p>` : nothing}
-    <div class="answers">
+    ${may(panel, "approver") ? nothing : html`<p class="dim why">Answer it in the terminal or the editor: this page only reads.</p>`}
+    ${
+      once.length === 0
+        ? nothing
+        : html`<div class="answers">
       ${once.map(
         (option) =>
           html`<button
@@ -41,7 +46,8 @@ export function permission(panel: Panel, asked: PermissionRequest): View {
             ${oneLine(option.label)}
           </button>`,
       )}
-    </div>
+    </div>`
+    }
     ${
       wider.length > 0
         ? html`<div class="answers wider">
@@ -49,10 +55,14 @@ export function permission(panel: Panel, asked: PermissionRequest): View {
         </div>`
         : nothing
     }
-    <label class="note"
-      ><span class="unseen">Message to the agent</span>
-      <input id=${noteId(asked.request)} type="text" maxlength="4000" placeholder="Reason, or what to do instead (optional)" />
-    </label>
+    ${actsOf(
+      panel,
+      "approver",
+      html`<label class="note"
+        ><span class="unseen">Message to the agent</span>
+        <input id=${noteId(asked.request)} type="text" maxlength="4000" placeholder="Reason, or what to do instead (optional)" />
+      </label>`,
+    )}
     ${left(panel, asked.expires)}
   </div>`;
 }

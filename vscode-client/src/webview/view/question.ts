@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import type { JsonValue, Question, QuestionLine, QuestionOption } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { plainText } from "../safe-text.js";
+import { may } from "../surface.js";
 import { answerQuestion } from "../verbs.js";
 import { icon, type View } from "./parts.js";
 
@@ -17,11 +18,15 @@ export function question(panel: Panel, asked: Question): View {
   };
   return html`<form class="card asks" aria-label="A question of Tiller" data-request=${asked.request} @submit=${submit}>
     <div class="card-title">${icon("comment-discussion")} <span class="grow">Tiller asks you</span></div>
-    ${asked.questions.map((line) => lineView(asked, line))}
-    <div class="answers">
-      <button type="submit" class="primary" ?disabled=${busy}>Answer</button>
-      <button type="button" class="secondary" ?disabled=${busy} @click=${() => answerQuestion(panel, asked, undefined)}>Decline</button>
-    </div>
+    <fieldset class="plain-set" ?disabled=${!may(panel, "approver")}>${asked.questions.map((line) => lineView(asked, line))}</fieldset>
+    ${
+      may(panel, "approver")
+        ? html`<div class="answers">
+            <button type="submit" class="primary" ?disabled=${busy}>Answer</button>
+            <button type="button" class="secondary" ?disabled=${busy} @click=${() => answerQuestion(panel, asked, undefined)}>Decline</button>
+          </div>`
+        : html`<p class="dim why">Answer it in the terminal or the editor: this page only reads.</p>`
+    }
   </form>`;
 }
 

@@ -2,13 +2,12 @@
 
 import { html, nothing } from "lit";
 import { unsafeHTML } from "lit/directives/unsafe-html.js";
-import { until } from "lit/directives/until.js";
 import type { Block } from "../../shared/wire.js";
 import type { Chunk } from "../chunks.js";
 import { described } from "../composing.js";
 import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
-import { storedPicture } from "../pictures.js";
+import { type Picture, pictureAddress } from "../pictures.js";
 import type { SaidRow, ThoughtRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { checkpointOf, fork, rewrite, showCheckpoint } from "../verbs.js";
@@ -68,7 +67,7 @@ function speaker(panel: Panel, { key }: SaidRow): string {
   const { session } = panel.state;
   const isFirst =
     session?.older === undefined && session?.rows.find((one) => one.kind === "said")?.key === key;
-  return panel.readOnly && isFirst ? "Task" : "You";
+  return panel.isTask && isFirst ? "Task" : "You";
 }
 
 function words(panel: Panel, row: SaidRow): View {
@@ -101,7 +100,7 @@ function acts(panel: Panel, row: SaidRow): View {
 /** Shows something that came along with words. */
 export function chip(panel: Panel, block: Block): View {
   const { label, detail, icon: name } = described(block);
-  if (block.type === "image") return picture(panel, block as Extract<Block, { type: "image" }>);
+  if (block.type === "image") return picture(panel, block as Picture);
   const uri = "uri" in block && typeof block.uri === "string" ? block.uri : undefined;
   const range = block.type === "resource" || block.type === "selection" ? rangeOf(block) : undefined;
   const body = html`${icon(name)}<span class="chip-label">${oneLine(label)}</span>
@@ -115,19 +114,10 @@ function rangeOf(block: Block): Extract<Block, { type: "selection" }>["range"] |
   return (block as Extract<Block, { type: "selection" }>).range;
 }
 
-/** Only what is sent along or stored by the server is shown: an address would be asked for from somebody else's machine. */
-export function picture(panel: Panel, block: Extract<Block, { type: "image" }>): View {
-  const unseen = html`<span class="chip">${icon("file-media")} Picture</span>`;
-  if (block.blob !== undefined) {
-    const shown = storedPicture(panel.host, block.blob, (address) => (address ? image(address) : unseen));
-    return html`${until(shown, unseen)}`;
-  }
-  const fits = block.data !== undefined && /^image\/(png|jpeg|gif|webp)$/.test(block.mime);
-  return fits ? image(`data:${block.mime};base64,${block.data}`) : unseen;
-}
-
-function image(address: string): View {
-  return html`<img class="picture" alt="Picture" src=${address} />`;
+export function picture(panel: Panel, block: Picture): View {
+  const address = pictureAddress(panel, block, "whole");
+  if (address === undefined) return html`<span class="chip">${icon("file-media")} Picture</span>`;
+  return html`<img class="picture" alt="Picture" loading="lazy" src=${address} />`;
 }
 
 export function thought(panel: Panel, row: ThoughtRow): View {

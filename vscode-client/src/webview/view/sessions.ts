@@ -26,7 +26,7 @@ export function sessions(panel: Panel): View {
         @input=${(event: Event) => loadSessions(panel, (event.currentTarget as HTMLInputElement).value)}
       />
     </div>
-    ${session ? titleField(panel, session.title ?? "") : nothing}
+    ${session && !panel.readOnly ? titleField(panel, session.title ?? "") : nothing}
     <div class="place-list" role="list" aria-label="Sessions">
       ${
         lists.sessions

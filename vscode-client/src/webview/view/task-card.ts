@@ -7,6 +7,7 @@ import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
 import type { ToolRow } from "../rows.js";
 import { errorLine, oneLine } from "../safe-text.js";
+import { actsOf, may } from "../surface.js";
 import { askToDiscard, mergeTask, openTask, resumeTask, reviewTask, stopTask } from "../task-verbs.js";
 import {
   canContinue,
@@ -128,9 +129,14 @@ export function acts(panel: Panel, task: KnownTask, { isOpened = false } = {}): 
   const { id } = task;
   const disabled = panel.state.busy[`task:${id}`] === true;
   const open = isOpened || task.state === "queued" ? nothing : act(task, "Open", () => openTask(panel, task));
-  if (isUnended(task)) return html`${open} ${act(task, "Stop", () => stopTask(panel, id), { disabled })}`;
+  if (isUnended(task))
+    return html`${open} ${actsOf(
+      panel,
+      "approver",
+      act(task, "Stop", () => stopTask(panel, id), { disabled }),
+    )}`;
   return html`${open}
-    ${canContinue(task) ? act(task, "Continue", () => resumeTask(panel, id), { disabled }) : nothing}
+    ${canContinue(task) && may(panel, "operator") ? act(task, "Continue", () => resumeTask(panel, id), { disabled }) : nothing}
     ${worktreeActs(panel, task)}`;
 }
 
@@ -141,8 +147,12 @@ function worktreeActs(panel: Panel, task: KnownTask): View {
   const disabled = panel.state.busy[`worktree:${id}`] === true;
   const isAllMerged = mergedParts(panel.state.worktrees[id]) === "all";
   return html`${act(task, "Review changes", () => reviewTask(panel, task), { isFirst: !isAllMerged, disabled })}
-    ${isAllMerged ? nothing : act(task, "Merge", () => mergeTask(panel, id, { what: "all" }), { disabled })}
-    ${act(task, "Discard", () => askToDiscard(panel, id), { disabled })}`;
+    ${isAllMerged || !may(panel, "operator") ? nothing : act(task, "Merge", () => mergeTask(panel, id, { what: "all" }), { disabled })}
+    ${actsOf(
+      panel,
+      "operator",
+      act(task, "Discard", () => askToDiscard(panel, id), { disabled }),
+    )}`;
 }
 
 function act(

@@ -7,7 +7,7 @@ import type { FileChange, Hunk } from "../../shared/wire.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { MergedParts, TaskReview } from "../state.js";
-import { editorOnly } from "../surface.js";
+import { editorOnly, may } from "../surface.js";
 import { askToDiscard, mergeTask } from "../task-verbs.js";
 import { chosenOf, isMerged, mergedParts, partsOfFile, taskNamed } from "../tasks.js";
 import { plural, shortPath } from "../words.js";
@@ -51,7 +51,7 @@ export function taskChanges(panel: Panel): View {
 
 function answers(panel: Panel, { review, merged }: Shown): View {
   const { task } = review;
-  if (panel.state.worktrees[task]?.what === "asked") return nothing;
+  if (panel.state.worktrees[task]?.what === "asked" || !may(panel, "operator")) return nothing;
   const { parts, total, isAll } = chosenOf(review, merged);
   const disabled = panel.state.busy[`worktree:${task}`] === true;
   const words = isAll ? `all ${plural(total, "change")}` : `${parts.length} of ${plural(total, "change")}`;

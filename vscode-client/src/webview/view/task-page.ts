@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import type { Panel } from "../panel-context.js";
 import { errorLine, oneLine } from "../safe-text.js";
 import type { PanelState, SessionView } from "../state.js";
+import { actsOf } from "../surface.js";
 import { steerTask } from "../task-verbs.js";
 import { isUnended, type KnownTask, spentText, taskNamed } from "../tasks.js";
 import { go } from "../verbs.js";
@@ -20,6 +21,7 @@ const STEER = "task-steer";
 /** The panel as the views of a conversation see it, with the session of the task in place of the one in front. */
 class TaskPanel implements Panel {
   readonly readOnly = true;
+  readonly isTask = true;
   readonly #panel: Panel;
 
   constructor(panel: Panel) {
@@ -59,7 +61,7 @@ export function taskPage(panel: Panel, timeline: Timeline, toasts: View): View {
     </div>
     <div class="bottom">
       ${toasts} ${open.view ? working(shown, open.view) : nothing} ${pending(panel, session)}
-      ${task?.state === "running" ? steer(panel, task) : nothing}
+      ${task?.state === "running" ? actsOf(panel, "operator", steer(panel, task)) : nothing}
     </div>`;
 }
 

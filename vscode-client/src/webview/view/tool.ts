@@ -11,7 +11,7 @@ import { type Plan, planOf, waits } from "../plan.js";
 import type { GroupRow, ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { isBusy } from "../state.js";
-import { editorOnly } from "../surface.js";
+import { editorOnly, may } from "../surface.js";
 import { todoSteps } from "../todo.js";
 import { answerPlan, moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
@@ -70,14 +70,14 @@ export function tool(panel: Panel, row: ToolRow): View {
 
 /** What one click on the line does besides unfolding it: stop what runs, open the file that is named. */
 function lineAct(panel: Panel, row: ToolRow): View {
-  if (row.phase === "running" && panel.readOnly) return nothing;
+  if (row.phase === "running" && (panel.isTask || !may(panel, "approver"))) return nothing;
   if (row.phase === "running") {
     const stop = iconButton({
       icon: "debug-stop",
       title: `Stop ${row.name}`,
       act: () => stopTool(panel, row.key),
     });
-    if (row.name !== "bash") return stop;
+    if (row.name !== "bash" || panel.readOnly) return stop;
     const move = () => moveToBackground(panel, row.key);
     return html`${iconButton({ icon: "server-process", title: "Move to the background", act: move })} ${stop}`;
   }
@@ -162,7 +162,8 @@ function body(panel: Panel, row: ToolRow, changed: FileHunks[]): View {
 function planBody(panel: Panel, row: ToolRow, plan: Plan): View {
   const prose = html`<div class="prose">${unsafeHTML(markdownHtml(plan.markdown))}</div>`;
   const { session } = panel.state;
-  const mayAnswer = panel.state.trusted && session?.config.mode === "plan" && !isBusy(session);
+  const mayAnswer =
+    !panel.readOnly && panel.state.trusted && session?.config.mode === "plan" && !isBusy(session);
   if (!session || !mayAnswer || !waits(session.rows, row)) return html`<div class="plan-body">${prose}</div>`;
   const answer = (how: "approve" | "approveAuto" | "reject") => () => answerPlan(panel, plan, how);
   return html`<div class="plan-body">${prose}

@@ -68,7 +68,7 @@ function entryMain(panel: Panel, { node, isLeaf }: TreeLine): View {
   return html`<button
     type="button"
     class="entry-main"
-    ?disabled=${going || isLeaf}
+    ?disabled=${going || isLeaf || panel.readOnly}
     title="Go on from here"
     @click=${() => leave(panel, node.entry)}
   >
@@ -88,6 +88,7 @@ function entryActs(panel: Panel, { node }: TreeLine): View {
     act: () => fork(panel, node.entry),
     disabled: panel.state.session?.run !== undefined,
   };
+  if (panel.readOnly) return nothing;
   return html`${iconButton({ icon: "tag", title: "Label", act: toggle })}
   ${node.kind === "user" ? iconButton(forkHere) : nothing}`;
 }
