@@ -24,7 +24,7 @@ async def test_compact_is_a_command_that_is_answered_when_the_compaction_has_end
         session = await client.new(ground.root)
         for text in ("one", "two"):
             await result(client.prompt(session, text))
-        done = await result(client.prompt(session, "/compact the names"))
+        done: Json = await result(client.prompt(session, "/compact the names"))
         statuses = [one["status"] for one in client.updates if "compactionId" in one]
         (offered,) = (one for one in client.updates if "availableCommands" in one)
         asked = json.dumps([one["body"] for one in ground.provider.requests[2:]])
@@ -53,6 +53,7 @@ async def test_compact_in_version_2_is_work_that_ends(ground: Ground) -> None:
     async with acp_client(ground, version=2) as client:
         await client.initialize()
         session = await client.new(ground.root)
+        answer: Json = {}
         for number, text in enumerate(("one", "two", "/compact"), 1):
             answer = await result(client.prompt(session, text))
             await client.until(lambda n=number: states_of(client).count("idle end_turn") == n)

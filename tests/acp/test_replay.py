@@ -55,3 +55,19 @@ async def test_a_session_whose_file_was_begun_when_the_daemon_was_killed_is_made
         await client.request("session/resume", again)
         assert (await result(client.prompt(session, "hello")))["stopReason"] == "end_turn"
         assert client.said() == "Again."
+
+
+async def test_a_file_that_is_replaced_is_a_difference_live_and_in_a_replay(ground: Ground) -> None:
+    path = ground.file("a.txt", "one\nsame\n")
+    ground.provider.script(
+        [calls(("write", {"path": "a.txt", "content": "two\nsame\n"})), says("Done.")]
+    )
+    async with acp_client(ground) as client:
+        await client.initialize()
+        session = await client.new(ground.root)
+        await result(client.prompt(session, "go"))
+        params = {"sessionId": session, "cwd": str(ground.root), "mcpServers": []}
+        await client.request("session/load", params)
+        contents = [one["content"] for one in client.updates if one.get("status") == "completed"]
+    texts = {"oldText": "one\nsame", "newText": "two\nsame"}
+    assert contents == [[{"type": "diff", "path": str(path), **texts}]] * 2

@@ -222,6 +222,7 @@ class AcpConnection:
             folders=folders,
             mcp_servers=mcp_servers(request.params.get("mcpServers")),
             meta=meta,
+            client_id=self._client_id,
         )
         session = AcpSession(self._peer, client, opening)
         dialogs = UserDialogs(self._peer, client, session, clock=self._clock)

@@ -4,7 +4,7 @@ The sessions and their projector know version 1; this module converts messages o
 in the conversation, is in `Turns.insert`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from agent_core.events import (
@@ -202,18 +202,19 @@ def _subject(call: JsonObject, request: PermissionRequest) -> JsonObject | None:
 class Version2Updates:
     """Updates of one session, and its state: whether the agent works, waits for the user, or is idle."""
 
-    def __init__(self, own: Collection[str]) -> None:
+    def __init__(self, client_id: str) -> None:
         """Create one for a session in which nothing runs.
 
         Args:
-            own: Ids of the prompts of the client; the caller may add to them.
+            client_id: Id of the client process, with which the ids of its prompts begin.
         """
-        self._own = own
+        self._own = f"{client_id}:"
         self._is_active = False
         """Whether a run or a compaction is going on."""
         self._run = ""
         """Run that has a prompt of the client; `tiller acp` has it continued when the daemon has ended."""
         self._is_continued = False
+        """Whether the run was interrupted by the end of the daemon, and goes on."""
         self._asked: dict[str, str | None] = {}
         """Tool calls that wait for an open request, by request; None: which one is not known."""
         self._working: set[str] = set()
@@ -256,6 +257,10 @@ class Version2Updates:
         running: JsonObject = {"sessionUpdate": "state_update", "state": "running"}
         return [running, echo, _idle("end_turn")]
 
+    def end(self) -> list[JsonObject]:
+        """Return the update that reports that an interrupted run has nothing more to do."""
+        return self._ended("end_turn")
+
     def live(self, event: Event | None, updates: Sequence[JsonObject]) -> list[JsonObject]:
         """Return the updates for an event, and the state if it changes.
 
@@ -294,7 +299,11 @@ class Version2Updates:
     def _end_of(self, event: Event) -> str | AcpError | None:
         """Return the stop reason or the error with which the work ends; None: it does not end."""
         match event:
-            case RunEnded(status=status) if not (status == "interrupted" and self._is_continued):
+            case RunEnded(status="interrupted", run=run) if run == self._run or self._is_continued:
+                # Only the end of the daemon interrupts a run; `tiller acp` has it continued.
+                self._is_continued = True
+                return None
+            case RunEnded():
                 return end_of_run(event, last_stop=self._stop)
             case CompactionEnded(run=None):
                 return end_of_compaction(event)
@@ -304,9 +313,12 @@ class Version2Updates:
     def _follow_run(self, event: Event) -> None:
         match event:
             case RunStarted(run=run, message_id=message):
+                is_own = self._is_continued or (message or "").startswith(self._own)
                 self._is_active, self._is_continued, self._stop = True, False, ""
-                self._run = run if message in self._own else ""
-            case MessageEnded(run=run, message_id=message) if message in self._own and run:
+                self._run = run if is_own else ""
+            case MessageEnded(run=run, message_id=message) if run and (message or "").startswith(
+                self._own
+            ):
                 self._run = run  # a prompt of the client steers it
             case CompactionStarted(run=None):
                 self._is_active = True

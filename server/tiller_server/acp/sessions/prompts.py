@@ -47,6 +47,8 @@ class PendingPrompt:
         """Its id in the queue of the session; empty: it does not wait there."""
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The stop reason."""
+        self.is_found = False
+        """Whether it was in the conversation before the connection to the agent began."""
         self.inserted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Id of its message in the conversation."""
 

@@ -19,6 +19,7 @@ from agent_core.events import (
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
 from agent_core.kernel.values import SecretValue
+from agent_core.messages import text_of
 from tiller_server.acp.capabilities import NEWEST, ClientCapabilities
 from tiller_server.acp.errors import NOT_FOUND, AcpError, of_agent
 from tiller_server.acp.peer import JsonRpcPeer
@@ -26,7 +27,7 @@ from tiller_server.acp.sessions.commands import available_commands
 from tiller_server.acp.sessions.options import ModelOption, config_options, model_options, modes
 from tiller_server.acp.sessions.prompts import PromptTracker
 from tiller_server.acp.updates.stored_items import run_events, stored_events
-from tiller_server.acp.updates.stream import NewUpdateForm, UpdateStream
+from tiller_server.acp.updates.stream import UpdateForm, UpdateStream
 from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
 from tiller_server.agent_client.events import value_of
 
@@ -55,6 +56,8 @@ class Opening(SecretValue, frozen=True, kw_only=True):
     """MCP servers of the client, as in `mcp.json`."""
     meta: JsonObject
     """`_meta` of the request."""
+    client_id: str
+    """Id of the client process, with which the ids of its prompts begin."""
 
 
 class AcpSession:
@@ -71,7 +74,8 @@ class AcpSession:
         self.id = ""
         self.agent: AgentClient
         self.prompts = PromptTracker()
-        self.stream = UpdateStream(peer, opening.folders[0], client.parts, _form(client))
+        form = _form(client, opening.client_id)
+        self.stream = UpdateStream(peer, opening.folders[0], client.parts, form)
         self.announced: set[str] = set()
         """Requests for a decision whose events have come."""
         self._client = client
@@ -201,8 +205,8 @@ class AcpSession:
         if not self._is_begun.is_set():
             self._show_run()
 
-    async def message_of(self, prompt: str) -> str | None:
-        """Return the id of the message of a prompt in the conversation; None: it is not there yet.
+    async def message_of(self, text: str) -> str | None:
+        """Return the id of the newest message of the user with a text, or of the newest one; None: there is none.
 
         Raises:
             AgentRefused: The session cannot be read.
@@ -210,10 +214,16 @@ class AcpSession:
         params: JsonObject = {"session": self.id}
         snapshot = as_object(await self.agent.request("agent/session/open", params))
         cursor = as_object(snapshot.get("history")).get("cursor")
-        for event in [*await stored_events(self.agent, self.id, cursor), *run_events(snapshot)]:
-            if isinstance(event, MessageEnded) and event.message_id == prompt:
-                return event.entry or event.item
-        return None
+        events = [*await stored_events(self.agent, self.id, cursor), *run_events(snapshot)]
+        messages = [
+            (text_of(one.content) == text, one.entry or one.item)
+            for one in reversed(events)
+            if isinstance(one, MessageEnded) and one.role == "user"
+        ]
+        # Stored messages do not have the ids of their prompts.
+        return next((message for fits, message in messages if fits), None) or next(
+            (message for _, message in messages), None
+        )
 
     def begin(self) -> None:
         """Begin to send updates; called when the client knows the session."""
@@ -304,10 +314,10 @@ class AcpSession:
             self.stream.send({"sessionUpdate": "config_option_update", "configOptions": now})
 
 
-def _form(client: ClientCapabilities) -> NewUpdateForm | None:
-    """Return the constructor of the form of updates for a client; None: they have that of the projector."""
+def _form(client: ClientCapabilities, client_id: str) -> UpdateForm | None:
+    """Return the form of updates for a client; None: that of the projector."""
     if client.protocol == NEWEST:
         return None
     from tiller_server.acp.version2 import Version2Updates  # noqa: PLC0415 - a draft that few clients speak
 
-    return Version2Updates
+    return Version2Updates(client_id)

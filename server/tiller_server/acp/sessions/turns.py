@@ -59,7 +59,6 @@ class Turns:
         session = self._session
         prompt = session.prompts.add(message_id)
         prompt.is_inserted_only = True
-        session.stream.own.add(message_id)
         try:
             await self._submit(prompt, content, delivery)
             if prompt.is_compaction and not prompt.answer.done():
@@ -69,7 +68,10 @@ class Turns:
                 [prompt.inserted, prompt.answer], return_when=asyncio.FIRST_COMPLETED
             )
             if prompt.inserted.done():
-                return prompt.inserted.result()
+                message = prompt.inserted.result()
+                if prompt.is_found:
+                    session.stream.show_message(message, shown)
+                return message
             if prompt.answer.result() == "cancelled":
                 raise AcpError(CANCELLED, "the prompt was withdrawn")
             session.stream.show_local(message_id, shown)
@@ -138,7 +140,7 @@ class Turns:
                     await session.stream.until_seq(seq, within_s=IN_ORDER_S)
                     prompt.resolve("end_turn")
                 case "duplicate" if prompt.is_inserted_only:
-                    await self._find(prompt, run)
+                    await self._find(prompt, content, run)
                     prompt.accepted.set()
                 case "duplicate":
                     await self._rejoin(prompt, params, run)
@@ -167,13 +169,16 @@ class Turns:
             session.stream.show(Notice(level="warning", text=why), session.stream.seq)
             prompt.resolve("end_turn")
 
-    async def _find(self, prompt: PendingPrompt, run: str) -> None:
+    async def _find(self, prompt: PendingPrompt, content: list[JsonValue], run: str) -> None:
         """Find a prompt that was sent before, over another connection, and continue its run."""
         session = self._session
-        message = await session.message_of(prompt.message_id)
-        _ = await self.go_on(run)
-        if message is not None and not prompt.inserted.done():
+        text = "\n".join(as_text(as_object(one).get("text")) for one in content)
+        message = await session.message_of(text) or prompt.message_id
+        if not await self.go_on(run):
+            session.stream.report_end()
+        if not prompt.inserted.done():
             prompt.inserted.set_result(message)
+            prompt.is_found = True
 
     async def _rejoin(self, prompt: PendingPrompt, params: JsonObject, run: str) -> None:
         """Wait for the run of a prompt that was sent before, over another connection."""

@@ -1,7 +1,7 @@
 """The stream of updates of one session to one client, with the place in the events that it has reached."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -43,6 +43,10 @@ class UpdateForm(Protocol):
         """Return the updates for a prompt that was handled without a run."""
         ...
 
+    def end(self) -> list[JsonObject]:
+        """Return the updates that report that an interrupted run has nothing more to do."""
+        ...
+
     def live(self, event: Event | None, updates: Sequence[JsonObject]) -> list[JsonObject]:
         """Return the updates for an event, or for another cause, from those of the projector."""
         ...
@@ -52,14 +56,11 @@ class UpdateForm(Protocol):
         ...
 
 
-NewUpdateForm = Callable[[Collection[str]], UpdateForm]
-
-
 class UpdateStream:
     """Updates of a session."""
 
     def __init__(
-        self, peer: JsonRpcPeer, root: Path, parts: ShownParts, form: NewUpdateForm | None
+        self, peer: JsonRpcPeer, root: Path, parts: ShownParts, form: UpdateForm | None
     ) -> None:
         """Create one for a client that was told of nothing yet.
 
@@ -67,7 +68,7 @@ class UpdateStream:
             peer: The client.
             root: Folder of the session.
             parts: Kinds of updates that the client has declared.
-            form: Creates the form of the updates, from the ids of the client's prompts; None: that of the projector.
+            form: Form of the updates; None: that of the projector.
         """
         self.session = ""
         """Id by which the client knows the session."""
@@ -79,7 +80,7 @@ class UpdateStream:
         self._peer = peer
         self._root = root
         self._parts = parts
-        self._form = None if form is None else form(self.own)
+        self._form = form
         self._projector = self._new_projector({})
         self._stored: JsonObject = {}
         self._has_moved = asyncio.Event()
@@ -140,6 +141,17 @@ class UpdateStream:
         """
         for update in [] if self._form is None else self._form.state(is_continued=is_continued):
             self._send(update)
+
+    def report_end(self) -> None:
+        """Send that an interrupted run has nothing more to do, where the protocol has a state of the session."""
+        for update in [] if self._form is None else self._form.end():
+            self._send(update)
+
+    def show_message(self, message: str, content: JsonValue) -> None:
+        """Send a message of the user, where the client does not show it itself; one that it has is replaced."""
+        if self._form is not None:
+            echo: JsonObject = {"sessionUpdate": "user_message", "messageId": message}
+            self._send({**echo, "content": content})
 
     def show_local(self, message_id: str, content: JsonValue) -> None:
         """Send the updates for a prompt that was handled without a run, where the client does not show it itself."""
