@@ -241,8 +241,10 @@ class ExternalAgent:
         _check_started(request, self._start_call)
         reads, writes = READ in order.tools, WRITE in order.tools
         before, unsent = _session_before(request)
-        is_known = await self._peer.open(order.cwd, can_read=reads, can_write=writes, before=before)
-        self._unsent = unsent if is_known else [order.instructions, *_texts_of(request)]
+        is_stored = await self._peer.open(
+            order.cwd, can_read=reads, can_write=writes, before=before
+        )
+        self._unsent = unsent if is_stored else [order.instructions, *_texts_of(request)]
         return None
 
     # ------------------------------------------------------------------ the prompt
