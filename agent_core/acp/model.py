@@ -240,8 +240,11 @@ class ExternalAgent:
             return ToolCall(id=self._start_call, name=START, arguments=arguments)
         _check_started(request, self._start_call)
         reads, writes = READ in order.tools, WRITE in order.tools
-        await self._peer.open(order.cwd, can_read=reads, can_write=writes)
-        self._unsent = [order.instructions, *_texts_of(request)]
+        before, unsent = _session_before(request)
+        is_stored = await self._peer.open(
+            order.cwd, can_read=reads, can_write=writes, before=before
+        )
+        self._unsent = unsent if is_stored else [order.instructions, *_texts_of(request)]
         return None
 
     # ------------------------------------------------------------------ the prompt
@@ -372,6 +375,20 @@ def _check_started(request: ModelRequest, call: ToolCallId) -> None:
             why = text_of(message.content)
     message = f"it was not started: {why}"
     raise AgentFailed(message)
+
+
+def _session_before(request: ModelRequest) -> tuple[str, list[str]]:
+    """Return the id of the agent's session that has the conversation so far, and what was not sent to it; empty: there is none."""
+    unsent: list[str] = []
+    for message in reversed(request.messages):
+        match message:
+            case AssistantMessage(response_id=str(session)) if session:
+                return session, unsent[::-1]
+            case UserMessage(content=content) | CustomMessage(content=content):
+                unsent.append(text_of(content))
+            case _:
+                pass
+    return "", []
 
 
 def _texts_of(request: ModelRequest) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """Requests to an external agent and their answers, up to an open session."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -64,13 +65,14 @@ class AgentPeer:
         message = f"it sent nothing for {limit_s:g} s and was stopped ({self.setting}.idleTimeoutS)"
         raise AgentFailed(message)
 
-    async def open(self, cwd: Path, *, can_read: bool, can_write: bool) -> None:
-        """Start the agent and open a session.
+    async def open(self, cwd: Path, *, can_read: bool, can_write: bool, before: str) -> bool:
+        """Start the agent and open a session; return whether it is the one before.
 
         Args:
             cwd: Folder in which it works.
             can_read: Whether it may read files through Tiller.
             can_write: Whether it may write them.
+            before: Id of the session of an earlier process of the agent, which is opened again if the agent can; empty: none.
 
         Raises:
             AgentFailed: It cannot be started, or does not answer as the protocol defines.
@@ -89,13 +91,22 @@ class AgentPeer:
         if version != PROTOCOL:
             message = f"it speaks version {version!r} of the Agent Client Protocol, Tiller speaks {PROTOCOL}"
             raise AgentFailed(message)
-        opened = await self._ask("session/new", {"cwd": str(cwd), "mcpServers": []})
+        folder: JsonObject = {"cwd": str(cwd), "mcpServers": []}
+        if before and as_object(answer.get("agentCapabilities")).get("loadSession") is True:
+            # What it sends before its answer is the conversation that the task has stored already.
+            with suppress(AgentFailed):
+                opened = await self._ask("session/load", {"sessionId": before, **folder})
+                await self._set_options(before, opened)
+                self.session = before
+                return True
+        opened = await self._ask("session/new", folder)
         session = opened.get("sessionId")
         if not isinstance(session, str) or not session:
             message = f"it opened a session without an id: {session!r}"
             raise AgentFailed(message)
         await self._set_options(session, opened)
         self.session = session
+        return False
 
     async def cancel(self, prompt: int, requests: Sequence[OpenRequest]) -> None:
         """Cancel a prompt and wait a moment for its end; the agent's requests are answered, as the protocol wants it."""

@@ -1,5 +1,6 @@
 """Version 2 of ACP, the draft: negotiation, the life of a prompt, states, permissions, differences, replay."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -168,6 +169,22 @@ async def test_a_prompt_that_waits_can_be_withdrawn(ground: Ground) -> None:
         await client.until(lambda: "idle end_turn" in states_of(client))
     assert refused.value.code == -32800
     assert len(messages(client.updates, "user_message")) == 1
+
+
+async def test_prompts_beside_a_run_that_fails_are_answered(ground: Ground) -> None:
+    ground.configure(retry={"maxRetries": 0})
+    failure = {"status": 400, "body": {"error": {"message": "bad"}}}
+    ground.provider.script([failure, {**says("Fine."), "repeat": -1}])
+    async with acp_client(ground, version=2) as client:
+        await client.initialize()
+        session = await client.new(ground.root)
+        prompts = [client.prompt(session, text) for text in ("one", "two", "three")]
+        for prompt in prompts:
+            with suppress(AcpRefused):
+                await result(prompt)
+        await result(client.prompt(session, "four"))
+        await client.until(lambda: states_of(client)[-1] == "idle end_turn")
+    assert client.said().endswith("Fine.")
 
 
 async def test_a_failed_run_is_a_state_with_its_error(ground: Ground) -> None:

@@ -9,7 +9,7 @@ import pytest
 from anyio import to_thread
 
 from agent_core.session import AgentSession
-from tests.support.acp.agent_office import AgentOffice, scripted
+from tests.support.acp.agent_office import SCRIPTED, AgentOffice, scripted
 from tests.support.mcp.mcp_office import text_of_file
 from tests.support.workspace.contained import require_full
 from tests.support.workspace.repositories import Repository
@@ -81,6 +81,22 @@ async def test_a_task_that_was_interrupted_begins_again_with_what_was_reported(
         assert told[1] in {"resumed with 4 texts", "resumed with 5 texts"}
         stopped = await session.tasks.stop_for_user("t1")
         assert stopped.state == "cancelled"
+
+
+async def test_an_agent_that_stores_its_sessions_goes_on_in_the_one_of_its_task(
+    office: AgentOffice, tmp_path: Path
+) -> None:
+    office.agents(robot=scripted(args=[str(SCRIPTED), "--loads"]))
+    marker = tmp_path / "begun"
+    async with office.session(trusted=True) as session:
+        steps = (["say", "First."], ["read", "none.txt"], ["wait", str(marker)])
+        _ = await office.give(session, *steps, background=True)
+        _ = await text_of_file(marker)
+        id_ = session.id
+    async with office.session(trusted=True, session=id_) as session:
+        _ = await session.tasks.resume("t1")
+        report = await session.tasks.results(["t1"], wait_s=20)
+    assert report[0].text.endswith("went on in s1 with 1 texts")
 
 
 async def test_what_a_user_says_to_a_working_agent_is_its_next_prompt(

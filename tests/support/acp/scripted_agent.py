@@ -32,6 +32,7 @@ class Steps:
         self.client: Any = None
         self.cwd = Path()
         self.session = ""
+        self.is_loaded = False
         self.prompts: list[str] = []
         self.model = "small"
         self.said: list[str] = []
@@ -152,7 +153,15 @@ class ScriptedAgent(Steps):
         self.client = conn
 
     async def initialize(self, protocol_version: int, **_: Any) -> schema.InitializeResponse:
-        return schema.InitializeResponse(protocol_version=min(protocol_version, 1))
+        return schema.InitializeResponse(
+            protocol_version=min(protocol_version, 1),
+            agent_capabilities=schema.AgentCapabilities(load_session="--loads" in sys.argv),
+        )
+
+    async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
+        self.cwd, self.session, self.is_loaded = Path(cwd), session_id, True
+        await self._tell(acp.update_agent_message_text("Replayed."))
+        return schema.LoadSessionResponse(config_options=self._options())
 
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         self.cwd = Path(cwd)
@@ -171,6 +180,9 @@ class ScriptedAgent(Steps):
         self.session = session_id
         self.prompts = [one.text for one in prompt]
         orders = [one for one in self.prompts if one.startswith("[[")]
+        if self.is_loaded and not orders:
+            await self.do_say(f"went on in {session_id} with {len(prompt)} texts")
+            return schema.PromptResponse(stop_reason="end_turn")
         for name, *arguments in json.loads(orders[-1]):
             await getattr(self, f"do_{name}")(*arguments)
             if self.cancelled.is_set():

@@ -72,6 +72,11 @@ class Turns:
                 if prompt.is_found:
                     session.stream.show_message(message, shown)
                 return message
+            if prompt.queue_id:
+                with suppress(
+                    AgentRefused
+                ):  # one that was answered with an error must not run later
+                    await self._change_queue("remove", prompt)
             if prompt.answer.result() == "cancelled":
                 raise AcpError(CANCELLED, "the prompt was withdrawn")
             session.stream.show_local(message_id, shown)
@@ -84,11 +89,14 @@ class Turns:
         session = self._session
         for prompt in session.prompts.pending:
             if prompt.message_id == message_id and prompt.queue_id:
-                ops: list[JsonValue] = [{"op": "remove", "queueId": prompt.queue_id}]
-                params: JsonObject = {"session": session.id, "ops": ops}
                 with suppress(AgentRefused):
-                    _ = await session.agent.request("agent/queue/update", params)
+                    await self._change_queue("remove", prompt)
                     prompt.resolve("cancelled")
+
+    async def _change_queue(self, op: str, prompt: PendingPrompt) -> None:
+        ops: list[JsonValue] = [{"op": op, "queueId": prompt.queue_id}]
+        params: JsonObject = {"session": self._session.id, "ops": ops}
+        _ = await self._session.agent.request("agent/queue/update", params)
 
     async def go_on(self, run: str) -> bool:
         """Continue a run that the end of its process has interrupted; return False if it has done all it had to."""
@@ -134,7 +142,8 @@ class Turns:
                 prompt.accepted.set()
             match accepted.get("accepted"):
                 case "held" if prompt.is_inserted_only:
-                    pass  # it is inserted when the queue is no longer paused
+                    # A run that failed has paused the queue; the user goes on.
+                    await self._change_queue("sendNow", prompt)
                 case "handled" | "held":
                     seq = accepted.get("seq")
                     await session.stream.until_seq(seq, within_s=IN_ORDER_S)
