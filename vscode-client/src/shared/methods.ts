@@ -63,7 +63,6 @@ type OfNoSession = {
 
 /** Methods whose params have no `session`: the server refuses fields that a method does not have. */
 const ofNoSession: Readonly<Record<OfNoSession, true>> = {
-  "agent/blob/read": true,
   "agent/auth/status": true,
   "agent/blob/read": true,
   "agent/costs": true,
