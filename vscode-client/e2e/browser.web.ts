@@ -5,6 +5,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import { type Browser, chromium, type Page } from "playwright-core";
+import { seriousFaults } from "../test/webview/axe.ts";
 import { ARTEFACTS, type Ground, keepLogs, leave, makeGround, TILLER } from "./support/ground.ts";
 import { end, killAll, run, start } from "./support/processes.ts";
 import { PATIENCE_MS, until } from "./support/until.ts";
@@ -24,6 +25,8 @@ let web: ChildProcess;
 let browser: Browser;
 let page: Page;
 const faults: string[] = [];
+/** What axe calls serious. */
+const barriers: string[] = [];
 
 /** Gives the address that a program printed into the log, the newest first. */
 const printed = () =>
@@ -43,7 +46,7 @@ before(async () => {
     executablePath: CHROMIUM,
     args: ["--no-sandbox", "--disable-dev-shm-usage"],
   });
-  page = await opened({ width: 1200, height: 850 });
+  page = await opened({ width: 1280, height: 800 });
 });
 afterEach(async (context) => {
   if ("passed" in context && !context.passed) await picture("failed");
@@ -66,7 +69,15 @@ async function opened(viewport: { width: number; height: number }): Promise<Page
   return made;
 }
 
-const picture = (name: string, of = page) => of.screenshot({ path: join(ARTEFACTS, `web-${name}.png`) });
+/** Takes pictures in the dark and in the light, and looks for what keeps somebody from using the page. */
+async function picture(name: string, of = page): Promise<void> {
+  for (const colorScheme of ["light", "dark"] as const) {
+    await of.emulateMedia({ colorScheme });
+    await of.screenshot({ path: join(ARTEFACTS, `web-${name}-${colorScheme}.png`) });
+    const found = name === "failed" ? [] : await seriousFaults(of);
+    barriers.push(...found.map((one) => `${name} (${colorScheme}): ${one}`));
+  }
+}
 /** The words in the conversation; those for screen readers are elsewhere. */
 const words = (text: string, of = page) => of.locator(".timeline").getByText(text);
 const composer = () => page.locator("#composer-text");
@@ -199,6 +210,19 @@ test("the sessions of other folders are listed and can be opened", async () => {
   await picture("11-other-folder");
 });
 
-test("the page met no fault", () => {
+test("checkpoints, branches, models and costs are a menu away", async () => {
+  for (const place of ["Checkpoints", "Branches", "Models", "Costs by day"]) {
+    await page.getByRole("button", { name: "More" }).click();
+    if (place === "Checkpoints") await picture("12-more");
+    await page.getByRole("menuitem", { name: place }).click();
+    await page.locator(".place-head").waitFor();
+    await page.locator(".place .codicon-loading").waitFor({ state: "detached" });
+    await picture(`13-${place.toLowerCase().replaceAll(" ", "-")}`);
+  }
+  await page.getByRole("button", { name: "Back to the conversation" }).click();
+});
+
+test("the page met no fault, and keeps nobody out", () => {
   assert.deepEqual(faults, []);
+  assert.deepEqual(barriers, []);
 });

@@ -5,7 +5,8 @@ import type { SessionFeed } from "../host/agent/session-feed.js";
 import type { PanelCommand } from "../shared/commands.js";
 import type { ToPanel } from "../shared/messages.js";
 import type { JsonValue, Mode } from "../shared/wire.js";
-import { choosePictures, save } from "./device.js";
+import { Attachments } from "./attachments.js";
+import { save } from "./device.js";
 
 type Act = (args: readonly JsonValue[]) => Promise<void>;
 
@@ -13,6 +14,7 @@ export class Commands {
   readonly #port: AgentPort;
   readonly #feed: SessionFeed;
   readonly #post: (message: ToPanel) => void;
+  readonly #attachments: Attachments;
   readonly #acts: Readonly<Partial<Record<PanelCommand, Act>>> = {
     "tiller.newSession": async () => {
       await this.#feed.open("new");
@@ -27,10 +29,7 @@ export class Commands {
         set: { mode: mode as Mode },
       });
     },
-    "tiller.attachFile": async () => {
-      const blocks = await choosePictures();
-      if (blocks.length > 0) this.#post({ type: "compose", blocks, focus: true });
-    },
+    "tiller.attachFile": () => this.#attachments.choose(),
     "tiller.rejectAll": () => this.#rejectAll(),
     "tiller.exportMarkdown": async () => {
       const asked = { ...this.#session(), format: "markdown" as const };
@@ -44,6 +43,7 @@ export class Commands {
     this.#port = port;
     this.#feed = feed;
     this.#post = post;
+    this.#attachments = new Attachments(post);
   }
 
   async run(command: PanelCommand, args: readonly JsonValue[]): Promise<void> {

@@ -1,9 +1,4 @@
-// What a browser does in the place of an editor: the clipboard, links, files that are chosen or saved.
-
-import type { Block } from "../shared/wire.js";
-
-const IMAGES = "image/png,image/jpeg,image/gif,image/webp";
-const IMAGE_MAX_BYTES = 5 * 1024 * 1024;
+// What a browser does in the place of an editor: the clipboard, links, files that are saved.
 
 /** Copies text; a page that was not loaded from this machine or over TLS has no clipboard of its own. */
 export async function copy(text: string): Promise<void> {
@@ -30,29 +25,4 @@ export function save(name: string, text: string): void {
   // Not in the page: its handler of links would take the click.
   link.click();
   URL.revokeObjectURL(address);
-}
-
-/** Lets the user choose pictures, or take one with the camera. Throws when one is too big. */
-export async function choosePictures(): Promise<Block[]> {
-  const field = document.createElement("input");
-  field.type = "file";
-  field.accept = IMAGES;
-  field.multiple = true;
-  const files = await new Promise<File[]>((chosen) => {
-    field.addEventListener("change", () => chosen([...(field.files ?? [])]));
-    field.addEventListener("cancel", () => chosen([]));
-    field.click();
-  });
-  return Promise.all(files.map(picture));
-}
-
-async function picture(file: File): Promise<Block> {
-  if (file.size > IMAGE_MAX_BYTES) throw new Error(`${file.name} is larger than 5 MB. Make it smaller.`);
-  const address = await new Promise<string>((read, failed) => {
-    const reader = new FileReader();
-    reader.onload = () => read(String(reader.result));
-    reader.onerror = () => failed(new Error(`${file.name} could not be read.`));
-    reader.readAsDataURL(file);
-  });
-  return { type: "image", mime: file.type, data: address.slice(address.indexOf(",") + 1) };
 }

@@ -126,7 +126,7 @@ export function described(block: Block): Shown {
     }
     case "image": {
       const found = block as Extract<Block, { type: "image" }>;
-      const bytes = ((found.data?.length ?? 0) * 3) / 4;
+      const bytes = found.size ?? ((found.data?.length ?? 0) * 3) / 4;
       return { label: "Picture", detail: bytes ? sizeText(bytes) : undefined, icon: "file-media" };
     }
     case "diff":

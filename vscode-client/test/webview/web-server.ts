@@ -1,5 +1,6 @@
 // A small `tiller web` for tests: it serves the built page, takes the token, answers requests and streams a recorded log.
 
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -37,6 +38,8 @@ export class WebServer {
   /** How each event stream was asked for. */
   readonly streams: Opened[] = [];
   readonly logins: unknown[] = [];
+  /** What was stored, by SHA-256. */
+  readonly blobs = new Map<string, Buffer>();
   readonly replies = new Map<string, Reply>();
   isSignedIn = false;
   role = "operator";
@@ -120,10 +123,29 @@ export class WebServer {
       if (url.pathname === "/v1/rpc") return this.#call((await bodyOf(request)) as Asked, response);
       return this.#stream(url, request, response);
     }
+    if (url.pathname.startsWith("/v1/blobs/")) return this.#blob(url, request, response);
     const file = url.pathname === "/" ? "index.html" : url.pathname.replace("/assets/", "");
     const path = join(PAGE, file);
     if (!existsSync(path)) return refuse(response, 404);
     serve(path, response);
+  }
+
+  /** Stores bytes under their SHA-256, and gives them. */
+  async #blob({ pathname }: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const name = pathname.split("/").at(-1) ?? "";
+    if (request.method === "GET") {
+      const found = this.blobs.get(name);
+      if (found === undefined) return refuse(response, 404);
+      response.setHeader("content-type", "image/png");
+      response.end(found);
+      return;
+    }
+    const bytes = await bytesOf(request);
+    const blob = createHash("sha256").update(bytes).digest("hex");
+    if (blob !== name) return refuse(response, 400);
+    this.blobs.set(blob, bytes);
+    response.writeHead(201, { "content-type": "application/json" });
+    response.end(JSON.stringify({ blob, mime: "image/png", size: bytes.length }));
   }
 
   #login(body: unknown, response: ServerResponse): void {
@@ -186,8 +208,12 @@ function refuse(response: ServerResponse, status: number): void {
   response.writeHead(status).end();
 }
 
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
+async function bytesOf(request: IncomingMessage): Promise<Buffer> {
   const parts: Buffer[] = [];
   for await (const part of request) parts.push(part as Buffer);
-  return JSON.parse(Buffer.concat(parts).toString("utf8"));
+  return Buffer.concat(parts);
+}
+
+async function bodyOf(request: IncomingMessage): Promise<unknown> {
+  return JSON.parse((await bytesOf(request)).toString("utf8"));
 }

@@ -430,6 +430,71 @@ webTest("the page can be installed", {}, async ({ page }) => {
   assert.deepEqual(errors, []);
 });
 
+/** Makes a photograph of 12 megapixels in the page, and drops or pastes it. */
+function give(
+  page: Page,
+  kind: "drop" | "paste",
+  { name = "photo.png", on = ".timeline" } = {},
+): Promise<void> {
+  return page.evaluate(
+    async ({ kind, name, on }) => {
+      const canvas = new OffscreenCanvas(4000, 3000);
+      const brush = canvas.getContext("2d");
+      if (brush === null) throw new Error("no canvas");
+      brush.fillStyle = kind === "drop" ? "teal" : "orange";
+      brush.fillRect(0, 0, 4000, 3000);
+      const data = new DataTransfer();
+      data.items.add(new File([await canvas.convertToBlob()], name, { type: "image/png" }));
+      const all = { bubbles: true, cancelable: true };
+      const event =
+        kind === "drop"
+          ? new DragEvent("drop", { ...all, dataTransfer: data })
+          : new ClipboardEvent("paste", { ...all, clipboardData: data });
+      document.querySelector(on)?.dispatchEvent(event);
+      if (!event.defaultPrevented) throw new Error("the browser would leave the page");
+    },
+    { kind, name, on },
+  );
+}
+
+webTest(
+  "pictures are dropped, pasted or chosen, stored, shown small, and named in the prompt",
+  { viewport: PHONE, dark: false },
+  async ({ server, page }) => {
+    await page.locator(".welcome").waitFor();
+    await give(page, "drop", { on: ".top-bar" });
+    await page.locator(".chip .thumb").first().waitFor();
+    await give(page, "paste", { on: "#composer-text" });
+    await page.locator(".chip .thumb").nth(1).waitFor();
+    const chooser = page.waitForEvent("filechooser");
+    await page.getByRole("button", { name: "Add a picture or a text" }).click();
+    const text = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("Look at the corner.") };
+    await (await chooser).setFiles([
+      text,
+      { name: "a.zip", mimeType: "application/zip", buffer: Buffer.from([0x50, 0x4b, 0xff]) },
+    ]);
+    await shows(page, "a.zip is neither a picture (PNG, JPEG, GIF or WebP) nor text.");
+    await page.locator(".chip").nth(2).waitFor();
+    const widths = await page
+      .locator(".chip .thumb")
+      .evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth));
+    assert.deepEqual(widths, [96, 96]);
+    await picture(page, "phone-attachments");
+    assert.deepEqual(await seriousFaults(page), []);
+    await page.getByRole("button", { name: "Send (Enter)" }).click();
+    await eventually(() => server.of("agent/prompt").length === 1, "the prompt is posted");
+    const content = server.of("agent/prompt")[0]?.["content"] as {
+      type: string;
+      blob?: string;
+      text?: string;
+    }[];
+    const [first, second, third] = content;
+    assert.deepEqual([first?.blob, second?.blob], [...server.blobs.keys()]);
+    assert.equal(third?.text, "notes.txt:\nLook at the corner.");
+    assert.ok(!JSON.stringify(content).includes("data"));
+  },
+);
+
 webTest("a message of another page does not reach the panel", {}, async ({ page }) => {
   await page.locator(".welcome").waitFor();
   await page.evaluate(() => window.postMessage({ type: "compose", text: "rm -rf", replace: true }, "*"));

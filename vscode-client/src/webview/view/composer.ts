@@ -5,6 +5,7 @@ import { live } from "lit/directives/live.js";
 import { repeat } from "lit/directives/repeat.js";
 import type { Role } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
+import { type Picture, pictureAddress } from "../pictures.js";
 import { oneLine } from "../safe-text.js";
 import { attachGathered, send, sendTitle } from "../sending.js";
 import type { Attachment, Offers, Rewriting } from "../state.js";
@@ -71,7 +72,7 @@ function tools(panel: Panel): View {
   const addFile = () => panel.host.post({ type: "command", command: "tiller.attachFile" });
   const addSelection = () => attachGathered(panel, "selection");
   return html`<div class="tools">
-    ${iconButton({ icon: "add", title: isWeb(panel) ? "Add a picture" : "Add a file", act: addFile })}
+    ${iconButton({ icon: "add", title: isWeb(panel) ? "Add a picture or a text" : "Add a file", act: addFile })}
     ${editorOnly(panel, iconButton({ icon: "list-selection", title: "Add the editor selection", act: addSelection }))}
     ${session ? html`${modePicker(panel, session)} ${modelPicker(panel, session)} ${thinkingPicker(panel, session)}` : nothing}
     <span class="grow"></span>
@@ -175,10 +176,8 @@ function placeholder(panel: Panel): string {
 function attached(panel: Panel, one: Attachment): View {
   const remove = () => panel.dispatch({ type: "composer", action: { type: "detached", id: one.id } });
   const block = one.block;
-  const shown =
-    block.type === "image" && "data" in block && typeof block.data === "string"
-      ? html`<img class="thumb" alt="" src="data:${(block as { mime: string }).mime};base64,${block.data}" />`
-      : icon(one.icon);
+  const address = block.type === "image" ? pictureAddress(panel, block as Picture, "small") : undefined;
+  const shown = address === undefined ? icon(one.icon) : html`<img class="thumb" alt="" src=${address} />`;
   return html`<span class="chip"
     >${shown}<span class="chip-label">${oneLine(one.label)}</span>
     ${one.detail ? html`<span class="chip-detail">${one.detail}</span>` : nothing}

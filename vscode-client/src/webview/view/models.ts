@@ -32,7 +32,7 @@ export function models(panel: Panel): View {
         @input=${(event: Event) => panel.dispatch({ type: "listed", lists: { modelQuery: (event.currentTarget as HTMLInputElement).value } })}
       />
     </div>
-    <div class="place-list">
+    <div class="place-list" tabindex="0" role="region" aria-label="List of models">
       ${listed ? nothing : html`<div class="pad">${spinner()}</div>`}
       ${byProvider(fitting.slice(0, SHOWN_MAX)).map(([provider, of]) => providerView(panel, provider, of))}
       ${fitting.length > SHOWN_MAX ? html`<div class="empty dim">And ${fitting.length - SHOWN_MAX} more: type a part of the name.</div>` : nothing}

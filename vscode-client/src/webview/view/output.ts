@@ -5,6 +5,7 @@ import type { JsonValue } from "../../shared/wire.js";
 import { pathOf } from "../grouping.js";
 import { openPath } from "../links.js";
 import type { Panel } from "../panel-context.js";
+import type { Picture } from "../pictures.js";
 import { type ToolRow, textOf } from "../rows.js";
 import { plainText } from "../safe-text.js";
 import { countText, plural } from "../words.js";
@@ -32,7 +33,7 @@ export function output(panel: Panel, row: ToolRow): View {
   const pictures = row.content.filter((block) => block.type === "image");
   const raw = row.phase === "running" ? row.output : textOf(row.content);
   if (!raw && pictures.length === 0) return nothing;
-  return html`${pictures.map((block) => picture(block as Parameters<typeof picture>[0]))} ${leftOut(panel, row)}
+  return html`${pictures.map((block) => picture(panel, block as Picture))} ${leftOut(panel, row)}
     ${raw ? printed(panel, row, raw) : nothing}`;
 }
 

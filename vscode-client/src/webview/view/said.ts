@@ -7,6 +7,7 @@ import type { Chunk } from "../chunks.js";
 import { described } from "../composing.js";
 import { markdownHtml } from "../markdown.js";
 import type { Panel } from "../panel-context.js";
+import { type Picture, pictureAddress } from "../pictures.js";
 import type { SaidRow, ThoughtRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { checkpointOf, fork, rewrite, showCheckpoint } from "../verbs.js";
@@ -99,7 +100,7 @@ function acts(panel: Panel, row: SaidRow): View {
 /** Shows something that came along with words. */
 export function chip(panel: Panel, block: Block): View {
   const { label, detail, icon: name } = described(block);
-  if (block.type === "image") return picture(block as Extract<Block, { type: "image" }>);
+  if (block.type === "image") return picture(panel, block as Picture);
   const uri = "uri" in block && typeof block.uri === "string" ? block.uri : undefined;
   const range = block.type === "resource" || block.type === "selection" ? rangeOf(block) : undefined;
   const body = html`${icon(name)}<span class="chip-label">${oneLine(label)}</span>
@@ -113,11 +114,10 @@ function rangeOf(block: Block): Extract<Block, { type: "selection" }>["range"] |
   return (block as Extract<Block, { type: "selection" }>).range;
 }
 
-/** Only what is sent along is shown: an address would be asked for from somebody else's machine. */
-export function picture(block: Extract<Block, { type: "image" }>): View {
-  const fits = block.data !== undefined && /^image\/(png|jpeg|gif|webp)$/.test(block.mime);
-  if (!fits) return html`<span class="chip">${icon("file-media")} Picture</span>`;
-  return html`<img class="picture" alt="Picture" src="data:${block.mime};base64,${block.data}" />`;
+export function picture(panel: Panel, block: Picture): View {
+  const address = pictureAddress(panel, block, "whole");
+  if (address === undefined) return html`<span class="chip">${icon("file-media")} Picture</span>`;
+  return html`<img class="picture" alt="Picture" loading="lazy" src=${address} />`;
 }
 
 export function thought(panel: Panel, row: ThoughtRow): View {
