@@ -232,8 +232,9 @@ class BaseParts:
     def calls(self) -> "SessionCalls":
         from agent_core.session.runs.model_calls import session_calls  # noqa: PLC0415 - at first use
 
+        place, recorder = self.workspace, self.recorder
         return session_calls(
-            self.workspace.ledger, self.services, self.budgets, self.workspace.allowance
+            place.ledger, self.services, self.budgets, place.allowance, recorder=recorder
         )
 
     @cached_property

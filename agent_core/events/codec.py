@@ -89,6 +89,8 @@ def block(part: Text | Image) -> dict[str, JsonValue]:
     """Return a piece of content as a block."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
+    if part.blob is not None:
+        return {"type": "image", "mime": part.mime, "blob": part.blob, "size": part.size}
     return {"type": "image", "mime": part.mime, "data": part.data}
 
 

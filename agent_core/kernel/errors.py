@@ -7,6 +7,9 @@ Any other exception is a bug: it is logged with its run and ends that run.
     │   ├── ConfigError           a settings or models file cannot be read (path, line, column)
     │   ├── ModelUnknown          no model of that name
     │   ├── ImagesUnsupported     images cannot be sent to the current model
+    │   ├── AttachmentRefused     other bytes than its hash, or no such attachment
+    │   │   ├── AttachmentTooLarge  more bytes than the limit
+    │   │   └── AttachmentUntyped   no image, PDF or text
     │   ├── WorkspaceMissing      the workspace is not a folder
     │   ├── ToolSetInvalid        an empty or unknown set of tools
     │   ├── BudgetRefused         a budget is wider than the settings allow
@@ -135,6 +138,18 @@ class ImagesUnsupported(UsageError):
     """A prompt has images, and the model in force is sent none; nothing was kept."""
 
     kind = "UnsupportedCapability"
+
+
+class AttachmentRefused(UsageError):
+    """An attachment is not stored, or has other bytes than its hash names; nothing was kept."""
+
+
+class AttachmentTooLarge(AttachmentRefused):
+    """An attachment, or all of a session together, has more bytes than the limit."""
+
+
+class AttachmentUntyped(AttachmentRefused):
+    """An attachment is no image, PDF or text."""
 
 
 class WorkspaceMissing(UsageError):

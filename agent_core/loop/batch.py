@@ -241,6 +241,8 @@ async def _keep(
     if slot.result is not None:
         return slot.result, outcome.status
     content, details, status = _shape(outcome)
+    with anyio.CancelScope(shield=True):
+        content = await loop.recording.store_images(content)
     slot.result = ToolResultMessage(
         call_id=slot.call.id,
         tool_name=slot.call.name,

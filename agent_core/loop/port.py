@@ -120,7 +120,7 @@ def _key(call: ToolCall) -> bytes:
 
 
 def _text(part: UserContent) -> str:
-    return part.data if isinstance(part, Image) else part.text
+    return part.blob or part.data if isinstance(part, Image) else part.text
 
 
 def _digest(*texts: str) -> bytes:
@@ -175,6 +175,10 @@ class TranscriptPort(Protocol):
 
     async def add_assistant(self, message: AssistantMessage) -> EntryId:
         """Keep an answer."""
+        ...
+
+    async def store_images(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
+        """Return the result of a tool with its images stored beside the transcript, where that is possible."""
         ...
 
     async def add_tool_result(self, result: ToolResultMessage) -> EntryId:

@@ -33,11 +33,15 @@ class Text(_Block, frozen=True, kw_only=True, tag="text", rename={"signature": "
 
 
 class Image(_Block, frozen=True, kw_only=True, tag="image", rename={"mime": "mimeType"}):
-    """A picture."""
+    """A picture: with its bytes, or stored as an attachment."""
 
-    data: str
-    """Base64."""
+    data: str = always(default="")
+    """Base64; empty: see `blob`."""
     mime: str
+    blob: str | None = None
+    """SHA-256 of the bytes, in hexadecimal digits, under which they are stored; None: they are in `data`."""
+    size: int | None = None
+    """Of a stored picture, in bytes."""
 
 
 class Thinking(

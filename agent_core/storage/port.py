@@ -53,6 +53,42 @@ class Recovery(Value, frozen=True, kw_only=True):
     """Entries whose parent is nowhere in the file, or that follow themselves in a circle."""
 
 
+class Attachment(Value, frozen=True, kw_only=True):
+    """Bytes that are stored."""
+
+    blob: str
+    """SHA-256 of the bytes, in hexadecimal digits."""
+    mime: str
+    """Media type, as the bytes show it."""
+    size: int
+    """In bytes."""
+
+
+class SessionAttachments(Protocol):
+    """The attachments of one session."""
+
+    async def keep(self, data: bytes) -> Attachment:
+        """Store bytes; the same bytes are stored once, in however many sessions they are.
+
+        Raises:
+            AttachmentRefused: They are too large, or of no type that is stored.
+            StorageUnavailable: They could not be written.
+        """
+        ...
+
+    async def claim(self, blob: str) -> Attachment:
+        """Return what is stored under a hash, and count it for the session.
+
+        Raises:
+            AttachmentRefused: Nothing is, or the session has no room for it.
+        """
+        ...
+
+    async def read(self, blob: str) -> bytes | None:
+        """Return stored bytes; None: they are not there any more, or damaged."""
+        ...
+
+
 class SessionLog(Protocol):
     """One session, open for writing by this process alone.
 
@@ -67,6 +103,11 @@ class SessionLog(Protocol):
     @property
     def location(self) -> Path | None:
         """The file; None in memory. It may not exist yet."""
+        ...
+
+    @property
+    def attachments(self) -> SessionAttachments | None:
+        """Where its attachments are stored; None: nowhere, its entries hold them."""
         ...
 
     async def append(self, entries: Sequence[AnyEntry]) -> None:

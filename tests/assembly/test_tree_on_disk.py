@@ -136,6 +136,7 @@ class FullDisk:
         self._inner = inner
         self.header = inner.header
         self.location = inner.location
+        self.attachments = inner.attachments
         self.cool = inner.cool
         self.load = inner.load
         self.sync = inner.sync

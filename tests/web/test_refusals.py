@@ -5,6 +5,7 @@ import logging
 import stat
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from typing import Any
 
 import httpx
@@ -18,13 +19,14 @@ from tiller_server.web.options import WebLimits
 
 pytestmark = [pytest.mark.timeout(60)]
 
-SMALL = WebLimits(max_login_bytes=1000, max_request_bytes=10_000)
+SMALL = WebLimits(max_login_bytes=1000, max_request_bytes=10_000, max_blob_bytes=10_000)
 LOGIN = {"token": "x"}
 CALL = {"method": "agent/session/list", "params": {}}
 BODIES: Mapping[str, Any] = {"/v1/login": LOGIN, "/v1/logout": {}, "/v1/rpc": CALL}
 """A body that is right, by route; any other route has none."""
 PUBLIC = {"/", "/assets/{name}", "/healthz", "/v1/login"}
-PRIVATE = {"/v1/logout", "/v1/rpc", "/v1/events"}
+PRIVATE = {"/v1/logout", "/v1/rpc", "/v1/events", "/v1/blobs/{blob}"}
+BLOB = sha256(b"hello").hexdigest()
 HEADERS = {
     "cache-control": "no-store",
     "cross-origin-opener-policy": "same-origin",
@@ -37,14 +39,14 @@ HEADERS = {
 
 def method_of(route: GuardedRoute) -> str:
     """Return the method of a route."""
-    return "POST" if "POST" in (route.methods or ()) else "GET"
+    methods = route.methods or ()
+    return next((one for one in ("POST", "PUT") if one in methods), "GET")
 
 
 def path_of(route: GuardedRoute) -> str:
     """Return a path that exists."""
-    return route.path.replace("{name}", "app.js") + (
-        "?sessions=a" if "events" in route.path else ""
-    )
+    path = route.path.replace("{name}", "app.js").replace("{blob}", BLOB)
+    return path + ("?sessions=a" if "events" in path else "")
 
 
 def secured(answer: httpx.Response) -> None:
@@ -74,7 +76,12 @@ async def send(
 ) -> httpx.Response:
     """Send the right request for a route, with something exchanged; its answer has every header."""
     chosen = method or method_of(route)
-    given = {"json": BODIES[route.path]} if chosen == "POST" and route.path in BODIES else {}
+    given: dict[str, Any] = {}
+    if chosen == "POST" and route.path in BODIES:
+        given = {"json": BODIES[route.path]}
+    elif chosen == "PUT":
+        more["headers"] = {"content-type": route.content_type, **more.get("headers", {})}
+        given = {"content": b"hello"}
     # The login is not what these tests use up.
     answer = await page.request(chosen, path_of(route), **{**given, **more})
     secured(answer)
@@ -134,8 +141,9 @@ async def test_without_a_sign_of_the_page_only_what_is_public_is_served(ground: 
 async def test_a_form_is_refused(ground: Ground, kind: str) -> None:
     async with logged_in(ground) as (site, page):
         for route in site.server.guard.routes:
+            method = "PUT" if method_of(route) == "PUT" else "POST"
             answer = await send(
-                page, route, method="POST", content=b"{}", headers={"content-type": kind}, json=None
+                page, route, method=method, content=b"{}", headers={"content-type": kind}, json=None
             )
             assert answer.status_code == 415, route.path
 
@@ -182,7 +190,8 @@ async def test_a_method_that_a_route_does_not_have_is_refused(ground: Ground) ->
             other = "GET" if method_of(route) == "POST" else "POST"
             body = {"json": {}, "content": None} if other == "POST" else {}
             assert (await send(page, route, method=other, **body)).status_code in {405, 413}
-            for method in ("PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"):
+            served = {method_of(one) for one in site.server.guard.routes if one.path == route.path}
+            for method in {"PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"} - served:
                 assert (await send(page, route, method=method)).status_code == 405, route.path
         assert (await page.get("/v1/nothing")).status_code == 404
 
@@ -195,8 +204,8 @@ async def test_the_byte_above_the_limit_is_refused(ground: Ground) -> None:
             yield b"x" * (size - 9)
             yield b'"}'
 
-        kind = {"content-type": "application/json"}
         for route in site.server.guard.routes:
+            kind = {"content-type": route.content_type}
             size = route.max_bytes + 1
             declared = await page.request(
                 method_of(route), path_of(route), content=b"x" * size, headers=kind
@@ -204,10 +213,11 @@ async def test_the_byte_above_the_limit_is_refused(ground: Ground) -> None:
             assert declared.status_code == 413, route.path
             secured(declared)
             if route.max_bytes:
-                counted = await page.post(path_of(route), content=chunks(size), headers=kind)
+                method, path = method_of(route), path_of(route)
+                counted = await page.request(method, path, content=chunks(size), headers=kind)
                 assert counted.status_code == 413, route.path
                 secured(counted)
-                fits = await page.post(path_of(route), content=chunks(size - 1), headers=kind)
+                fits = await page.request(method, path, content=chunks(size - 1), headers=kind)
                 assert fits.status_code != 413, route.path
             for length in ("-1", "1e9", "9" * 30):
                 wrong = await raw(site, route, length)
@@ -220,7 +230,7 @@ async def raw(site: Site, route: GuardedRoute, length: str) -> bytes:
     token = "" if route.is_public else f"authorization: Bearer {site.bearer}\r\n"
     head = (
         f"{method_of(route)} {path_of(route)} HTTP/1.1\r\nhost: 127.0.0.1:{site.server.port}\r\n"
-        f"origin: {site.origin}\r\n{token}content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        f"origin: {site.origin}\r\n{token}content-type: {route.content_type}\r\ncontent-length: {length}\r\n\r\n"
     )
     writer.write(head.encode())
     line = await reader.readline()
@@ -278,9 +288,9 @@ async def test_a_head_that_does_not_end_is_cut_off(ground: Ground) -> None:
 
 
 async def test_a_body_that_does_not_end_is_refused(ground: Ground) -> None:
-    async with served(ground, limits=WebLimits(body_s=0.2)) as site:
+    async with served(ground, limits=WebLimits(body_s=0.2, blob_s=0.2)) as site:
         for route in site.server.guard.routes:
-            if route.path in BODIES:
+            if route.max_bytes:
                 line = await raw(site, route, "100")
                 assert line.split()[1] == b"408", route.path
 

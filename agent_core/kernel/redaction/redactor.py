@@ -417,8 +417,8 @@ class Redactor:
     def _member(self, key: str, value: JsonValue, *, picture: bool) -> JsonValue:
         if not isinstance(value, str):
             return self.json(value)
-        if picture and key == "data":
-            return self.held(value)  # base64: anything might stand in it by chance
+        if picture and key in {"data", "blob"}:
+            return self.held(value)  # base64 or a hash: anything might stand in it by chance
         if is_secret_name(key) and looks_secret(value):
             return mark("secret")
         return self.text(value)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -20,6 +20,7 @@ from agent_core.messages import Message
 from agent_core.session.history.entries import EntryFactory
 from agent_core.session.redaction import long_texts, redacted
 from agent_core.storage import SessionLog
+from agent_core.storage.port import SessionAttachments
 from agent_core.transcript import Transcript
 from agent_core.transcript.context import context_entries, context_messages
 from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, WholeEntry
@@ -174,7 +175,8 @@ class Recorder:
         """In which everything is written, so that nobody who leaves takes half of it along."""
         self._redactor = redactor or Redactor()
         self._log = log
-        self._transcript = transcript
+        self.transcript: Final = transcript
+        """All entries of all branches, for reading; those outside of the present context may lack their bodies."""
         self._clock = clock
         self._news = news
         self._durability = durability
@@ -193,17 +195,17 @@ class Recorder:
         return None if self._log.location is None else str(self._log.location)
 
     @property
-    def transcript(self) -> Transcript:
-        """All entries of all branches, for reading; those outside of the present context may lack their bodies."""
-        return self._transcript
+    def attachments(self) -> SessionAttachments | None:
+        """Where images are stored; None: entries hold them."""
+        return self._log.attachments
 
     def context(self) -> tuple[Message, ...]:
         """Return the messages of the current branch as the model should see them."""
-        return context_messages(self._transcript.path())
+        return context_messages(self.transcript.path())
 
     def path(self) -> tuple[AnyEntry, ...]:
         """Return the entries of the current branch."""
-        return self._transcript.path()
+        return self.transcript.path()
 
     async def accept(self, *drafts: EntryFactory) -> EntryId:
         """Write something that is about to be acknowledged; gives the id of its first entry.
@@ -252,24 +254,24 @@ class Recorder:
             StorageError: A body cannot be read back; the leaf is where it was.
         """
         async with self._lock:
-            path = () if leaf is None else self._transcript.path(leaf)
+            path = () if leaf is None else self.transcript.path(leaf)
             needed = [one for one in context_entries(path) if isinstance(one, ColdEntry)]
-            self._transcript.swap(await self.load(needed))
-            self._transcript.move(leaf)
+            self.transcript.swap(await self.load(needed))
+            self.transcript.move(leaf)
             self.cool()
 
     def cool(self) -> None:
         """Release the bodies of entries outside the context that the file holds; of none while writes are failing."""
         if self._backlog.entries:
             return
-        needed = {entry.id for entry in context_entries(self._transcript.path())}
+        needed = {entry.id for entry in context_entries(self.transcript.path())}
         idle = [
             entry
-            for entry in self._transcript.entries
+            for entry in self.transcript.entries
             if entry.id not in needed and not isinstance(entry, ColdEntry)
         ]
         cooled = zip(idle, self._log.cool(idle), strict=True)
-        self._transcript.swap(after for before, after in cooled if after is not before)
+        self.transcript.swap(after for before, after in cooled if after is not before)
 
     async def sync(self) -> None:
         """Make everything so far survive a power cut; a failure is told."""
@@ -315,7 +317,7 @@ class Recorder:
                 self._backlog.failed.set()
                 self._news.failed(error)
             for entry in entries:
-                self._transcript.add(entry)
+                self.transcript.add(entry)
             if any(isinstance(entry, CompactionEntry) for entry in entries):
                 self.cool()
             return entries
@@ -343,10 +345,10 @@ class Recorder:
 
     def _number(self, drafts: Sequence[EntryFactory]) -> tuple[AnyEntry, ...]:
         at_ms = self._clock.now_ms()
-        parent = self._transcript.leaf
+        parent = self.transcript.leaf
         entries: list[AnyEntry] = []
         for draft in drafts:
-            entry = draft(new_entry_id(self._transcript, at_ms=at_ms), parent, at_ms)
+            entry = draft(new_entry_id(self.transcript, at_ms=at_ms), parent, at_ms)
             entries.append(entry)
             parent = entry.id
         return tuple(entries)

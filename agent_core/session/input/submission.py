@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Literal
 
+from msgspec.structs import replace
+
 from agent_core.events import Delivery, InjectedBy, InputSource, QueueItem
 from agent_core.kernel import ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.errors import QueueStale, RunMismatch, RunNotActive, SessionBusy, UsageError
 from agent_core.kernel.values import Value
 from agent_core.loop import UserInput
-from agent_core.messages import CustomMessage, Text, UserContent
+from agent_core.messages import CustomMessage, Image, Text, UserContent
 from agent_core.session.context import SessionServices
 from agent_core.session.history.entries import (
     added_entry,
@@ -105,7 +107,7 @@ class PromptSubmitter:
         self._starter.check_open()
         if message_id is not None and await self._message_index.is_recorded(message_id):
             return self._duplicate(message_id)
-        blocks = _content(content)
+        blocks = await self._stored(_content(content))
         precondition = _Precondition(expected_run=expected_run, if_idle=if_idle, source=source)
         self._check_run(precondition)
         if source == "person" and self._commands.start(blocks):
@@ -139,7 +141,7 @@ class PromptSubmitter:
         if not mark.custom_type.strip():
             message = f"custom_type is {mark.custom_type!r}; say what kind of words these are"
             raise UsageError(message)
-        blocks = _content(content)
+        blocks = await self._stored(_content(content))
         current = self._runs.current
         if delivery == "nextTurn":
             return await self._defer(blocks, mark, flush_at="prompt")
@@ -153,6 +155,9 @@ class PromptSubmitter:
         if delivery == "steer" and current.kind == "run":
             return await self._enqueue(blocks, "steer", None, "steered", mark=mark)
         return await self._enqueue(blocks, "followUp", None, "queued", mark=mark)
+
+    async def _stored(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
+        return await stored_images(content, self._recorder)
 
     async def _append(self, content: tuple[UserContent, ...], mark: InjectedBy) -> Receipt:
         message = _custom(content, mark, at_ms=self._services.clock.now_ms())
@@ -329,6 +334,17 @@ def _content(content: str | Sequence[UserContent]) -> tuple[UserContent, ...]:
     return parts
 
 
+async def stored_images(
+    content: tuple[UserContent, ...], recorder: Recorder
+) -> tuple[UserContent, ...]:
+    """Return content with its images stored; raises as `stored_prompt`."""
+    if Image not in map(type, content):
+        return content
+    from agent_core.session.attachments import stored_prompt  # noqa: PLC0415 - at first use
+
+    return await stored_prompt(content, recorder.attachments)
+
+
 class QueueView:
     """View of the queued messages, and their edits while a run takes messages from the queue."""
 
@@ -375,6 +391,12 @@ class QueueView:
             ImagesUnsupported: Words would be replaced by images that the model is not sent; nothing changed.
         """
         queue = self._queue
+        ops = [
+            replace(op, content=await stored_images(op.content, self._recorder))
+            if isinstance(op, Replace)
+            else op
+            for op in ops
+        ]
         self._starter.check_open()
         if if_seq is not None and queue.changed_seq > if_seq:
             message = f"the queue changed with event {queue.changed_seq}, after event {if_seq}; look at it again"

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import msgspec
@@ -21,13 +21,16 @@ from agent_core.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,
     Cost,
+    CustomMessage,
     Image,
     Message,
     Text,
     Thinking,
     ToolCall,
+    ToolResultMessage,
     Usage,
     UserContent,
+    UserMessage,
 )
 from agent_core.providers.model import (
     Model,
@@ -39,6 +42,7 @@ from agent_core.providers.model import (
     UsageUpdate,
 )
 from agent_core.session.context import LedgerAccess, SessionServices
+from agent_core.session.history.recorder import Recorder
 from agent_core.session.runs.usage import BudgetPolicy, RunBudgets
 from agent_core.storage.ledger import (
     CallLedger,
@@ -48,6 +52,12 @@ from agent_core.storage.ledger import (
     day_of,
     picodollars,
 )
+from agent_core.storage.port import SessionAttachments
+
+if TYPE_CHECKING:
+    from agent_core.session.attachments import ImageReader
+
+AttachmentsOf = Callable[[], SessionAttachments | None]
 
 SETTLE_S: Final = 2.0
 """How long the end of a call waits for its row; a row that is late is written all the same."""
@@ -95,6 +105,7 @@ class SessionCalls:
         current_run: Callable[[], RunId | None],
         new_id: Callable[[], str],
         clock: Clock,
+        attachments: AttachmentsOf = lambda: None,
     ) -> None:
         """Create it.
 
@@ -106,6 +117,7 @@ class SessionCalls:
             current_run: Returns the run that goes on.
             new_id: Makes ids of calls, which grow with time.
             clock: Time.
+            attachments: Returns where the images of messages are stored; None: messages hold them.
         """
         self._account = account
         self._ledger = ledger
@@ -114,6 +126,7 @@ class SessionCalls:
         self._current_run = current_run
         self._new_id = new_id
         self._clock = clock
+        self._images = RequestImages(attachments)
         self._size = ContextSize()
         self._versions: dict[str, tuple[Prices, str]] = {}
 
@@ -127,6 +140,8 @@ class SessionCalls:
             BudgetExceeded: A budget does not allow the call; nothing was sent.
             ProviderError: As `Model.stream`.
         """
+        if model.facts.images:
+            request = await self._images.filled(request)
         call = await self._begin(model.facts, request)
         status: CallStatus = "cancelled"
         try:
@@ -279,6 +294,8 @@ def session_calls(
     services: SessionServices,
     budgets: RunBudgets,
     allowance: BudgetPolicy,
+    *,
+    recorder: Recorder,
 ) -> SessionCalls:
     """Return the recorder of a session; without access to the ledger it only keeps the budgets."""
     parent, snapshot = services.parent, services.publisher.snapshot
@@ -296,6 +313,7 @@ def session_calls(
         current_run=lambda: snapshot.activity.run,
         new_id=services.new_id,
         clock=services.clock,
+        attachments=lambda: recorder.attachments,
     )
 
 
@@ -343,6 +361,41 @@ def _worst(prices: Prices, input_tokens: int, output_tokens: int, *, is_long: bo
         rate = max(rate, LONG_WRITE * Decimal(str(prices.input)))
     dollars = (input_tokens * rate + output_tokens * Decimal(str(prices.output))) / PER_MILLION
     return picodollars(dollars)
+
+
+class RequestImages:
+    """The stored images of requests. The search for them begins where it ended in the request before."""
+
+    def __init__(self, attachments: AttachmentsOf) -> None:
+        self._attachments = attachments
+        self._reader: ImageReader | None = None
+        self._last: Message | None = None
+        self._without = 0
+        """Number of messages at the beginning, up to `_last`, that have none."""
+
+    async def filled(self, request: ModelRequest) -> ModelRequest:
+        """Return a request with the bytes of its stored images."""
+        messages, first = request.messages, self._without
+        if len(messages) < first or (first and messages[first - 1] is not self._last):
+            first = 0
+        if not any(map(_has_stored_image, messages[first:])):
+            if messages:
+                self._last, self._without = messages[-1], len(messages)
+            return request
+        attachments = self._attachments()
+        if attachments is None:
+            return request
+        if self._reader is None:
+            from agent_core.session.attachments import ImageReader  # noqa: PLC0415 - at first use
+
+            self._reader = ImageReader(attachments)
+        return replace(request, messages=await self._reader.filled(messages))
+
+
+def _has_stored_image(message: Message) -> bool:
+    return isinstance(message, UserMessage | ToolResultMessage | CustomMessage) and any(
+        isinstance(part, Image) and part.blob for part in message.content
+    )
 
 
 class ContextSize:

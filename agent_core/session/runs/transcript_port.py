@@ -11,6 +11,7 @@ from agent_core.loop import UserInput
 from agent_core.messages import (
     AssistantMessage,
     CustomMessage,
+    Image,
     Message,
     Text,
     ToolResultMessage,
@@ -155,6 +156,14 @@ class RunTranscript:
         if whole or message.usage.total:
             self._run.publish(SessionUsage(usage=self._usage.of_session()))
         return entry
+
+    async def store_images(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
+        """Return content with its images stored; an image that cannot be stored stays in it."""
+        if Image not in map(type, content):
+            return content
+        from agent_core.session.attachments import stored_result  # noqa: PLC0415 - at first use
+
+        return await stored_result(content, self._recorder.attachments)
 
     async def add_tool_result(self, result: ToolResultMessage) -> EntryId:
         """Keep a tool's result, unless the run was abandoned and has a synthetic one already."""

@@ -4,6 +4,7 @@ import itertools
 import logging
 import os
 from collections.abc import Container, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from agent_core.storage.adapters.paths import (
     NEW_SUFFIX,
     OLD_SUFFIX,
     SUFFIX,
+    attachments_folder,
     file_name,
     flush,
     flush_folder,
@@ -36,6 +38,7 @@ from agent_core.storage.adapters.session_file import SessionFile, blocks_of, una
 from agent_core.storage.port import (
     OpenedSession,
     Recovery,
+    SessionAttachments,
     SessionSummary,
     StoredSession,
     begins_session,
@@ -70,11 +73,13 @@ class JsonlLog:
         header: Header,
         *,
         location: Path,
+        attachments: Path,
         file: SessionFile | None,
         places: "dict[EntryId, LineSpan] | None" = None,
     ) -> None:
         self._header = header
         self._location = location
+        self._attachments = attachments
         self._file = file
         self._held: list[AnyEntry] = []
         self._places = {} if places is None else places
@@ -93,6 +98,20 @@ class JsonlLog:
     def location(self) -> Path | None:
         """The file, which may not exist yet."""
         return self._location
+
+    @property
+    def attachments(self) -> SessionAttachments:
+        """Where its attachments are stored."""
+        return self._stored_beside
+
+    @cached_property
+    def _stored_beside(self) -> SessionAttachments:
+        from agent_core.storage.adapters.attachments import (  # noqa: PLC0415 - at first use
+            AttachmentFolder,
+            FolderAttachments,
+        )
+
+        return FolderAttachments(AttachmentFolder(self._attachments), self._location)
 
     async def append(self, entries: Sequence[AnyEntry]) -> None:
         """Write entries. Cancelled before it began, nothing is written; once begun it finishes."""
@@ -195,7 +214,8 @@ class JsonlStore:
             UsageError: The session's id cannot be part of a file name.
         """
         location = self._folder / slug(header.cwd) / file_name(header)
-        return JsonlLog(header, location=location, file=None)
+        attachments = attachments_folder(self._folder)
+        return JsonlLog(header, location=location, attachments=attachments, file=None)
 
     async def open(self, session: SessionId) -> OpenedSession:
         """Open a session for writing; a file of an older format is brought to today's."""
@@ -260,7 +280,13 @@ class JsonlStore:
             damaged = _mend(file, found.tail)
         bodies.settle(found.by_id, found.places, read=file.read_at, path=file.path)
         return OpenedSession(
-            log=JsonlLog(found.header, location=file.path, file=file, places=found.places),
+            log=JsonlLog(
+                found.header,
+                location=file.path,
+                attachments=attachments_folder(self._folder),
+                file=file,
+                places=found.places,
+            ),
             entries=found.stored,
             recovery=_recovery(read, torn_tail=damaged),
         )

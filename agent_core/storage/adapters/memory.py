@@ -48,6 +48,11 @@ class MemoryLog:
         """None: there is no file."""
         return None
 
+    @property
+    def attachments(self) -> None:
+        """None: a session in memory leaves no files."""
+        return
+
     async def append(self, entries: Sequence[AnyEntry]) -> None:
         """Keep entries."""
         if self._is_closed:

@@ -60,6 +60,8 @@ NEW_SUFFIX = ".new"
 """Behind a session's name: the file that is about to take its place."""
 OF_TASKS = "-of-tasks"
 """End of the name of the folder that holds the sessions of tasks."""
+OF_ATTACHMENTS = "-attachments"
+"""End of the name of the folder that holds the attachments of sessions and of tasks."""
 NAME_BYTES = 255
 """Longest file name that a file system allows, in bytes."""
 HASH_CHARS = 16
@@ -71,6 +73,11 @@ FILE_MODE = 0o600
 def tasks_folder(sessions: Path) -> Path:
     """Return the folder of the sessions of tasks, beside that of the others."""
     return sessions.with_name(f"{sessions.name}{OF_TASKS}")
+
+
+def attachments_folder(sessions: Path) -> Path:
+    """Return the folder of the attachments of sessions and of their tasks, beside both."""
+    return sessions.with_name(f"{sessions.name.removesuffix(OF_TASKS)}{OF_ATTACHMENTS}")
 
 
 _ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")

@@ -41,6 +41,8 @@ class GuardedRoute(Route):
         method: str,
         is_public: bool = False,
         max_bytes: int = 0,
+        content_type: str = "application/json",
+        body_s: float | None = None,
     ) -> None:
         """Declare it.
 
@@ -50,10 +52,14 @@ class GuardedRoute(Route):
             method: Its HTTP method.
             is_public: Whether it is answered without a login.
             max_bytes: Largest body.
+            content_type: Type of the body.
+            body_s: Time for the body to arrive; None: the usual one.
         """
         super().__init__(path, endpoint, methods=[method])
         self.is_public = is_public
         self.max_bytes = max_bytes
+        self.content_type = content_type
+        self.body_s = body_s
 
 
 class BodyRefused(Exception):
@@ -137,7 +143,8 @@ class Guard:
         answer = self._objection(request, route)
         if answer is None:
             max_bytes = 0 if route is None else route.max_bytes
-            limited = _limited(request, receive, max_bytes=max_bytes, body_s=self._limits.body_s)
+            body_s = self._limits.body_s if route is None else route.body_s or self._limits.body_s
+            limited = _limited(request, receive, max_bytes=max_bytes, body_s=body_s)
             try:
                 await self._router(request.scope, limited, out)
             except BodyRefused as error:
@@ -154,7 +161,7 @@ class Guard:
             return refused(421, "this server does not answer to that Host")
         bearer = _bearer(request)
         return (
-            _malformed(request)
+            _malformed(request, route)
             or self._foreign(request, route, bearer=bearer)
             or self._stranger(request, route, bearer=bearer)
             or _oversized(request, route)
@@ -214,17 +221,20 @@ def _bearer(request: Request) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _is_json(request: Request) -> bool:
+def _has_type(request: Request, expected: str) -> bool:
     types = request.headers.getlist("content-type")
     kind = types[0].partition(";")[0].strip().lower() if len(types) == 1 else ""
-    return kind == "application/json"
+    return kind == expected
 
 
-def _malformed(request: Request) -> Response | None:
-    if request.method not in {"GET", "POST"}:
+def _malformed(request: Request, route: GuardedRoute | None) -> Response | None:
+    is_served = request.method in {"GET", "POST"} or (request.method == "PUT" and route is not None)
+    if not is_served:
         return refused(405, f"the method {request.method[:20]} is not served")
-    if request.method == "POST" and not _is_json(request):
-        return refused(415, "the content type must be application/json")
+    # A form cannot send either type: another page would have to ask for permission first.
+    expected = "application/json" if route is None else route.content_type
+    if request.method != "GET" and not _has_type(request, expected):
+        return refused(415, f"the content type must be {expected}")
     return None
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.kernel.values import Value
+from agent_core.resources.paths import AppPaths
 from tiller_server.web.methods import Role
 
 PAGE: Final = Path(__file__).parent / "page"
@@ -29,6 +30,10 @@ class WebLimits(Value, frozen=True, kw_only=True):
     max_login_bytes: int = 4096
     max_request_bytes: int = (8 << 20) + (64 << 10)
     """The largest prompt, and what is around it."""
+    max_blob_bytes: int = 32 << 20
+    """The largest attachment; for images the limit is lower."""
+    blob_s: float = 120.0
+    """Time for an attachment to arrive."""
 
 
 class WebOptions(Value, frozen=True, kw_only=True):
@@ -39,6 +44,8 @@ class WebOptions(Value, frozen=True, kw_only=True):
     """The workspace."""
     token_file: Callable[[int], Path]
     """Returns the file for the token of scripts, by port, in a folder that belongs to the user alone."""
+    paths: AppPaths
+    """Where the sessions and the tasks are stored."""
     page: Path = PAGE
     """Folder of the built page."""
     limits: WebLimits = WebLimits()

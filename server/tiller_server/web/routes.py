@@ -13,6 +13,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, decode, encode
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.web.access import LOGIN_S, Access
+from tiller_server.web.blobs import BlobRoutes
 from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.event_stream import FIRST, HEADERS, EventResponse, read_positions
 from tiller_server.web.guard import BodyRefused, GuardedRoute, cookies, refused
@@ -43,6 +44,7 @@ class WebApp:
         self._access = access
         self._options = options
         self._limits = options.limits
+        self._blobs = BlobRoutes(options.paths, role=options.role, limits=options.limits)
         self._streams: set[EventResponse] = set()
         self._is_closed = False
 
@@ -66,6 +68,7 @@ class WebApp:
                 "/v1/rpc", self._call, method="POST", max_bytes=self._limits.max_request_bytes
             ),
             GuardedRoute("/v1/events", self._events, method="GET"),
+            *self._blobs.routes(),
         )
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ SENTENCES: list[tuple[str, object, str]] = [
     (
         "agent/prompt",
         {"content": [{"type": "image", "mime": "image/png"}]},
-        "content[0] must have either data or uri, got an object",
+        "content[0] must have either data, uri or blob, got an object",
     ),
     (
         "agent/prompt",

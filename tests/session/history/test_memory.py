@@ -63,6 +63,10 @@ class FailingLog:
     def location(self) -> None:
         return None
 
+    @property
+    def attachments(self) -> None:
+        return None
+
     async def append(self, entries: Sequence[AnyEntry]) -> None:
         if self.full:
             raise StorageUnavailable("no space left on device; free some and go on")

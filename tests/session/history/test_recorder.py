@@ -15,6 +15,7 @@ from agent_core.session.history.recorder import TRY_AGAIN_S, Durability, Recorde
 from agent_core.storage import OpenedSession, Recovery, SessionLog, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.memory import MemoryStore
+from agent_core.storage.port import SessionAttachments
 from agent_core.transcript import AnyEntry, ColdEntry, Header, Transcript, WholeEntry
 from tests.support.harness.clock import FakeClock
 from tests.support.session.entries import assistant, chain, compaction, entry, header, user
@@ -39,6 +40,10 @@ class Log:
     @property
     def location(self) -> Path | None:
         return self._inner.location
+
+    @property
+    def attachments(self) -> SessionAttachments | None:
+        return self._inner.attachments
 
     async def append(self, entries: Sequence[AnyEntry]) -> None:
         self.appends += 1

@@ -341,6 +341,7 @@ class FullDisk:
     def __init__(self, header: Header) -> None:
         self.header = header
         self.location = None
+        self.attachments = None
 
     async def append(self, entries: object) -> None:
         raise StorageUnavailable("the disk is full")

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from agent_core.kernel import Clock, SystemClock
+from agent_core.resources.paths import app_paths
 from tests.support.clients.server import Ground
 from tiller_server.agent_client.connection import AgentClient, RequestHandler, attached
 from tiller_server.lsp.app import App
@@ -80,6 +81,7 @@ async def served(
     options = WebOptions(
         role=role,
         root=ground.root,
+        paths=app_paths(ground.env),
         token_file=lambda port: place / f"web-{port}.token",
         page=page or place / "none",
         limits=limits or WebLimits(),

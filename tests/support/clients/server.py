@@ -40,6 +40,13 @@ class Ground:
         }
         write_config(self.dirs.config, self.provider, api=api, settings=chosen)
 
+    def show_images(self) -> None:
+        """Let the model of the configuration take images."""
+        path = self.dirs.config / "models.json"
+        models = json.loads(path.read_text("utf-8"))
+        models["providers"]["lab"]["models"][0]["input"] = ["text", "image"]
+        path.write_text(json.dumps(models), encoding="utf-8")
+
     def file(self, name: str, text: str) -> Path:
         """Write a file of the workspace."""
         path = self.root / name

@@ -41,6 +41,10 @@ class HeldLog:
     def location(self) -> None:
         return None
 
+    @property
+    def attachments(self) -> None:
+        return None
+
     async def append(self, entries: Sequence[AnyEntry]) -> None:
         self.reached.set()
         await self._released.wait()

@@ -12,6 +12,7 @@ from typing import Final
 
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
+from agent_core.resources.paths import app_paths
 from tiller_server.agent_client.connection import AgentClient, RequestHandler
 from tiller_server.cli.command_exit import CODES, code_of
 from tiller_server.cli.environment import Environment
@@ -110,6 +111,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
             WebOptions(
                 role=options.role,
                 root=root,
+                paths=app_paths(env),
                 token_file=lambda port: folder / f"web-{port}.token",
             ),
             clock=SystemClock(),

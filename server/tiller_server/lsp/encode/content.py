@@ -40,6 +40,8 @@ def _one(index: int, block: Block) -> UserContent:
             return Text(text=text)
         case ImageBlock(mime=mime, data=str(data)):
             return Image(mime=mime, data=data)
+        case ImageBlock(mime=mime, blob=str(blob)):
+            return Image(mime=mime, blob=blob)
         case ResourceBlock() | SelectionBlock() | DiagnosticsBlock() | DiffBlock():
             return Text(text=_marked(block))
         case _:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from agent_core.kernel.errors import (
     ArgumentsInvalid,
+    AttachmentRefused,
     ProviderError,
     QueueFull,
     RunMismatch,
@@ -61,7 +62,7 @@ def _code(error: TillerError) -> int:
     match error:
         case RunMismatch() | StaleText():
             return CONTENT_MODIFIED
-        case ToolSetInvalid() | ArgumentsInvalid():
+        case ToolSetInvalid() | ArgumentsInvalid() | AttachmentRefused():
             return INVALID_PARAMS
         case UsageError() if type(error) is UsageError:
             return INVALID_PARAMS

@@ -76,7 +76,7 @@ class TextBlock(WireModel):
 
 
 class ImageBlock(WireModel):
-    """Image, as base64 data or by URI: exactly one of `data` and `uri`."""
+    """Image, as base64 data, by URI, or stored: exactly one of `data`, `uri` and `blob`."""
 
     type: Literal["image"] = "image"
     mime: str
@@ -84,11 +84,15 @@ class ImageBlock(WireModel):
     data: str | None = None
     """Base64."""
     uri: str | None = None
+    blob: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    """SHA-256 of the stored image, in hexadecimal digits."""
+    size: Annotated[int, Field(ge=0)] | None = None
+    """Of a stored image, in bytes; need not be sent."""
 
     @model_validator(mode="after")
     def _one_source(self) -> "ImageBlock":
-        if (self.data is None) == (self.uri is None):
-            raise PydanticCustomError("shape", "have either data or uri")
+        if [self.data, self.uri, self.blob].count(None) != 2:  # noqa: PLR2004 - all but one
+            raise PydanticCustomError("shape", "have either data, uri or blob")
         return self
 
 
