@@ -195,6 +195,35 @@ test("a phone shows the same session, and answers its question", async () => {
   await context.close();
 });
 
+test("a picture that is dropped reaches the model, and is there after a reload", async () => {
+  await ground.provider.script({ text: "A red square." });
+  await page.evaluate(async () => {
+    const canvas = new OffscreenCanvas(640, 480);
+    const brush = canvas.getContext("2d");
+    if (brush === null) throw new Error("no canvas");
+    brush.fillStyle = "red";
+    brush.fillRect(0, 0, 640, 480);
+    const data = new DataTransfer();
+    data.items.add(new File([await canvas.convertToBlob()], "red.png", { type: "image/png" }));
+    document.body.dispatchEvent(
+      new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: data }),
+    );
+  });
+  await page.locator(".composer .thumb").waitFor();
+  await say("What is this?");
+  await words("A red square.").waitFor();
+  const asked = (await ground.provider.asked()).at(-1) ?? "";
+  assert.match(asked, /data:image\/png;base64,iVBOR/);
+  await page.reload();
+  await words("A red square.").waitFor();
+  const shown = page.locator(".timeline .picture");
+  await until("the picture is shown", () =>
+    shown.evaluate((one: HTMLImageElement) => one.complete && one.naturalWidth === 640),
+  );
+  assert.match((await shown.getAttribute("src")) ?? "", /^\/v1\/blobs\/[0-9a-f]{64}$/);
+  await picture("14-attachment");
+});
+
 test("the sessions of other folders are listed and can be opened", async () => {
   const other = join(ground.base, "other");
   await mkdir(other);
@@ -205,6 +234,7 @@ test("the sessions of other folders are listed and can be opened", async () => {
   await picture("10-sessions");
   await page.getByText("Where are you?").first().click();
   await words("I am in the other folder.").waitFor();
+  assert.equal(await page.locator(".top-folder").textContent(), "other");
   await say("And now?");
   await words("Still in the other folder.").waitFor();
   await picture("11-other-folder");

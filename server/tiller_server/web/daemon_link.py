@@ -140,7 +140,9 @@ class DaemonLink:
             "permission": {},
             "question": {"form": {}},
         }
-        await client.introduce(described, (self._root,), capabilities=capabilities)
+        # The sessions of all folders are offered: each goes on in its own.
+        opened: JsonObject = {"open": "none", "folder": "own"}
+        await client.introduce(described, (self._root,), session=opened, capabilities=capabilities)
 
     async def _until_over(self, client: AgentClient) -> None:
         self._used_s = self._clock.monotonic_s()

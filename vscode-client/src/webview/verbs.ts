@@ -141,13 +141,18 @@ export function answerQuestion(
   });
 }
 
-/** Asks for the hunks again. Called after everything that may have changed them. */
+/** Asks for the hunks again, and once more where they changed meanwhile. Called after everything that may have changed them. */
 export function refreshChanges(panel: Panel): void {
   const session = panel.state.session;
   if (!session || (session.changes.files === 0 && !session.changeSet)) return;
+  const again = (on: boolean) => panel.dispatch({ type: "busy", name: "changesAgain", on });
+  if (panel.state.busy["changes"]) return again(true);
   attempt(panel, "changes", async () => {
-    const changeSet = await panel.host.request("agent/changes/list", {});
-    panel.dispatch({ type: "changeSet", session: session.session, changeSet });
+    do {
+      again(false);
+      const changeSet = await panel.host.request("agent/changes/list", {});
+      panel.dispatch({ type: "changeSet", session: session.session, changeSet });
+    } while (panel.state.busy["changesAgain"]);
   });
 }
 

@@ -30,7 +30,7 @@ interface Opened {
   lastEventId: string | undefined;
 }
 
-/** Answers a method; `refused` is sent as an error of the agent. */
+/** Answers a method, at once or later; `refused` is sent as an error of the agent. */
 type Reply = (params: Record<string, unknown>) => unknown;
 
 export class WebServer {
@@ -154,9 +154,9 @@ export class WebServer {
     refuse(response, this.isSignedIn ? 204 : 401);
   }
 
-  #call({ method, params }: Asked, response: ServerResponse): void {
+  async #call({ method, params }: Asked, response: ServerResponse): Promise<void> {
     this.asked.push({ method, params });
-    const result = (this.replies.get(method) ?? (() => ({})))(params) as { refused?: object };
+    const result = (await (this.replies.get(method) ?? (() => ({})))(params)) as { refused?: object };
     response.setHeader("content-type", "application/json");
     response.setHeader("tiller-role", this.role);
     response.end(JSON.stringify(result.refused ? { error: result.refused } : { result }));

@@ -277,6 +277,26 @@ webTest(
   },
 );
 
+webTest("changes that come while they are asked for are asked for again", {}, async ({ server, page }) => {
+  await page.locator(".welcome").waitFor();
+  let release = () => {};
+  const held = new Promise<void>((done) => {
+    release = done;
+  });
+  const { changes } = server.log.answers;
+  server.on("agent/changes/list", async () => {
+    await held;
+    return changes;
+  });
+  server.play("changes.updated");
+  await eventually(() => server.of("agent/changes/list").length === 1, "they are asked for");
+  server.play();
+  await page.getByRole("button", { name: "Stop (Escape)" }).waitFor({ state: "detached" });
+  assert.equal(server.of("agent/changes/list").length, 1);
+  release();
+  await eventually(() => server.of("agent/changes/list").length === 2, "they are asked for again");
+});
+
 /** Names of what acts, by the least role that may use it. */
 const ACTING = {
   approver: ["Allow once", "Reject", "Stop"],

@@ -19,6 +19,7 @@ from tiller_server.lsp.wire.parsing import validation_issue
 EDITOR: Final = "editor"
 """Role of a client that declares none."""
 CONNECTION: Final = "connection"
+OWN: Final = "own"
 PLACE: Final = "initializationOptions.agent"
 QUIRKS: Final = "quirks"
 """Read by itself (`tiller_server.lsp.editors.quirks`)."""
@@ -104,6 +105,11 @@ def opening_of(options: AgentOptions) -> SessionOpenOption:
 def ends_sessions(options: AgentOptions) -> bool:
     """Return whether what the client opened ends with its connection."""
     return options.session is not None and options.session.lifetime == CONNECTION
+
+
+def opens_in_own_folder(options: AgentOptions) -> bool:
+    """Return whether a session that is opened by its id works in its own folder, not in that of the client."""
+    return options.session is not None and options.session.folder == OWN
 
 
 def attendant_of(options: AgentOptions, *, editor: str) -> Attendant:

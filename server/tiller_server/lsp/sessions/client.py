@@ -13,7 +13,7 @@ from agent_core.assembly.library import SessionLibrary
 from agent_core.assembly.request import SharedLedger, SharedTelemetry
 from agent_core.events import EventSubscription, RunStarted
 from agent_core.kernel import JsonValue, RunId, SessionId
-from agent_core.kernel.errors import TillerError
+from agent_core.kernel.errors import SessionNotFound, TillerError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import AppPaths
@@ -23,10 +23,11 @@ from tiller_server.lsp.clients.environment import ClientEnvironment
 from tiller_server.lsp.clients.options import (
     is_plain,
     opening_of,
+    opens_in_own_folder,
     read_options,
     settings_of,
 )
-from tiller_server.lsp.clients.session_candidates import NONE
+from tiller_server.lsp.clients.session_candidates import LATEST, NEW, NONE
 from tiller_server.lsp.dialogs.presenter import QuestionPresenter
 from tiller_server.lsp.documents.mirror import Mirror
 from tiller_server.lsp.documents.uris import path_of
@@ -213,7 +214,7 @@ class ConnectedClient:
                 f"no session is opened: {'; '.join(self._refusals)}",
                 {"kind": "PermissionDenied", "retryable": False},
             )
-        folder = root or self.root()
+        folder = root or await self._own_folder(asked) or self.root()
         settings = await self.editor.configuration.settings(settings_of(self.options))
         try:
             return await self.host.open(
@@ -221,6 +222,19 @@ class ConnectedClient:
             )
         except TillerError as error:
             raise to_rpc_error(error) from error
+
+    async def _own_folder(self, asked: str | None) -> Path | None:
+        """Return the folder of a session that is meant by its id; None: the client means its own first one."""
+        if asked is None or asked in {LATEST, NEW} or not opens_in_own_folder(self.options):
+            return None
+        loaded = [one.root for one in self.host.sessions() if one.session.id == asked]
+        if loaded:
+            return loaded[0]
+        library = await self.host.library()
+        try:
+            return Path((await library.find(asked)).cwd)
+        except SessionNotFound:
+            return None
 
     async def release(self, session: str | None) -> None:
         """Close a session, the one of this connection unless it is named."""

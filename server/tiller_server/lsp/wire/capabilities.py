@@ -168,6 +168,8 @@ class SessionOptions(WireModel):
     """Session that is opened when a request names none; `none`: only `agent/session/open` opens one. Left out: `latest`."""
     lifetime: Literal["connection", "daemon"] | Vendor | None = None
     """`connection`: the session ends with the last connection to it."""
+    folder: Literal["client", "own"] | Vendor | None = None
+    """Folder of a session that is opened by its id without `folders`: `own` is its own, else the first of the client."""
 
 
 class EditOptions(WireModel):

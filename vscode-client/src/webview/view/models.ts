@@ -34,10 +34,15 @@ export function models(panel: Panel): View {
     </div>
     <div class="place-list" tabindex="0" role="region" aria-label="List of models">
       ${listed ? nothing : html`<div class="pad">${spinner()}</div>`}
-      ${byProvider(fitting.slice(0, SHOWN_MAX)).map(([provider, of]) => providerView(panel, provider, of))}
+      ${byProvider(usableFirst(fitting).slice(0, SHOWN_MAX)).map(([provider, of]) => providerView(panel, provider, of))}
       ${fitting.length > SHOWN_MAX ? html`<div class="empty dim">And ${fitting.length - SHOWN_MAX} more: type a part of the name.</div>` : nothing}
       ${listed && fitting.length === 0 ? html`<div class="empty dim">No model has this name.</div>` : nothing}
     </div>`;
+}
+
+/** A model that can be used is never among those that are left out. */
+function usableFirst(all: readonly ModelEntry[]): ModelEntry[] {
+  return [...all].sort((one, other) => Number(other.auth === "ok") - Number(one.auth === "ok"));
 }
 
 /** Providers that can be used come first. */
