@@ -31,6 +31,7 @@ from agent_core.session.changes.record import recorded_changes
 from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.ledger import LedgerFile, SqliteLedger
+from agent_core.storage.adapters.paths import attachments_folder
 from agent_core.storage.index import Hit, SessionIndex
 from agent_core.storage.ledger import CallRow, CostQuery, CostReport
 from agent_core.storage.ledger_import import imported_rows
@@ -97,6 +98,7 @@ class SessionLibrary:
         redactor: Redactor | None = None,
         outputs: Path | None = None,
         blobs: Path | None = None,
+        attachments: Path | None = None,
     ) -> None:
         """Create the library; `close` closes the index.
 
@@ -107,6 +109,7 @@ class SessionLibrary:
             redactor: Removes secrets from exports, also of sessions that others wrote.
             outputs: Folder of complete tool outputs, with one folder per session; None: not kept.
             blobs: The same for former contents of changed files.
+            attachments: Folder of the attachments of all sessions; None: entries hold them.
         """
         self._store = store
         self._index = index
@@ -114,6 +117,7 @@ class SessionLibrary:
         self._redactor = redactor or Redactor()
         self._outputs = outputs
         self._blobs = blobs
+        self._attachments = attachments
         self._problem: str | None = None
 
     @property
@@ -253,13 +257,15 @@ class SessionLibrary:
     async def export(self, session: SessionId, how: ExportFormat) -> bytes:
         """Return a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.
 
+        Lines and HTML hold the images of the session.
+
         Raises:
             SessionNotFound: There is no such session.
             SessionDamaged: It is no session file.
             StorageUnavailable: It cannot be read.
         """
         stored = await self._store.read(session)
-        return await to_thread.run_sync(_document, stored, how, self._redactor)
+        return await to_thread.run_sync(_document, stored, how, self._redactor, self._attachments)
 
     async def patch(self, session: SessionId) -> str:
         """Return what a session changed as a patch for git; empty when it changed nothing.
@@ -341,6 +347,7 @@ async def open_library(
         clock=clock,
         outputs=paths.outputs,
         blobs=paths.blobs,
+        attachments=attachments_folder(paths.sessions),
         redactor=redactor,
     )
     failure: Exception | None = None
@@ -373,17 +380,27 @@ def _branch_of(stored: StoredSession) -> tuple[AnyEntry, ...]:
     return fork_entries(path, labels=labels_of(stored.entries))
 
 
-def _document(stored: StoredSession, how: ExportFormat, redactor: Redactor) -> bytes:
+def _document(
+    stored: StoredSession, how: ExportFormat, redactor: Redactor, attachments: Path | None
+) -> bytes:
     # Both formats bring libraries along that nothing else needs.
+    from agent_core.assembly.attachments import inlined_entries, inlined_lines  # noqa: PLC0415 - as below
     from agent_core.session.redaction import redacted  # noqa: PLC0415 - brings all of a session along
+    from agent_core.storage.adapters.attachments import AttachmentFolder  # noqa: PLC0415 - as below
     from agent_core.transcript.export.html_document import html  # noqa: PLC0415 - see above
     from agent_core.transcript.export.markdown_document import markdown  # noqa: PLC0415 - see above
 
     if how == "jsonl":
         lines = _lines(stored).decode("utf-8", "surrogateescape").split("\n")
         clean = "\n".join(map(redactor.text, lines))
+        if attachments is not None:
+            # Redacted first: anything might stand in base64 by chance.
+            clean = inlined_lines(clean, AttachmentFolder(attachments))
         return clean.encode("utf-8", "surrogateescape")
     stored = replace(stored, entries=redacted(tuple(stored.entries), redactor))
+    if attachments is not None and how == "html":
+        entries = inlined_entries(stored.entries, AttachmentFolder(attachments))
+        stored = replace(stored, entries=entries)
     transcript = Transcript(stored.entries)
     title = transcript.title or _preview_title(stored)
     if how == "md":

@@ -27,6 +27,7 @@ METHODS = {
     "agent/task/merge",
     "agent/task/discard",
     "agent/bash",
+    "agent/blob/read",
     "agent/changes/list",
     "agent/changes/resolve",
     "agent/checkpoint/list",

@@ -114,6 +114,12 @@ class AttachmentFolder:
         mime = type_of(data[:SNIFFED_BYTES]) or TEXT
         return Attachment(blob=blob, mime=mime, size=len(data)), data
 
+    def files(self) -> Iterator[Path]:
+        """Yield the file of each attachment. Blocking."""
+        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
+            if is_blob(path.name):
+                yield path
+
     def touch(self, blob: str) -> None:
         """Keep an attachment as long as one that was just stored. Blocking."""
         with suppress(OSError):
@@ -132,7 +138,7 @@ class AttachmentFolder:
         for partial in self._folder.glob(".*.tmp"):
             if _is_older(partial, now_s - PARTIAL_S):
                 partial.unlink(missing_ok=True)
-        old = {path.name: path for path in self._stored() if _is_older(path, now_s - KEPT_S)}
+        old = {path.name: path for path in self.files() if _is_older(path, now_s - KEPT_S)}
         for session in named:
             if not old:
                 return 0
@@ -155,11 +161,6 @@ class AttachmentFolder:
 
     def _path(self, blob: str) -> Path:
         return self._folder / blob[:2] / blob
-
-    def _stored(self) -> Iterator[Path]:
-        for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
-            if is_blob(path.name):
-                yield path
 
 
 class _Upload:

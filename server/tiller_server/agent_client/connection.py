@@ -1,6 +1,7 @@
 """A connection to a server of the methods `agent/*`: requests in both directions, notifications, and the end."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
@@ -28,6 +29,9 @@ __all__ = [
 ]
 
 READ_BYTES: Final = 1 << 16
+BLOB_READ: Final = "agent/blob/read"
+BLOB_MARK: Final = b'"blob"'
+"""Part of every message that names a stored image."""
 NOT_FOUND: Final = -32601
 CANCELLED: Final = -32800
 ASKED: Final = frozenset({"agent/permission", "agent/question"})
@@ -69,6 +73,12 @@ class AgentClient:
         self._answers: dict[int, asyncio.Future[JsonValue]] = {}
         self._asked: list[JsonValue] = []
         self._handling: dict[JsonValue, asyncio.Task[None]] = {}
+        self._held: deque[JsonObject] = deque()
+        """Messages that wait for the bytes of an image, or for one that does."""
+        self._reading: set[JsonValue] = set()
+        """Requests for these bytes."""
+        self.fills_images = False
+        """Whether messages of the server get the bytes of the stored images that they name."""
         self.ended = asyncio.Event()
         """Set when the connection has ended."""
         self.on_notification: Callable[[str, JsonObject], None] = lambda _name, _params: None
@@ -85,6 +95,8 @@ class AgentClient:
             raise AgentRefused(message)
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        if method == BLOB_READ:
+            self._reading.add(number)
         self._send({"id": number, "method": method, "params": params})
         try:
             return await answer
@@ -93,6 +105,7 @@ class AgentClient:
             raise
         finally:
             _ = self._answers.pop(number, None)
+            self._reading.discard(number)
 
     async def introduce(
         self, client: JsonObject, folders: Sequence[Path] = (), **agent: JsonValue
@@ -132,7 +145,11 @@ class AgentClient:
                 while data := await reader.read(READ_BYTES):
                     frames.feed(data)
                     while (body := frames.take()) is not None:
-                        self._take(as_object(decode(body.decode())))
+                        message = as_object(decode(body.decode()))
+                        if self._must_wait(body, message):
+                            self._hold(message)
+                        else:
+                            self._take(message)
         finally:
             self.ended.set()
             self._sink.close()
@@ -141,6 +158,24 @@ class AgentClient:
             for answer in self._answers.values():
                 if not answer.done():
                     answer.set_exception(AgentRefused("the daemon has ended"))
+
+    def _must_wait(self, body: bytes, message: JsonObject) -> bool:
+        if not self.fills_images or message.get("id") in self._reading:
+            return False
+        return bool(self._held) or BLOB_MARK in body
+
+    def _hold(self, message: JsonObject) -> None:
+        self._held.append(message)
+        if len(self._held) == 1:
+            self._handling[BLOB_READ] = asyncio.get_running_loop().create_task(self._fill_held())
+
+    async def _fill_held(self) -> None:
+        from tiller_server.agent_client.images import fill_images  # noqa: PLC0415 - at first use
+
+        while self._held:
+            with suppress(AgentRefused):
+                await fill_images(self._held[0], self.request)
+            self._take(self._held.popleft())
 
     def _take(self, message: JsonObject) -> None:
         number, method, params = message.get("id"), message.get("method"), message.get("params")

@@ -11,6 +11,7 @@ from tiller_server.lsp.features.auth_status import auth_status
 from tiller_server.lsp.features.background_move import background_move
 from tiller_server.lsp.features.background_stop import background_stop
 from tiller_server.lsp.features.bash import bash
+from tiller_server.lsp.features.blob_read import blob_read
 from tiller_server.lsp.features.changes_list import changes_list
 from tiller_server.lsp.features.changes_resolve import changes_resolve
 from tiller_server.lsp.features.checkpoint_list import checkpoint_list
@@ -113,6 +114,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
         session_read,
         session_rename,
         session_stats,
+        blob_read,
         session_tree,
         status,
         costs,

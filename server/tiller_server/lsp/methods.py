@@ -20,6 +20,7 @@ METHODS: Final[tuple[str, ...]] = (
     "agent/session/label",
     "agent/session/rename",
     "agent/session/stats",
+    "agent/blob/read",
     "agent/subscribe",
     "agent/prompt",
     "agent/steer",

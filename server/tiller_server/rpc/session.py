@@ -138,6 +138,7 @@ class RpcSession(FollowedSession):
             "capabilities": {"v": 1, "permission": {}, "question": {"form": {}}},
             **options,
         }
+        self.client.fills_images = True
         await self.client.introduce(client, self._folders, **more)
 
     async def open(self, session: str, **more: JsonValue) -> None:

@@ -31,6 +31,7 @@ METHODS: Final[Mapping[str, Served]] = {
     "agent/session/tree": Served(role="observer"),
     "agent/session/stats": Served(role="observer"),
     "agent/session/export": Served(role="observer"),
+    "agent/blob/read": Served(role="observer", needs_session=False),
     "agent/changes/list": Served(role="observer"),
     "agent/checkpoint/list": Served(role="observer"),
     "agent/checkpoint/preview": Served(role="observer"),

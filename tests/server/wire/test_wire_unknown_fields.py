@@ -51,6 +51,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "agent/background/stop": {"id": "bg1"},
     "agent/task/resume": {"id": "t1"},
     "agent/task/stop": {"id": "t1"},
+    "agent/blob/read": {"blob": "0"},
     "agent/task/changes": {"id": "t1"},
     "agent/task/merge": {"id": "t1"},
     "agent/task/discard": {"id": "t1"},

@@ -14,6 +14,7 @@ export const PANEL_METHODS = [
   "agent/session/label",
   "agent/session/rename",
   "agent/session/stats",
+  "agent/blob/read",
   "agent/prompt",
   "agent/steer",
   "agent/followUp",

@@ -129,6 +129,7 @@ class AcpSession:
             "question": {"form": {}},
             "files": self._client.files,
         }
+        self.agent.fills_images = True
         await self.agent.introduce(client, self._opening.folders, capabilities=capabilities)
         opened = await self.agent.request(
             "agent/session/open", {"session": self._opening.session, "folders": [root.as_uri()]}

@@ -42,6 +42,8 @@ from tiller_server.process.logs import hide_in_log
 
 LOOK_S = 30.0
 """How often it is looked for sessions that nobody uses."""
+COLLECT_S = 86_400.0
+"""Time between two searches for unused attachments."""
 
 _log = logging.getLogger(__name__)
 
@@ -280,8 +282,14 @@ class SessionHost:
         limits = await idle_limits(self.paths.settings)
         shortest_s = min(LOOK_S, limits.unload_s, limits.consolidate_s or LOOK_S)
         folders = UsedFolders()
+        collected_s: float | None = None
         while True:
             await self._clock.sleep(shortest_s)
+            if collected_s is None or self._clock.monotonic_s() - collected_s >= COLLECT_S:
+                collected_s = self._clock.monotonic_s()
+                self._pool.start(
+                    self._collect, what="the removal of unused attachments", is_cut=True
+                )
             if limits.consolidate_s is not None:
                 now_ms = self._clock.now_ms()
                 for folder in folders.look(
@@ -298,6 +306,21 @@ class SessionHost:
             ):
                 _log.info("A session is unloaded: nobody has used it for %g s.", limits.unload_s)
                 self._pool.unload(loaded_session)
+
+    async def _collect(self) -> None:
+        from agent_core.assembly.attachments import (  # noqa: PLC0415 - once a day
+            collect_attachments,
+        )
+
+        now_s = self._clock.now_ms() / 1000
+        collect = partial(collect_attachments, self.paths, now_s=now_s)
+        try:
+            removed = await anyio.to_thread.run_sync(collect, abandon_on_cancel=True)
+        except OSError as error:
+            _log.warning("Unused attachments were not removed: %s", error)
+            return
+        if removed:
+            _log.info("%d attachments were removed: no session names them.", removed)
 
     async def _consolidate(self, folder: IdleFolder) -> None:
         async def services(

@@ -24,6 +24,7 @@ from tiller_server.lsp.wire.session import (
 )
 
 __all__ = [
+    "BLOB_READ",
     "SERVED",
     "SESSION_CLOSE",
     "SESSION_CONFIGURE",
@@ -38,6 +39,8 @@ __all__ = [
     "SESSION_RENAME",
     "SESSION_STATS",
     "SESSION_TREE",
+    "BlobReadParams",
+    "BlobReadResult",
     "ConfigureParams",
     "ConfigureResult",
     "Empty",
@@ -296,6 +299,28 @@ class SessionStatsResult(WireModel):
     """Fill of the context window."""
 
 
+class BlobReadParams(WireModel):
+    """Read an attachment that content names by `blob`."""
+
+    blob: str
+    """SHA-256 of its bytes, in hexadecimal digits."""
+    offset: SafeCount | None = None
+    """First byte of the piece; left out: 0."""
+
+
+class BlobReadResult(WireModel):
+    """Piece of an attachment."""
+
+    mime: str
+    """Media type, as the bytes show it."""
+    size: SafeCount
+    """Bytes of the whole."""
+    data: str
+    """Base64 of the piece, at most 3 MiB of bytes. Joined, the texts of all pieces are the base64 of the whole."""
+    next: SafeCount | None = None
+    """Offset of the next piece; left out: this is the last one."""
+
+
 SESSION_OPEN: Final = request("agent/session/open", SessionOpenParams, Snapshot)
 SESSION_LIST: Final = request("agent/session/list", SessionListParams, SessionListResult)
 SESSION_READ: Final = request("agent/session/read", SessionReadParams, SessionReadResult)
@@ -311,6 +336,7 @@ SESSION_NAVIGATE: Final = request(
 SESSION_LABEL: Final = request("agent/session/label", SessionLabelParams, Empty)
 SESSION_RENAME: Final = request("agent/session/rename", SessionRenameParams, SessionInfo)
 SESSION_STATS: Final = request("agent/session/stats", SessionStatsParams, SessionStatsResult)
+BLOB_READ: Final = request("agent/blob/read", BlobReadParams, BlobReadResult)
 SERVED: Final = (
     SESSION_OPEN,
     SESSION_LIST,
@@ -325,5 +351,6 @@ SERVED: Final = (
     SESSION_LABEL,
     SESSION_RENAME,
     SESSION_STATS,
+    BLOB_READ,
 )
 """Methods of this module that clients call, in the order of PROTOCOL.md."""

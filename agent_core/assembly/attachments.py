@@ -1,0 +1,90 @@
+"""Attachments of stored sessions: written into exports, and removed when no session names them. Blocking."""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from agent_core.messages import Image, ToolResultMessage, UserContent, UserMessage
+from agent_core.resources.paths import AppPaths
+from agent_core.session.attachments import missing
+from agent_core.storage.adapters.attachments import AttachmentFolder
+from agent_core.storage.adapters.paths import attachments_folder, tasks_folder
+from agent_core.transcript.entries import CustomMessageEntry, MessageEntry, WholeEntry
+
+_REFERENCE: Final = re.compile(
+    r'"data":"","mimeType":("[^"\\]*"),"blob":"([0-9a-f]{64})"(?:,"size":\d+)?'
+)
+"""An image of a line that we wrote."""
+
+
+def attachments_of(paths: AppPaths) -> AttachmentFolder:
+    """Return the attachments of all sessions of a user."""
+    return AttachmentFolder(attachments_folder(paths.sessions))
+
+
+def inlined_lines(lines: str, folder: AttachmentFolder) -> str:
+    """Return lines of a session file with the bytes of their images; a missing one stays named."""
+
+    def bytes_of(match: re.Match[str]) -> str:
+        found = folder.read_now(match[2])
+        return match[0] if found is None else f'"data":"{_base64(found[1])}","mimeType":{match[1]}'
+
+    return _REFERENCE.sub(bytes_of, lines)
+
+
+def inlined_entries(
+    entries: Sequence[WholeEntry], folder: AttachmentFolder
+) -> tuple[WholeEntry, ...]:
+    """Return entries with the bytes of their images, and with a text in the place of each that is missing."""
+    return tuple([_inlined(entry, folder) for entry in entries])
+
+
+def _inlined(entry: WholeEntry, folder: AttachmentFolder) -> WholeEntry:
+    match entry:
+        case MessageEntry(message=UserMessage() | ToolResultMessage() as message):
+            message = replace(message, content=_parts(message.content, folder))
+            return replace(entry, message=message)
+        case CustomMessageEntry(content=content):
+            return replace(entry, content=_parts(content, folder))
+        case _:
+            return entry
+
+
+def _parts(content: Sequence[UserContent], folder: AttachmentFolder) -> tuple[UserContent, ...]:
+    return tuple(
+        [
+            _part(part, part.blob, folder) if isinstance(part, Image) and part.blob else part
+            for part in content
+        ]
+    )
+
+
+def _part(image: Image, blob: str, folder: AttachmentFolder) -> UserContent:
+    found = folder.read_now(blob)
+    if found is None:
+        return missing(image)
+    return Image(mime=image.mime, data=_base64(found[1]))
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
+def collect_attachments(paths: AppPaths, *, now_s: float) -> int:
+    """Remove old attachments that no session names; return their number.
+
+    Args:
+        paths: The user's files.
+        now_s: Unix time.
+    """
+    return attachments_of(paths).collect(_session_files(paths), now_s=now_s)
+
+
+def _session_files(paths: AppPaths) -> Iterator[Path]:
+    """Yield session files and what lies beside them: one of an older format may be put back by hand."""
+    for folder in (paths.sessions, tasks_folder(paths.sessions)):
+        yield from (path for path in folder.rglob("*") if path.is_file())
