@@ -63,6 +63,7 @@ type OfNoSession = {
 
 /** Methods whose params have no `session`: the server refuses fields that a method does not have. */
 const ofNoSession: Readonly<Record<OfNoSession, true>> = {
+  "agent/blob/read": true,
   "agent/auth/status": true,
   "agent/costs": true,
   "agent/permission/respond": true,

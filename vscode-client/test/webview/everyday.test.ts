@@ -579,3 +579,17 @@ panelTest(
     await strip.waitFor({ state: "hidden" });
   },
 );
+
+panelTest("a picture that is stored is asked for once, and shown", async (stage) => {
+  const pixel =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const blob = "ab".repeat(32);
+  await stage.answer({ "agent/blob/read": { mime: "image/png", size: 70, data: pixel } });
+  const content = [{ type: "image", mime: "image/png", blob, size: 70 }];
+  const ended = { seq: 2, at: AT, type: "message.ended", item: "u", role: "user", content };
+  await stage.play(HELLO, emptySnapshot(), said([ended as unknown as AgentEvent]));
+  const picture = stage.page.locator(".timeline .picture");
+  await picture.waitFor();
+  assert.equal(await picture.getAttribute("src"), `data:image/png;base64,${pixel}`);
+  assert.deepEqual(await stage.requests("agent/blob/read"), [{ blob, offset: 0 }]);
+});
