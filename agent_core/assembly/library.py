@@ -384,9 +384,9 @@ def _document(
     stored: StoredSession, how: ExportFormat, redactor: Redactor, attachments: Path | None
 ) -> bytes:
     # Both formats bring libraries along that nothing else needs.
-    from agent_core.assembly.attachments import inlined_entries, inlined_lines  # noqa: PLC0415 - as below
     from agent_core.session.redaction import redacted  # noqa: PLC0415 - brings all of a session along
     from agent_core.storage.adapters.attachments import AttachmentFolder  # noqa: PLC0415 - as below
+    from agent_core.storage.stored_images import inlined_entries, inlined_lines  # noqa: PLC0415 - as below
     from agent_core.transcript.export.html_document import html  # noqa: PLC0415 - see above
     from agent_core.transcript.export.markdown_document import markdown  # noqa: PLC0415 - see above
 

@@ -8,7 +8,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from agent_core.kernel.errors import AttachmentRefused, StorageError
-from agent_core.kernel.text import format_size
 from agent_core.kernel.threads import run_in_thread
 from agent_core.messages import (
     CustomMessage,
@@ -23,6 +22,7 @@ from agent_core.storage.attachments import (
     IMAGE_TYPES,
     SNIFFED_BYTES,
     AttachmentLimits,
+    missing,
     type_of,
 )
 from agent_core.storage.port import Attachment, SessionAttachments
@@ -149,11 +149,3 @@ class ImageReader:
         if data is None:
             return missing(image)
         return Image(mime=image.mime, data=(await run_in_thread(b64encode, data)).decode("ascii"))
-
-
-def missing(image: Image) -> Text:
-    """Return what stands in the place of an image whose bytes are not there any more."""
-    size = "" if image.size is None else f", {format_size(image.size)}"
-    return Text(
-        text=f"[Image omitted: the attached file ({image.mime}{size}) is no longer stored.]"
-    )

@@ -7,6 +7,7 @@ from typing import Final
 from agent_core.kernel.errors import AttachmentTooLarge
 from agent_core.kernel.text import format_size
 from agent_core.kernel.values import Value
+from agent_core.messages import Image, Text
 
 MIB: Final = 1 << 20
 SNIFFED_BYTES: Final = 16
@@ -55,3 +56,11 @@ def type_of(head: bytes) -> str | None:
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for mark, mime in _MARKS.items() if head.startswith(mark)), None)
+
+
+def missing(image: Image) -> Text:
+    """Return what stands in the place of an image whose bytes are not there any more."""
+    size = "" if image.size is None else f", {format_size(image.size)}"
+    return Text(
+        text=f"[Image omitted: the attached file ({image.mime}{size}) is no longer stored.]"
+    )

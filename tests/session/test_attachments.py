@@ -8,10 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from agent_core.events import MessageEnded, ToolEnded
-from agent_core.kernel import SessionId
+from agent_core.kernel import MessageId, SessionId
 from agent_core.kernel.errors import AttachmentRefused, AttachmentTooLarge
 from agent_core.messages import Image, Text, UserContent, UserMessage
 from agent_core.session.input.queue import Replace
@@ -212,6 +213,25 @@ async def test_an_image_that_waits_in_the_queue_is_stored(place: Place) -> None:
         await one.idle()
     assert sent(model) == [Text(text="go"), INLINE]
     assert PNG_BASE64 not in place.text
+
+
+async def test_a_prompt_with_an_image_that_is_sent_twice_at_once_is_accepted_once(
+    place: Place,
+) -> None:
+    model = ScriptedModel([say("one")], facts=SEES)
+    accepted: list[str] = []
+    async with place.session(model) as one:
+
+        async def send() -> None:
+            receipt = await one.session.prompt([INLINE], message_id=MessageId("m"))
+            accepted.append(receipt.accepted)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(send)
+            group.start_soon(send)
+        await one.idle()
+    assert sorted(accepted) == ["duplicate", "started"]
+    assert len(model.requests) == 1
 
 
 async def test_a_session_in_memory_holds_its_images() -> None:

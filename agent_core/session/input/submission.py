@@ -104,10 +104,11 @@ class PromptSubmitter:
         source: InputSource = "person",
     ) -> Receipt:
         """Accept a prompt, as `AgentSession.prompt` describes."""
+        # Before all checks: what they find holds until the session is reserved.
+        blocks = await stored_images(_content(content), self._recorder)
         self._starter.check_open()
         if message_id is not None and await self._message_index.is_recorded(message_id):
             return self._duplicate(message_id)
-        blocks = await self._stored(_content(content))
         precondition = _Precondition(expected_run=expected_run, if_idle=if_idle, source=source)
         self._check_run(precondition)
         if source == "person" and self._commands.start(blocks):
@@ -141,7 +142,8 @@ class PromptSubmitter:
         if not mark.custom_type.strip():
             message = f"custom_type is {mark.custom_type!r}; say what kind of words these are"
             raise UsageError(message)
-        blocks = await self._stored(_content(content))
+        blocks = await stored_images(_content(content), self._recorder)
+        self._starter.check_open()
         current = self._runs.current
         if delivery == "nextTurn":
             return await self._defer(blocks, mark, flush_at="prompt")
@@ -155,9 +157,6 @@ class PromptSubmitter:
         if delivery == "steer" and current.kind == "run":
             return await self._enqueue(blocks, "steer", None, "steered", mark=mark)
         return await self._enqueue(blocks, "followUp", None, "queued", mark=mark)
-
-    async def _stored(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
-        return await stored_images(content, self._recorder)
 
     async def _append(self, content: tuple[UserContent, ...], mark: InjectedBy) -> Receipt:
         message = _custom(content, mark, at_ms=self._services.clock.now_ms())

@@ -179,9 +179,32 @@ class _Upload:
         self._head = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._is_text = True
+        # A request whose task is cancelled leaves its thread behind, and discards what that thread may still write.
+        self._turn = Lock()
+        self._is_over = False
 
     def write(self, chunk: bytes) -> None:
         """Check and write the next bytes."""
+        with self._turn:
+            if not self._is_over:
+                self._write(chunk)
+
+    def finish(self) -> tuple[Attachment, bool]:
+        """Write the name of the file; return whether it is new."""
+        with self._turn:
+            return self._finish()
+
+    def discard(self) -> None:
+        """Remove what is not finished. Idempotent."""
+        with self._turn:
+            self._is_over = True
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+                with suppress(OSError):
+                    self._partial.unlink(missing_ok=True)
+
+    def _write(self, chunk: bytes) -> None:
         self._hash.update(chunk)
         self._size += len(chunk)
         self._head += chunk[: SNIFFED_BYTES - len(self._head)]
@@ -197,8 +220,7 @@ class _Upload:
             while left:
                 left = left[os.write(self._fd, left) :]
 
-    def finish(self) -> tuple[Attachment, bool]:
-        """Write the name of the file; return whether it is new."""
+    def _finish(self) -> tuple[Attachment, bool]:
         self._look(b"", is_last=True)
         attachment = Attachment(blob=self._path.name, mime=self._checked_type(), size=self._size)
         if self._hash.hexdigest() != attachment.blob:
@@ -213,14 +235,6 @@ class _Upload:
             _ = self._partial.replace(self._path)
             flush_folder(self._path.parent)
         return attachment, True
-
-    def discard(self) -> None:
-        """Remove what is not finished. Idempotent."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-            with suppress(OSError):
-                self._partial.unlink(missing_ok=True)
 
     def _look(self, chunk: bytes, *, is_last: bool = False) -> None:
         if not self._is_text or type_of(self._head) is not None:

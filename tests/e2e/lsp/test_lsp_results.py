@@ -4,11 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from anyio import to_thread
 from pydantic import TypeAdapter
 
+from agent_core.resources.paths import app_paths
+from agent_core.storage.stored_images import attachments_of
 from tests.support.clients.server import Ground, calls, prompt, says
 from tests.support.lsp.lsp_profiles import PANEL
 from tests.support.lsp.lsp_subscription import Subscription
+from tests.support.provider.images import PNG
 from tiller_server.lsp.methods import METHODS as BUILT
 from tiller_server.lsp.wire.methods import METHODS
 
@@ -59,6 +63,8 @@ async def ask_in_passing(
     ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]], stream: Subscription
 ) -> None:
     """Ask what is not part of the story."""
+    stored = await to_thread.run_sync(attachments_of(app_paths(ground.env).sessions).put_now, PNG)
+    await ask("agent/blob/read", {"blob": stored.blob})
     for name, params in SMALL_METHODS.items():
         await ask(f"agent/{name}", params)
     await ask("agent/background/move", {})

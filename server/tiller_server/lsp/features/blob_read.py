@@ -14,9 +14,9 @@ PIECE_BYTES: Final = 3 << 20
 @feature(BLOB_READ)
 async def blob_read(client: ConnectedClient, params: BlobReadParams) -> BlobReadResult:
     """Read it."""
-    from agent_core.assembly.attachments import attachments_of  # noqa: PLC0415 - few clients ask
+    from agent_core.storage.stored_images import attachments_of  # noqa: PLC0415 - few clients ask
 
-    found = await attachments_of(client.host.paths).read(params.blob)
+    found = await attachments_of(client.host.paths.sessions).read(params.blob)
     if found is None:
         message = f"agent/blob/read: no attachment {params.blob!r:.80} is stored"
         raise invalid_params(message)

@@ -308,12 +308,12 @@ class SessionHost:
                 self._pool.unload(loaded_session)
 
     async def _collect(self) -> None:
-        from agent_core.assembly.attachments import (  # noqa: PLC0415 - once a day
+        from agent_core.storage.stored_images import (  # noqa: PLC0415 - once a day
             collect_attachments,
         )
 
         now_s = self._clock.now_ms() / 1000
-        collect = partial(collect_attachments, self.paths, now_s=now_s)
+        collect = partial(collect_attachments, self.paths.sessions, now_s=now_s)
         try:
             removed = await anyio.to_thread.run_sync(collect, abandon_on_cancel=True)
         except OSError as error:

@@ -9,10 +9,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from agent_core.messages import Image, ToolResultMessage, UserContent, UserMessage
-from agent_core.resources.paths import AppPaths
-from agent_core.session.attachments import missing
 from agent_core.storage.adapters.attachments import AttachmentFolder
 from agent_core.storage.adapters.paths import attachments_folder, tasks_folder
+from agent_core.storage.attachments import missing
 from agent_core.transcript.entries import CustomMessageEntry, MessageEntry, WholeEntry
 
 _REFERENCE: Final = re.compile(
@@ -21,9 +20,9 @@ _REFERENCE: Final = re.compile(
 """An image of a line that we wrote."""
 
 
-def attachments_of(paths: AppPaths) -> AttachmentFolder:
-    """Return the attachments of all sessions of a user."""
-    return AttachmentFolder(attachments_folder(paths.sessions))
+def attachments_of(sessions: Path) -> AttachmentFolder:
+    """Return the attachments of all sessions of a folder."""
+    return AttachmentFolder(attachments_folder(sessions))
 
 
 def inlined_lines(lines: str, folder: AttachmentFolder) -> str:
@@ -74,17 +73,17 @@ def _base64(data: bytes) -> str:
     return b64encode(data).decode("ascii")
 
 
-def collect_attachments(paths: AppPaths, *, now_s: float) -> int:
+def collect_attachments(sessions: Path, *, now_s: float) -> int:
     """Remove old attachments that no session names; return their number.
 
     Args:
-        paths: The user's files.
+        sessions: Folder of the sessions.
         now_s: Unix time.
     """
-    return attachments_of(paths).collect(_session_files(paths), now_s=now_s)
+    return attachments_of(sessions).collect(_session_files(sessions), now_s=now_s)
 
 
-def _session_files(paths: AppPaths) -> Iterator[Path]:
+def _session_files(sessions: Path) -> Iterator[Path]:
     """Yield session files and what lies beside them: one of an older format may be put back by hand."""
-    for folder in (paths.sessions, tasks_folder(paths.sessions)):
+    for folder in (sessions, tasks_folder(sessions)):
         yield from (path for path in folder.rglob("*") if path.is_file())

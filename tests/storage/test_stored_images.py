@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from agent_core.assembly.attachments import attachments_of, collect_attachments
 from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.kernel import EntryId, SessionId, SystemClock
 from agent_core.messages import Image, Text, UserMessage
 from agent_core.resources.paths import AppPaths
 from agent_core.storage.adapters.attachments import KEPT_S
 from agent_core.storage.adapters.jsonl import JsonlStore
+from agent_core.storage.stored_images import attachments_of, collect_attachments
 from agent_core.transcript import MessageEntry
 from tests.support.provider.images import PNG, PNG_BASE64
 from tests.support.session.entries import AT_MS, assistant, entry, header
@@ -50,12 +50,12 @@ async def library(paths: AppPaths) -> AsyncGenerator[SessionLibrary]:
 
 def files(paths: AppPaths) -> list[Path]:
     """Return the files of all attachments."""
-    return [*attachments_of(paths).files()]
+    return [*attachments_of(paths.sessions).files()]
 
 
 async def collected(paths: AppPaths, *, after_s: float) -> int:
     """Return how many attachments are removed that long after the time that unused ones are kept."""
-    collect = partial(collect_attachments, paths, now_s=OLD_S + KEPT_S + after_s)
+    collect = partial(collect_attachments, paths.sessions, now_s=OLD_S + KEPT_S + after_s)
     return await to_thread.run_sync(collect)
 
 

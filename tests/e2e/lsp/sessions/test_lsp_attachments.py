@@ -1,0 +1,98 @@
+"""Images of prompts in an editor: stored once, named by sessions, read in pieces, and removed when nothing names them."""
+
+import os
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from agent_core.resources.paths import app_paths
+from agent_core.storage.stored_images import attachments_of
+from tests.support.clients.server import Ground, says
+from tests.support.clients.windows import opened, serving
+from tests.support.harness.clock import HeldClock
+from tests.support.lsp.lsp_connection import ClientError
+from tests.support.provider.images import PNG, PNG_BASE64
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(60)]
+
+LARGE = PNG + bytes((3 << 20) + 5)
+"""A little more than one piece."""
+
+
+def image(data: bytes) -> dict[str, Any]:
+    """Return a block with the bytes of an image."""
+    return {"type": "image", "mime": "image/png", "data": b64encode(data).decode("ascii")}
+
+
+def names_of(ground: Ground) -> set[str]:
+    """Return the hashes of all attachments."""
+    return {path.name for path in attachments_of(app_paths(ground.env).sessions).files()}
+
+
+def age(ground: Ground) -> None:
+    """Make all attachments old."""
+    for path in attachments_of(app_paths(ground.env).sessions).files():
+        os.utime(path, (0, 0))
+
+
+async def test_an_image_is_named_by_the_session_and_read_in_pieces(ground: Ground) -> None:
+    ground.show_images()
+    ground.provider.script([says("Large.")])
+    async with serving(ground) as windows, windows.window() as window:
+        await opened(window)
+        await window.request("agent/prompt", {"content": [image(LARGE)], "wait": True})
+        read = await window.request("agent/session/read", {})
+        blob = sha256(LARGE).hexdigest()
+        named = {"type": "image", "mime": "image/png", "blob": blob, "size": len(LARGE)}
+        assert read["items"][0]["content"] == [named]
+        pieces: list[str] = []
+        offset: int | None = 0
+        while offset is not None:
+            params = {"blob": blob, "offset": offset}
+            piece = await window.request("agent/blob/read", params)
+            assert (piece["mime"], piece["size"]) == ("image/png", len(LARGE))
+            pieces.append(piece["data"])
+            offset = piece.get("next")
+        assert len(pieces) == 2
+        assert b64decode("".join(pieces), validate=True) == LARGE
+        with pytest.raises(ClientError, match="no attachment '00' is stored"):
+            await window.request("agent/blob/read", {"blob": "00"})
+
+
+async def test_a_prompt_that_names_nothing_that_is_stored_is_refused(
+    ground: Ground,
+) -> None:
+    ground.show_images()
+    content = [{"type": "image", "mime": "image/png", "blob": "0" * 64}]
+    async with serving(ground) as windows, windows.window() as window:
+        await opened(window)
+        with pytest.raises(ClientError, match="send its bytes first"):
+            await window.request("agent/prompt", {"content": content})
+
+
+async def test_attachments_that_no_session_names_are_removed_when_they_are_old(
+    ground: Ground,
+) -> None:
+    ground.show_images()
+    ground.provider.script([says("One."), says("Two.")])
+    clock = HeldClock()
+    async with serving(ground, clock=clock) as windows, windows.window() as window:
+        session = (await opened(window))["session"]
+        await window.request("agent/prompt", {"content": [image(PNG)], "wait": True})
+        unnamed = await to_thread.run_sync(
+            attachments_of(app_paths(ground.env).sessions).put_now, b"notes"
+        )
+        await to_thread.run_sync(age, ground)
+        with anyio.fail_after(20):
+            while unnamed.blob in await to_thread.run_sync(names_of, ground):
+                clock.advance(30)
+                await anyio.sleep(0.01)
+        assert await to_thread.run_sync(names_of, ground) == {sha256(PNG).hexdigest()}
+        await window.request("agent/prompt", {"content": "again", "wait": True, "session": session})
+    url = f"data:image/png;base64,{PNG_BASE64}"
+    (shown,) = ground.provider.requests[-1]["body"]["messages"][1]["content"]
+    assert shown["image_url"]["url"] == url
