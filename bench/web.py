@@ -13,6 +13,7 @@ from typing import Any, Final
 import anyio
 import httpx
 
+from bench.acknowledged import MAX_MS
 from bench.client import Client, ended
 from bench.cost import cpu_s
 from bench.kit import Bar, Benchmark, Peer, Plan, Row, alternate, alternate_all
@@ -24,7 +25,7 @@ from tiller_server.daemon.lockfile import owner
 
 STREAMS: Final = 4
 MAX_CPU_RATIO: Final = 2.0
-MAX_LATENCY_RATIO: Final = 1.5
+MAX_DELAY_RATIO: Final = 1.5
 MAX_PAINT_MS: Final = 1000.0
 MAX_PAGE_KB: Final = 250.0
 FOREVER: Final = -1
@@ -228,7 +229,7 @@ async def _suspended(scene: Scene) -> Row:
         unit="ms",
         ours=tuple(ours),
         peer=Peer(name="alone", samples=tuple(without)),
-        bar=Bar(of="ratio", at_most=MAX_LATENCY_RATIO),
+        bar=Bar(of="ratio", at_most=MAX_DELAY_RATIO),
     )
 
 
@@ -264,8 +265,8 @@ async def _latency(scene: Scene) -> Row:
         ours=tuple(followed),
         peer=Peer(name="while the same run is followed by nobody", samples=tuple(flooded)),
         others=(Peer(name="while nothing runs", samples=tuple(quiet)),),
-        bar=Bar(of="ratio", at_most=MAX_LATENCY_RATIO),
-        note="agent/session/list through shim and daemon",
+        bar=Bar(of="p95", at_most=MAX_MS),
+        note="agent/session/list through shim and daemon; the bar is that of an acknowledged prompt",
     )
 
 

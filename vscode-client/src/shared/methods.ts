@@ -63,8 +63,8 @@ type OfNoSession = {
 
 /** Methods whose params have no `session`: the server refuses fields that a method does not have. */
 const ofNoSession: Readonly<Record<OfNoSession, true>> = {
-  "agent/auth/status": true,
   "agent/blob/read": true,
+  "agent/auth/status": true,
   "agent/costs": true,
   "agent/permission/respond": true,
   "agent/permission/rules": true,

@@ -146,7 +146,10 @@ export function refreshChanges(panel: Panel): void {
   const session = panel.state.session;
   if (!session || (session.changes.files === 0 && !session.changeSet)) return;
   const again = (on: boolean) => panel.dispatch({ type: "busy", name: "changesAgain", on });
-  if (panel.state.busy["changes"]) return again(true);
+  if (panel.state.busy["changes"]) {
+    again(true);
+    return;
+  }
   attempt(panel, "changes", async () => {
     do {
       again(false);
