@@ -135,13 +135,17 @@ class EventPublisher(Struct, kw_only=True):
     opened_after: EntryId | None = None
     """The newest entry that there was when the session was opened."""
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        """Open a reader; the first one hears what happened before."""
+    def subscribe(self, *, partials: bool = False, backlog: bool = True) -> EventSubscription:
+        """Open a reader; the first one that takes the backlog gets the events from before it."""
         reader = self.feed.subscribe(partials=partials)
+        if backlog:
+            self._publish_backlog()
+        return reader
+
+    def _publish_backlog(self) -> None:
         backlog, self.backlog = self.backlog, []
         for event in backlog:
             self.publish(event)
-        return reader
 
     def publish(self, event: Event) -> None:
         """Publish an event, without secrets; the end of what streams may have to wait for what follows."""

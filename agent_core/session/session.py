@@ -268,9 +268,9 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
             instructions=instructions, keep_recent_tokens=keep_recent_tokens
         )
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        """Open a reader of all events from now on; with `partials` it shows arguments as they grow. The caller closes it."""
-        return self._services.publisher.subscribe(partials=partials)
+    def subscribe(self, *, partials: bool = False, backlog: bool = True) -> EventSubscription:
+        """Open a reader of all events from now on; the caller closes it. The first one with `backlog` gets earlier notices."""
+        return self._services.publisher.subscribe(partials=partials, backlog=backlog)
 
     async def wait(self, run: RunId) -> RunResult | None:
         """Wait for a run's end; None when the run is not known (any more)."""

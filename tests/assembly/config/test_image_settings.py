@@ -13,6 +13,7 @@ from agent_core import create_session
 from agent_core.kernel.errors import ImagesUnsupported
 from agent_core.messages import Image, Text, ToolResultMessage
 from agent_core.session import AgentSession
+from agent_core.storage.stored_images import attachments_of
 from tests.support.provider import LoopbackProvider, write_config
 from tests.support.session.folders import Folder, ask
 
@@ -113,8 +114,12 @@ async def test_a_picture_is_made_to_fit_the_size_that_is_set(ground: Ground) -> 
     result, asked = await ground.look()
     shown = _picture(result)
     assert shown is not None
-    assert 500_000 < len(shown.data) < 1_000_000
-    assert shown.data in asked
+    assert shown.blob is not None
+    stored = await attachments_of(ground.folder.dirs.data / "sessions").read(shown.blob)
+    assert stored is not None
+    data = base64.b64encode(stored[1]).decode()
+    assert 500_000 < len(data) < 1_000_000
+    assert data in asked
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "big", 1.5])

@@ -424,7 +424,7 @@ async def _alert_person(
 ) -> None:
     """Send messages to the webhook of the user's settings, if there is one, until the session is closed."""
     session = open_session.session
-    reader = session.subscribe()
+    reader = session.subscribe(backlog=False)
     try:
         settings = await load_settings([Layer(name="user", content=paths.settings)])
         notify = settings.values.notify
