@@ -23,8 +23,8 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 TURN_WITH_TOOLS = ["turn.started", "message.started", "tool.started", "tool.started"]
 EVENTS = [
-    *("run.started", "session.state", "message.started", "message.ended"),
-    *(*TURN_WITH_TOOLS, "session.usage", "message.ended"),
+    *("run.started", "session.state", "run.stage", "message.started", "message.ended"),
+    *("run.stage", *TURN_WITH_TOOLS, "session.usage", "message.ended"),
     *("tool.running", "tool.ended", "tool.running", "tool.ended", "turn.ended"),
     *("turn.started", "message.started", "tool.started", "session.usage", "message.ended"),
     *(
@@ -36,7 +36,7 @@ EVENTS = [
         "turn.ended",
     ),
     *("turn.started", "message.started", "session.usage", "message.ended", "turn.ended"),
-    *("run.ended", "session.state"),
+    *("run.stage", "run.stage", "run.ended", "session.state"),
 ]
 
 

@@ -29,6 +29,24 @@ async def test_a_file_is_overwritten(bench: Bench) -> None:
     assert details(outcome)["created"] is False
 
 
+@pytest.mark.parametrize(
+    ("before", "content", "rows"),
+    [
+        ("", "a\n", ["@@ -0,0 +1,1 @@", "+a"]),
+        ("a\n", "", ["@@ -1,1 +0,0 @@", "-a"]),
+        ("a", "b\na", ["@@ -1,1 +1,2 @@", "+b", " a", "\\ No newline at end of file"]),
+        ("a\nb\n", "x\na\nb\n", ["@@ -1,2 +1,3 @@", "+x", " a", " b"]),
+        ("a\n", "a\n", []),
+    ],
+)
+async def test_what_a_write_changes_is_a_patch(
+    bench: Bench, before: str, content: str, rows: list[str]
+) -> None:
+    _ = bench.put("a.txt", before)
+    outcome = await bench.run("write", path="a.txt", content=content)
+    assert details(outcome)["patch"].splitlines()[2:] == rows
+
+
 async def test_missing_folders_are_made(bench: Bench) -> None:
     await bench.run("write", path="nested/deep/dir/test.txt", content="hello")
     assert (bench.root / "nested/deep/dir/test.txt").read_text() == "hello"

@@ -113,7 +113,7 @@ def _blocks(text: str, spans: "Sequence[EditSpan]") -> Iterator[LineChange]:
 
 def _line_end(text: str, offset: int, *, open_line: bool) -> int:
     """Return where the line that holds an offset ends; the offset itself when it begins a line and none is open."""
-    if text[offset - 1] == "\n" and not open_line:
+    if not open_line and (offset == 0 or text[offset - 1] == "\n"):
         return offset
     newline = text.find("\n", offset)
     return len(text) if newline < 0 else newline + 1
