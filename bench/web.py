@@ -1,4 +1,4 @@
-"""What `tiller web` costs: CPU of its streams, what it moves for an editor, and how soon its page is painted."""
+"""Costs of `tiller web`: CPU of its streams, latency of an editor beside them, and time to the first paint of its page."""
 
 import asyncio
 import json

@@ -233,7 +233,7 @@ async def test_a_request_that_does_not_fit_is_refused(
         assert await client.request("session/close", {"sessionId": session}) == {}
 
 
-async def test_a_client_that_comes_to_a_run_is_told_that_it_goes_on(ground: Ground) -> None:
+async def test_a_client_that_joins_during_a_run_gets_the_state_running(ground: Ground) -> None:
     ground.provider.script([calls(("bash", {"command": "sleep 0.4"})), says("Done.")])
     config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
     async with Runtime(config) as runtime:

@@ -135,9 +135,7 @@ class Acp:
         self._client.notify("session/cancel", {"sessionId": self._session})
 
     async def ended(self) -> str:
-        if self._answer is None:
-            await self._client.until(lambda: "usage_update" in self._client.kinds())
-            return ""
+        assert self._answer is not None, "no prompt was sent"
         message = await self._answer
         return message.get("error", {}).get("message", "")
 
@@ -173,7 +171,7 @@ class Rpc:
         self._peer.write(json.dumps(answer).encode() + b"\n")
 
     async def withdrawn(self) -> None:
-        """Do nothing: the protocol has no withdrawal; a late answer is ignored."""
+        """Answer too late, which is ignored: the protocol has no withdrawal."""
         await self.allow()
 
     async def cancel(self) -> None:

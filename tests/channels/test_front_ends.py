@@ -1,4 +1,4 @@
-"""What every front end does for a session, tried on each of them: the rules are in the section "Front ends" of ARCHITECTURE.md."""
+"""Rules of the section "Front ends" of ARCHITECTURE.md, checked on each front end."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -84,7 +84,7 @@ async def test_an_exported_page_shows_the_image(library: SessionLibrary) -> None
     assert f"data:image/png;base64,{PNG_BASE64}" in page
 
 
-async def test_exports_without_the_file_of_an_image_say_so(
+async def test_exports_name_an_image_whose_file_is_missing(
     library: SessionLibrary, paths: AppPaths
 ) -> None:
     (stored,) = await to_thread.run_sync(files, paths)

@@ -125,7 +125,8 @@ async def test_only_an_operator_stores(ground: Ground, role: Role) -> None:
     async with served(ground, role=role) as site, site.script() as page:
         answer = await put(page, PNG)
         assert answer.status_code == 403
-        assert message_of(answer) == f"the role {role} only reads; start tiller web --role operator"
+        why = f"an attachment needs the role operator, and tiller web runs as {role}"
+        assert message_of(answer) == f"{why}; start it with --role operator"
 
 
 async def test_an_upload_that_breaks_off_leaves_nothing(ground: Ground) -> None:

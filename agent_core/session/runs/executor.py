@@ -77,8 +77,9 @@ from agent_core.workspace import Workspace
 log = logging.getLogger(__name__)
 
 
-SETTLE_S = 5.0
+COUNT_S = 5.0
 """How long the changes of a run may take to be counted."""
+UNCOUNTED = "The changes of the run were not counted, because other work on them did not end; open the list of changes."
 
 
 class RunEnd(Value, frozen=True, kw_only=True):
@@ -146,14 +147,12 @@ class RunEndWriter:
         self._services.publisher.set_state("idle")
 
     async def _counts(self, run: ActiveRun) -> ChangeCounts:
-        """Count the changes of a run; a failure is a notice and does not change its result."""
+        """Count the changes of a run; a count that takes too long is a notice and leaves the result as it is."""
         counts = ChangeCounts()
-        try:
-            with anyio.move_on_after(SETTLE_S, shield=True):
-                counts = await self._changes.counts_of(run.id)
-        except TillerError as error:
-            text = f"The changes of the run could not be counted: {error}"
-            run.publish(Notice(level="warning", text=text))
+        with anyio.move_on_after(COUNT_S, shield=True) as limit:
+            counts = await self._changes.counts_of(run.id)
+        if limit.cancelled_caught:
+            run.publish(Notice(level="warning", text=UNCOUNTED))
         self._changes.settle()
         return counts
 

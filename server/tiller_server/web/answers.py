@@ -1,6 +1,7 @@
 """Bodies and queries of requests as values, and values as answers."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import msgspec
@@ -9,7 +10,8 @@ from starlette.responses import Response
 
 from agent_core.kernel.values import Value
 from tiller_server.agent_client.connection import AgentRefused
-from tiller_server.web.guard import BodyRefused, refused
+from tiller_server.web.guard import RequestRefused, refused
+from tiller_server.web.methods import Role
 
 Input = TypeVar("Input", bound=msgspec.Struct)
 INVALID_PARAMS: Final = -32602
@@ -30,24 +32,24 @@ async def body_of(request: Request, kind: type[Input]) -> Input:
     """Return the body of a request.
 
     Raises:
-        BodyRefused: It is not of this kind.
+        RequestRefused: It is not of this kind.
     """
     try:
         return msgspec.json.decode(await request.body(), type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BodyRefused(refused(400, f"the body cannot be read: {error}")) from error
+        raise RequestRefused(refused(400, f"the body cannot be read: {error}")) from error
 
 
 def query_of(request: Request, kind: type[Input]) -> Input:
     """Return the query of a request.
 
     Raises:
-        BodyRefused: It is not of this kind.
+        RequestRefused: It is not of this kind.
     """
     try:
         return msgspec.convert(dict(request.query_params), kind, strict=False)
     except msgspec.ValidationError as error:
-        raise BodyRefused(refused(400, f"the query cannot be read: {error}")) from error
+        raise RequestRefused(refused(400, f"the query cannot be read: {error}")) from error
 
 
 def json_answer(
@@ -62,8 +64,35 @@ def json_answer(
     )
 
 
-def daemon_refusal(error: AgentRefused) -> Response:
-    """Return the answer to a request that the daemon refuses, or cannot take at all."""
+def check_operator(role: Role, subject: str) -> None:
+    """Check that the server runs as operator.
+
+    Args:
+        role: Rights of the server.
+        subject: Subject of the refusal, such as `a link`.
+
+    Raises:
+        RequestRefused: It runs in another role.
+    """
+    if role != "operator":
+        why = f"{subject} needs the role operator, and tiller web runs as {role}; start it with --role operator"
+        raise RequestRefused(refused(403, why))
+
+
+@contextmanager
+def answering_refusals() -> Generator[None]:
+    """Answer with the refusals of the daemon in the context.
+
+    Raises:
+        RequestRefused: The daemon refuses a request, or cannot be reached.
+    """
+    try:
+        yield
+    except AgentRefused as error:
+        raise RequestRefused(_daemon_refusal(error)) from error
+
+
+def _daemon_refusal(error: AgentRefused) -> Response:
     message = " ".join(str(error).split())
     if error.code is None:
         return refused(503, message, wait_s=AGAIN_S)

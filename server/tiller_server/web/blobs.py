@@ -16,6 +16,7 @@ from agent_core.resources.paths import AppPaths
 from agent_core.storage.adapters.attachments import AttachmentFolder
 from agent_core.storage.adapters.paths import attachments_folder
 from agent_core.storage.attachments import IMAGE_TYPES, TEXT
+from tiller_server.web.answers import check_operator
 from tiller_server.web.guard import NOTHING, GuardedRoute, refused
 from tiller_server.web.methods import Role
 from tiller_server.web.options import WebLimits
@@ -61,10 +62,7 @@ class BlobRoutes:
         )
 
     async def _put(self, request: Request) -> Response:
-        if self._role != "operator":
-            return refused(
-                403, f"the role {self._role} only reads; start tiller web --role operator"
-            )
+        check_operator(self._role, "an attachment")
         try:
             stored, is_new = await self._folder.receive(_blob(request), request.stream())
         except AttachmentRefused as error:

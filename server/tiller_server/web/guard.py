@@ -69,8 +69,8 @@ class GuardedRoute(Route):
         self.body_s = body_s
 
 
-class BodyRefused(Exception):
-    """A body is too large or too slow; `answer` says so."""
+class RequestRefused(Exception):
+    """A request is refused while it is handled; `answer` says why."""
 
     def __init__(self, answer: Response) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class Guard:
             limited = _limited(request, receive, max_bytes=max_bytes, body_s=body_s)
             try:
                 await self._router(request.scope, limited, out)
-            except BodyRefused as error:
+            except RequestRefused as error:
                 answer = error.answer
         if answer is not None:
             await answer(request.scope, receive, out)
@@ -279,11 +279,11 @@ def _limited(request: Request, receive: Receive, *, max_bytes: int, body_s: floa
         with anyio.CancelScope(deadline=deadline_s):
             message = await receive()
         if message is None:
-            raise BodyRefused(refused(408, "the body did not arrive in time"))
+            raise RequestRefused(refused(408, "the body did not arrive in time"))
         got += len(message.get("body", b""))
         is_whole = not message.get("more_body", False)
         if got > max_bytes:
-            raise BodyRefused(_too_large(max_bytes))
+            raise RequestRefused(_too_large(max_bytes))
         return message
 
     return read

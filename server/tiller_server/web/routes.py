@@ -16,7 +16,7 @@ from tiller_server.web.access import LOGIN_S, Access
 from tiller_server.web.blobs import BlobRoutes
 from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.event_stream import FIRST, HEADERS, EventResponse, read_positions
-from tiller_server.web.guard import BodyRefused, GuardedRoute, cookies, refused
+from tiller_server.web.guard import GuardedRoute, RequestRefused, cookies, refused
 from tiller_server.web.methods import objection
 from tiller_server.web.options import WebOptions
 from tiller_server.web.page import asset, page
@@ -210,7 +210,7 @@ async def _body(request: Request) -> JsonObject:
     try:
         body = decode(await request.body())
     except (ValueError, RecursionError) as error:
-        raise BodyRefused(refused(400, "the body is not JSON")) from error
+        raise RequestRefused(refused(400, "the body is not JSON")) from error
     return as_object(body)
 
 

@@ -1,24 +1,42 @@
 """The stages of a run as events, and the effect of an error in each of them."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
+import pytest
+from typing_extensions import override
 
-from agent_core.events import ErrorRaised, ExtensionError, RunEnded, RunStageStarted
+from agent_core.changes.adapters.blob_stores import MemoryBlobStore
+from agent_core.events import (
+    ChangeCounts,
+    ErrorRaised,
+    ExtensionError,
+    Notice,
+    RunEnded,
+    RunStageStarted,
+)
 from agent_core.hooks import Hook, HookTable, RunSettled
 from agent_core.kernel import SessionId
 from agent_core.kernel.errors import ProviderError, StorageUnavailable
 from agent_core.kernel.json import as_object
 from agent_core.providers import ModelRequest
-from agent_core.session.context import SessionOptions
+from agent_core.session.context import SessionOptions, WorkspaceContext
 from agent_core.session.history.entries import RUN
+from agent_core.session.permissions.broker import PermissionState
+from agent_core.session.runs import executor
+from agent_core.session.runs.executor import UNCOUNTED
 from agent_core.session.runs.retry_policy import RetryOptions
 from agent_core.storage.adapters.memory import MemoryStore
 from agent_core.storage.port import OpenedSession, Recovery, SessionLog
 from agent_core.tools import ToolSpec
+from agent_core.tools.builtin import builtin_tools
 from agent_core.transcript import AnyEntry, CustomEntry
 from agent_core.transcript.entries import Header
+from agent_core.workspace import Workspace
+from agent_core.workspace.files.disk.disk_files import DiskFiles
+from agent_core.workspace.processes.disk_processes import DiskProcesses
 from tests.support.session.scripted_model import Gate, ScriptedModel, Turn, call, say
 from tests.support.session.sessions import Bench, bench
 from tests.support.workspace.tools import echo
@@ -132,3 +150,47 @@ async def test_a_disk_that_is_full_at_the_end_changes_nothing_in_the_result() ->
         if isinstance(one, CustomEntry) and one.custom_type == RUN
     ]
     assert runs[-1]["status"] == "completed"
+
+
+class HeldContents(MemoryBlobStore):
+    """File contents that are slow to read for a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate: Gate | None = None
+
+    @override
+    async def get(self, key: str) -> bytes | None:
+        if self.gate is not None:
+            await self.gate.wait()
+        return await super().get(key)
+
+
+async def test_changes_that_cannot_be_counted_in_time_are_a_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "COUNT_S", 0.05)
+    contents, gate = HeldContents(), Gate()
+    # More text than is held between runs, so that it is read again.
+    large = {"path": str(tmp_path / "a.txt"), "content": "line\n" * 20_000}
+    model = ScriptedModel([call("write", large), say("written"), say("done")])
+    files = DiskFiles((tmp_path,), tmp_path)
+    workspace = Workspace(roots=(tmp_path,), files=files, processes=DiskProcesses(), env={})
+    place = WorkspaceContext(
+        workspace=workspace, raw=files, permissions=PermissionState(mode="yolo")
+    )
+    async with (
+        bench(model, tools=builtin_tools(), root=tmp_path, workspace=place, contents=contents) as b,
+        anyio.create_task_group() as group,
+    ):
+        await go(b)
+        contents.gate = gate
+        group.start_soon(b.session.changes.list)
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        _ = await b.session.prompt("again")
+        await b.idle()
+        last = [one.event for one in b.events if isinstance(one.event, RunEnded)][-1]
+        assert (last.status, last.changes) == ("completed", ChangeCounts())
+        assert UNCOUNTED in [one.event.text for one in b.events if isinstance(one.event, Notice)]
+        gate.release()

@@ -41,7 +41,7 @@ class Ground:
         write_config(self.dirs.config, self.provider, api=api, settings=chosen)
 
     def show_images(self) -> None:
-        """Let the model of the configuration take images."""
+        """Configure a model that takes images."""
         path = self.dirs.config / "models.json"
         models = json.loads(path.read_text("utf-8"))
         models["providers"]["lab"]["models"][0]["input"] = ["text", "image"]

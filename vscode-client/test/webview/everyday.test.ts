@@ -210,29 +210,6 @@ panelTest("only the message that began a run restores the files to before it", a
   assert.deepEqual([await offered(0), await offered(1)], [1, 0]);
 });
 
-panelTest("a stored picture is asked for once and shown wherever it stands", async (stage) => {
-  const blob = "ab".repeat(32);
-  const content = [{ type: "image", mime: "image/png", blob, size: 2 }];
-  await stage.answer({ "agent/blob/read": { mime: "image/png", size: 2, data: "aGk=" } });
-  await play(
-    stage,
-    { type: "message.ended", item: "u", role: "user", content, entry: "e1" },
-    { type: "message.ended", item: "v", role: "user", content, entry: "e2" },
-  );
-  const shown = stage.page.locator(".user img.picture");
-  assert.equal(await stage.count(shown), 2);
-  assert.equal(await shown.first().getAttribute("src"), "data:image/png;base64,aGk=");
-  assert.deepEqual(await stage.requests("agent/blob/read"), [{ blob, offset: 0 }]);
-});
-
-panelTest("a stored picture that the server does not have is named", async (stage) => {
-  const content = [{ type: "image", mime: "image/png", blob: "ab".repeat(32), size: 2 }];
-  await stage.answer({ "agent/blob/read": { refused: { message: "nothing is stored" } } });
-  await play(stage, { type: "message.ended", item: "u", role: "user", content, entry: "e1" });
-  assert.equal(await stage.count(stage.page.locator(".user .chip")), 1);
-  assert.equal(await stage.count(stage.page.locator(".user img.picture")), 0);
-});
-
 panelTest("an earlier message is edited with its picture; nothing goes before it is sent", async (stage) => {
   const picture = { type: "image", mime: "image/png", data: "aGk=" };
   const content = [picture, { type: "text", text: "Make it blue." }];
@@ -602,17 +579,3 @@ panelTest(
     await strip.waitFor({ state: "hidden" });
   },
 );
-
-panelTest("a picture that is stored is asked for once, and shown", async (stage) => {
-  const pixel =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-  const blob = "ab".repeat(32);
-  await stage.answer({ "agent/blob/read": { mime: "image/png", size: 70, data: pixel } });
-  const content = [{ type: "image", mime: "image/png", blob, size: 70 }];
-  const ended = { seq: 2, at: AT, type: "message.ended", item: "u", role: "user", content };
-  await stage.play(HELLO, emptySnapshot(), said([ended as unknown as AgentEvent]));
-  const picture = stage.page.locator(".timeline .picture");
-  await picture.waitFor();
-  assert.equal(await picture.getAttribute("src"), `data:image/png;base64,${pixel}`);
-  assert.deepEqual(await stage.requests("agent/blob/read"), [{ blob, offset: 0 }]);
-});

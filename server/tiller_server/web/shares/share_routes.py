@@ -9,8 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent_core.kernel import Clock, rfc3339
 from agent_core.kernel.json import as_object
-from tiller_server.agent_client.connection import AgentRefused
-from tiller_server.web.answers import body_of, daemon_refusal, json_answer
+from tiller_server.web.answers import answering_refusals, body_of, check_operator, json_answer
 from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.guard import GuardedRoute, refused
 from tiller_server.web.methods import Role
@@ -28,6 +27,7 @@ from tiller_server.web.shares.shared_page import SharedPage, policy
 from tiller_server.web.tasks.models import Contract, Nothing
 
 ENDED: Final = "This link has expired or was revoked; ask the person who sent it for another one.\n"
+NEEDS: Final = "a link"
 UNKNOWN: Final = "There is no such link.\n"
 
 
@@ -79,22 +79,12 @@ class ShareRoutes:
 
     async def _preview(self, request: Request) -> Response:
         asked = await body_of(request, ApiShareQuestion)
-        if (denied := self._denied()) is not None:
-            return denied
-        try:
-            page = await self._page(asked.session)
-        except AgentRefused as error:
-            return daemon_refusal(error)
+        page = await self._page(asked.session)
         return json_answer(await to_thread.run_sync(page.preview, asked.session))
 
     async def _create(self, request: Request) -> Response:
         asked = await body_of(request, ApiShareRequest)
-        if (denied := self._denied()) is not None:
-            return denied
-        try:
-            page = await self._page(asked.session)
-        except AgentRefused as error:
-            return daemon_refusal(error)
+        page = await self._page(asked.session)
         if page.digest != asked.confirm:
             return refused(
                 409, "confirm is not of the page as it is now; look at a new preview first"
@@ -115,8 +105,7 @@ class ShareRoutes:
 
     async def _revoke(self, request: Request) -> Response:
         _ = await body_of(request, Nothing)
-        if (denied := self._denied()) is not None:
-            return denied
+        check_operator(self._role, NEEDS)
         record = await to_thread.run_sync(self._store.revoke, str(request.path_params["id"]))
         if record is None:
             return refused(404, "there is no link of this id")
@@ -136,14 +125,11 @@ class ShareRoutes:
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 
     async def _page(self, session: str) -> SharedPage:
+        check_operator(self._role, NEEDS)
         params = {"session": session, "format": "html"}
-        exported = as_object(await self._link.request("agent/session/export", params))
+        with answering_refusals():
+            exported = as_object(await self._link.request("agent/session/export", params))
         return await to_thread.run_sync(SharedPage.of, str(exported.get("content")))
-
-    def _denied(self) -> Response | None:
-        if self._role == "operator":
-            return None
-        return refused(403, f"a link needs the role operator, and tiller web runs as {self._role}")
 
     def _shown(self, record: ShareRecord) -> ApiShare:
         return ApiShare(

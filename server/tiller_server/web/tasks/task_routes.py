@@ -7,8 +7,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tiller_server.agent_client.connection import AgentRefused
-from tiller_server.web.answers import body_of, daemon_refusal, json_answer, query_of
+from tiller_server.web.answers import answering_refusals, body_of, json_answer, query_of
 from tiller_server.web.guard import Endpoint, GuardedRoute, refused
 from tiller_server.web.options import WebLimits
 from tiller_server.web.tasks.models import (
@@ -69,15 +68,14 @@ class TaskRoutes:
         if (problem := _problem(task)) is not None:
             return refused(400, problem)
         try:
-            created = await self._book.create(task, key=keys[0] if keys else None)
+            with answering_refusals():
+                created = await self._book.create(task, key=keys[0] if keys else None)
         except KeyReused:
             return refused(
                 422, "this Idempotency-Key came with another request before; use a new one"
             )
         except CallDenied as error:
             return _denied(error)
-        except AgentRefused as error:
-            return daemon_refusal(error)
         return json_answer(created, status=201, headers={"location": f"/api/tasks/{created.task}"})
 
     async def _list(self, request: Request) -> Response:
@@ -95,11 +93,10 @@ class TaskRoutes:
     async def _cancel(self, request: Request) -> Response:
         _ = await body_of(request, Nothing)
         try:
-            task = await self._book.cancel(str(request.path_params["id"]))
+            with answering_refusals():
+                task = await self._book.cancel(str(request.path_params["id"]))
         except CallDenied as error:
             return _denied(error)
-        except AgentRefused as error:
-            return daemon_refusal(error)
         return refused(404, NO_TASK) if task is None else json_answer(task)
 
     async def _events(self, request: Request) -> Response:
