@@ -1,0 +1,1 @@
+"""The durable engine that brings jobs to workers."""

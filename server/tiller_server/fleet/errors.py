@@ -1,0 +1,31 @@
+"""Errors of the fleet."""
+
+from agent_core.kernel.errors import TillerError
+
+
+class FleetError(TillerError):
+    """An operation of the fleet failed."""
+
+
+class JobUnknown(FleetError):
+    """There is no job of that id."""
+
+
+class JobEnded(FleetError):
+    """The job is in a final state, so that nothing more is done for it."""
+
+
+class JobNotRepeatable(FleetError):
+    """The job is not in a state from which it can be tried again."""
+
+
+class FenceLost(FleetError):
+    """The slot belongs to another process now: this one writes nothing more and ends."""
+
+
+class SlotMissing(FleetError):
+    """No slot is free."""
+
+
+class SchemaRefused(FleetError):
+    """The tables are of a later version than this program, or no migration leads from theirs to ours."""

@@ -1,0 +1,1 @@
+"""Tables of the fleet, and every statement that reads or writes them."""

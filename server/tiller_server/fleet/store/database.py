@@ -1,0 +1,102 @@
+"""Connection to the database of the fleet: SQLite on one machine, PostgreSQL for many."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, func, text
+from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.sql import cast, literal_column
+
+from tiller_server.fleet.errors import FleetError
+from tiller_server.fleet.store.migrations import migrate
+
+Now = Callable[[Engine], ColumnElement[int]]
+"""Returns an expression for the time in milliseconds since 1970."""
+LOCK_WAIT_S: Final = 15
+"""A statement waits this long for a lock of another connection."""
+MIGRATION_LOCK: Final = 0x7469_6C6C
+ADMISSION_LOCK: Final = 0x7469_6C6D
+"""Names of advisory locks of PostgreSQL."""
+
+
+def database_now(engine: Engine) -> ColumnElement[int]:
+    """Return the time of the database: no clock of a worker is asked."""
+    if engine.dialect.name == "sqlite":
+        return literal_column("CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)")
+    return cast(func.floor(func.extract("epoch", func.clock_timestamp()) * 1000), BigInteger)
+
+
+class FleetDatabase:
+    """Transactions on the tables. The methods block: callers on an event loop use a thread."""
+
+    def __init__(self, url: str, *, now: Now = database_now) -> None:
+        """Connect lazily.
+
+        Args:
+            url: `sqlite:////path/to/file` or `postgresql://user@host:port/name`.
+            now: Clock, for programs that replay another time than the present.
+        """
+        parsed = make_url(url)
+        self.is_sqlite: Final = parsed.get_backend_name() == "sqlite"
+        if self.is_sqlite:
+            self.engine = create_engine(parsed, connect_args={"timeout": LOCK_WAIT_S})
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_immediate)
+        else:
+            self.engine = create_engine(
+                parsed.set(drivername="postgresql+psycopg"),
+                pool_pre_ping=True,
+                connect_args={"connect_timeout": LOCK_WAIT_S},
+            )
+        self.now: Final = now(self.engine)
+
+    @contextmanager
+    def begin(self) -> Generator[Connection]:
+        """Open a transaction that is committed at the end of the block, and rolled back on an exception."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    def serialize_admissions(self, connection: Connection) -> None:
+        """Lock admissions for other connections until this transaction has ended."""
+        if not self.is_sqlite:  # there a transaction has the whole database
+            _ = connection.execute(text("SELECT pg_advisory_xact_lock(:n)"), {"n": ADMISSION_LOCK})
+
+    def migrate(self) -> None:
+        """Migrate the tables to the version of this program; several processes may do so at once.
+
+        Raises:
+            SchemaRefused: They are of a later version.
+            FleetError: The database cannot be reached, or a migration failed.
+        """
+        try:
+            with self.begin() as connection:
+                if not self.is_sqlite:
+                    lock = text("SELECT pg_advisory_xact_lock(:n)")
+                    _ = connection.execute(lock, {"n": MIGRATION_LOCK})
+                migrate(connection)
+        except SQLAlchemyError as error:
+            shown = self.engine.url.render_as_string(hide_password=True)
+            message = f"the database of the fleet at {shown} cannot be used: {error}"
+            raise FleetError(message) from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def time_of(ms: int) -> str:
+    """Return a time of the database for people, in UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions are begun by us
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_immediate(connection: Connection) -> None:
+    _ = connection.exec_driver_sql("BEGIN IMMEDIATE")

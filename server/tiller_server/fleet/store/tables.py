@@ -1,0 +1,182 @@
+"""Tables of the fleet, the same on SQLite and PostgreSQL. Times are milliseconds since 1970 by the database's clock."""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+METADATA: Final = MetaData()
+NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
+"""A key that the database counts up: SQLite does so for `INTEGER` alone."""
+
+CHANGE: Final = Table(
+    "change",
+    METADATA,
+    Column("forge", Text, nullable=False),
+    Column("repo", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("head", Text, nullable=False),
+    Column("base", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("seen_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("forge", "repo", "number"),
+)
+
+JOB: Final = Table(
+    "job",
+    METADATA,
+    Column("id", NUMBER, primary_key=True),
+    Column("key", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    Column("forge", Text, nullable=False),
+    Column("repo", Text, nullable=False),
+    Column("org", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("head", Text, nullable=False),
+    Column("base", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False, default=""),
+    Column("cause", Text, nullable=False, default=""),
+    Column("provider", Text, nullable=False, default=""),
+    Column("prompt", Text, nullable=False, default=""),
+    Column("priority", Integer, nullable=False, default=100),
+    Column("budget_usd", Float),
+    Column("attempts", Integer, nullable=False, default=0),
+    Column("round", Integer, nullable=False, default=0),
+    Column("slot", Integer),
+    Column("fence", BigInteger, nullable=False, default=0),
+    Column("due_ms", BigInteger, nullable=False),
+    Column("deadline_ms", BigInteger),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("started_ms", BigInteger),
+    Column("ended_ms", BigInteger),
+    Column("result", Text),
+    Index("job_by_state", "state", "due_ms"),
+    Index("job_by_change", "forge", "repo", "number", "state"),
+    Index("job_by_org", "org", "state"),
+)
+
+SLOT: Final = Table(
+    "slot",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("host", Text, nullable=False, default=""),
+    Column("boot", Text, nullable=False, default=""),
+    Column("pid", Integer, nullable=False, default=0),
+    Column("fence", BigInteger, nullable=False, default=0),
+    Column("expires_ms", BigInteger, nullable=False, default=0),
+    Column("is_drained", Boolean, nullable=False, default=False),
+)
+
+SESSION: Final = Table(
+    "session",
+    METADATA,
+    Column("session", Text, primary_key=True),
+    Column("header", LargeBinary, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+)
+
+SESSION_ENTRY: Final = Table(
+    "session_entry",
+    METADATA,
+    Column("session", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("slot", Integer, nullable=False, default=0),
+    Column("fence", BigInteger, nullable=False, default=0),
+    Column("entry", LargeBinary, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("session", "seq"),
+)
+
+ARTEFACT: Final = Table(
+    "artefact",
+    METADATA,
+    Column("sha256", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("job", NUMBER, ForeignKey("job.id"), nullable=False),
+    Column("content", LargeBinary),
+    Column("at_ms", BigInteger, nullable=False),
+)
+
+FINDING: Final = Table(
+    "finding",
+    METADATA,
+    Column("job", NUMBER, ForeignKey("job.id"), nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("line", Integer, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("text_hash", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    PrimaryKeyConstraint("job", "fingerprint"),
+)
+
+POST: Final = Table(
+    "post",
+    METADATA,
+    Column("id", NUMBER, primary_key=True),
+    Column("job", NUMBER, ForeignKey("job.id"), nullable=False),
+    Column("forge", Text, nullable=False),
+    Column("repo", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("body_hash", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text, nullable=False, default=""),
+    Column("forge_id", Text),
+    Column("expected_head", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    UniqueConstraint("forge", "repo", "number", "target", "fingerprint"),
+    Index("post_by_job", "job", "state"),
+)
+
+LEDGER: Final = Table(
+    "ledger",
+    METADATA,
+    Column("id", NUMBER, primary_key=True),
+    Column("job", NUMBER, ForeignKey("job.id"), nullable=False),
+    Column("repo", Text, nullable=False),
+    Column("org", Text, nullable=False),
+    Column("provider", Text, nullable=False, default=""),
+    Column("calls", Integer, nullable=False, default=0),
+    Column("tokens", BigInteger, nullable=False, default=0),
+    Column("usd", Float, nullable=False, default=0.0),
+    Column("at_ms", BigInteger, nullable=False),
+    Index("ledger_by_repo", "repo", "at_ms"),
+    Index("ledger_by_org", "org", "at_ms"),
+)
+
+DELIVERY: Final = Table(
+    "delivery",
+    METADATA,
+    Column("forge", Text, nullable=False),
+    Column("delivery", Text, nullable=False),
+    Column("body_hash", Text, nullable=False),
+    Column("at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("forge", "delivery"),
+)
+
+CIRCUIT: Final = Table(
+    "circuit",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("failures", Integer, nullable=False, default=0),
+    Column("open_until_ms", BigInteger, nullable=False, default=0),
+    Column("reason", Text, nullable=False, default=""),
+)
