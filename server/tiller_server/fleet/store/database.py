@@ -82,6 +82,16 @@ class FleetDatabase:
             message = f"the database of the fleet at {shown} cannot be used: {error}"
             raise FleetError(message) from error
 
+    def size_bytes(self) -> int:
+        """Return the size of the database."""
+        query = (
+            "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+            if self.is_sqlite
+            else "SELECT pg_database_size(current_database())"
+        )
+        with self.begin() as connection:
+            return int(connection.execute(text(query)).scalar_one())
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()

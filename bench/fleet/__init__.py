@@ -1,0 +1,1 @@
+"""A day of pushes of many repositories, replayed in virtual time against the tables of the fleet."""
