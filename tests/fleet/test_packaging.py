@@ -7,7 +7,7 @@ from shutil import which
 
 import pytest
 
-from tests.support.harness.sources import ROOT
+from tests.support.harness.shared import ROOT
 
 FOLDER = ROOT / "packaging/fleet"
 
