@@ -2,6 +2,7 @@
 
 from bench import (
     acknowledged,
+    acp,
     cold_start,
     editing,
     events,
@@ -52,6 +53,7 @@ BENCHMARKS: tuple[Benchmark, ...] = (
     memory.BENCHMARK,
     workspaces.BENCHMARK,
     web.BENCHMARK,
+    acp.BENCHMARK,
     turns.BENCHMARK,
     answers.BENCHMARK,
     stored.BENCHMARK,

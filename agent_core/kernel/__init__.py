@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         SessionId,
         ToolCallId,
         TurnId,
+        call_item,
         new_entry_id,
         uuid7,
     )
@@ -34,6 +35,7 @@ __all__ = [
     "SystemClock",
     "ToolCallId",
     "TurnId",
+    "call_item",
     "new_entry_id",
     "parse_rfc3339",
     "rfc3339",
@@ -54,6 +56,7 @@ __getattr__ = lazy_names(
             "SessionId",
             "ToolCallId",
             "TurnId",
+            "call_item",
             "new_entry_id",
             "uuid7",
         ),

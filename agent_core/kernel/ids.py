@@ -33,6 +33,16 @@ def marked_run() -> tuple[RunId, str] | None:
     return _RUN.get()
 
 
+def call_item(answer: str, number: int) -> ItemId:
+    """Return the item of a tool call, live and stored.
+
+    Args:
+        answer: Item of the answer that calls the tool, which is the id of its entry.
+        number: Number of the call among those of the answer, 0 for the first.
+    """
+    return ItemId(f"{answer}:c{number}")
+
+
 def uuid7(at_ms: int) -> str:
     """Make a UUIDv7: sorts by time, 74 random bits.
 

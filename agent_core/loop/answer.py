@@ -36,7 +36,7 @@ from agent_core.hooks import (
     RequestBuilt,
     RequestReplaced,
 )
-from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId
+from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId, call_item
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.threads import uncancelled
 from agent_core.loop.port import LoopContext, RequestConfig
@@ -186,7 +186,8 @@ class StreamedThought(Struct):
 class AnswerStream(Struct):
     """The received part of an answer, with its open thoughts and its tool calls."""
 
-    item: ItemId
+    entry: EntryId
+    """Id of the entry that it gets, and of its item."""
     draft: PartialAnswer = msgspec.field(default_factory=PartialAnswer)
     announced: bool = False
     usage: Usage = msgspec.field(default_factory=Usage)
@@ -197,6 +198,11 @@ class AnswerStream(Struct):
     """Those that were announced and not ended."""
     calls: dict[int, tuple[ItemId, str, ToolCallId]] = msgspec.field(default_factory=dict)
     """By index: item, name and id of the calls announced."""
+
+    @property
+    def item(self) -> ItemId:
+        """Its item."""
+        return ItemId(self.entry)
 
 
 async def ask(
@@ -317,7 +323,7 @@ def _announce(
         case ThinkingDelta(text=text):
             _think(loop, stream, text, turn=turn)
         case ToolCallStart(index=index, name=name, id=call):
-            item = ItemId(loop.new_id())
+            item = call_item(stream.entry, len(stream.calls))
             stream.calls[index] = (item, name, ToolCallId(call))
             loop.publish(
                 ToolStarted(
@@ -360,7 +366,7 @@ async def _keep(
     turn: TurnId,
 ) -> StoredAnswer:
     """Keep a whole answer and say so; cancellation waits until both are done."""
-    entry = await uncancelled(loop.recording.add_assistant(message))
+    entry = await uncancelled(loop.recording.add_assistant(message, stream.entry))
     if not stream.announced:
         _announce(loop, demand, stream, TextDelta(text=message.text), turn=turn)
     _end_thoughts(loop, stream, turn=turn)
@@ -406,7 +412,7 @@ def _call_items(
         if index < len(announced):
             items.append(announced[index])
             continue
-        item = ItemId(loop.new_id())
+        item = call_item(stream.entry, index)
         loop.publish(_tool_started(loop, item, call, turn=turn))
         items.append(item)
     return tuple(items)
@@ -446,7 +452,11 @@ async def _keep_partial(
         return
     # A failure is a fact of the session even without words, and so is what was paid for; a cancel before is none.
     must_store = stop == "error" or message.usage.total
-    entry = await uncancelled(loop.recording.add_assistant(message)) if must_store else None
+    entry = (
+        await uncancelled(loop.recording.add_assistant(message, stream.entry))
+        if must_store
+        else None
+    )
     _end_thoughts(loop, stream, turn=turn)
     if stream.announced:
         loop.publish(_message_ended(demand, stream, message, run=loop.run, turn=turn, entry=entry))

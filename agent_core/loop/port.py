@@ -173,8 +173,12 @@ class TranscriptPort(Protocol):
         """Keep the user's words and strike them from the queue, in one step."""
         ...
 
-    async def add_assistant(self, message: AssistantMessage) -> EntryId:
-        """Keep an answer."""
+    def next_answer(self) -> EntryId:
+        """Return an id for the entry of an answer that begins."""
+        ...
+
+    async def add_assistant(self, message: AssistantMessage, entry: EntryId) -> EntryId:
+        """Keep an answer under the id that it began with."""
         ...
 
     async def store_images(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:

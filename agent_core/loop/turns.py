@@ -82,7 +82,7 @@ async def _turn(loop: LoopContext, take: Callable[[], tuple[UserInput, ...]]) ->
                 said.append((user_input, entry))
         loop.repetition.reset()
     demand = loop.demand()
-    stream = AnswerStream(ItemId(loop.new_id()))
+    stream = AnswerStream(loop.recording.next_answer())
     results: tuple[ToolResultMessage, ...] = ()
     try:
         now_ms = loop.clock.now_ms()

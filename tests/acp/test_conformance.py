@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from tests.support.acp.client import opener, served
+from tests.support.acp.client import opener, served, served_version
 from tests.support.acp.conversations import Conversation, Version2Conversation
 from tests.support.acp.schema import MISSING, Judge, schema_path
 from tests.support.clients.server import Ground
@@ -43,3 +43,5 @@ async def test_every_message_of_a_conversation_is_valid(
                 await KINDS[version](client, ground, random).hold()
             problems = [*judge.problems(client.record)]
             assert problems == [], f"conversation {seed}"
+            assert served_version(client) == version
+    assert judge.checked > 10 * CONVERSATIONS

@@ -1,8 +1,10 @@
 """A session that is loaded shows what it showed before: prompts, answers and tool calls."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from tests.support.acp.client import AcpRefused, acp_client, result
+from tests.support.acp.client import AcpRefused, Json, acp_client, result
 from tests.support.clients.server import Ground, calls, says
 
 
@@ -32,6 +34,40 @@ async def test_a_loaded_session_shows_its_answers_and_tool_calls(ground: Ground)
     ]
     tools = [one for one in replayed if one.get("toolCallId")]
     assert tools[-1]["status"] == live[-1]["status"] == "completed"
+
+
+def ids_of(updates: Sequence[Json]) -> set[tuple[str, str]]:
+    """Return the ids of answers and tool calls, with the name of the tool."""
+    names = ("toolCallId", "messageId")
+    return {
+        (next(one[name] for name in names if name in one), str(one.get("name", "")))
+        for one in updates
+        if one["sessionUpdate"] in {"tool_call", "agent_message_chunk"}
+    }
+
+
+async def test_answers_and_tool_calls_have_the_same_ids_live_and_in_a_replay(
+    ground: Ground,
+) -> None:
+    ground.file("a.txt", "one\n")
+    read, listed = ("read", {"path": "a.txt"}), ("ls", {"path": "."})
+    ground.provider.script(
+        [
+            {**calls(read, listed), "thinking": "First both."},
+            calls(read, text="Once more."),
+            says("Done."),
+        ]
+    )
+    async with acp_client(ground) as client:
+        await client.initialize()
+        session = await client.new(ground.root)
+        await result(client.prompt(session, "go"))
+        live = [*client.updates]
+        params = {"sessionId": session, "cwd": str(ground.root), "mcpServers": []}
+        await client.request("session/load", params)
+        replayed = client.updates[len(live) :]
+    assert sorted(name for _, name in ids_of(live)) == ["", "", "ls", "read", "read"]
+    assert ids_of(replayed) == ids_of(live)
 
 
 @pytest.mark.parametrize("kept", [0, 20])

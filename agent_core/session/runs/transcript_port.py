@@ -16,7 +16,7 @@ from agent_core.hooks import (
     RunOver,
     RunSettled,
 )
-from agent_core.kernel import EntryId, RunId
+from agent_core.kernel import EntryId, RunId, new_entry_id
 from agent_core.kernel.errors import TooManyDenials
 from agent_core.loop import LoopContext, UserInput, notify_input_hooks
 from agent_core.messages import (
@@ -210,11 +210,21 @@ class RunTranscript:
         self._message_index.record(user_input.message_id, self._run.id)
         return entry
 
-    async def add_assistant(self, message: AssistantMessage) -> EntryId:
+    def next_answer(self) -> EntryId:
+        """Return an id for the entry of an answer that begins: its events have the ids that a reader of the file sees."""
+        at_ms = self._run.services.clock.now_ms()
+        return new_entry_id(self._recorder.transcript, at_ms=at_ms)
+
+    async def add_assistant(self, message: AssistantMessage, entry: EntryId) -> EntryId:
         """Keep an answer, count it, and end a retry that it made good; too late for an abandoned run."""
         if self._run.activity.abandoned:
             return EntryId("")
-        entry = await self._recorder.keep(message_entry(message))
+        stored = message_entry(message)
+        entry = await self._recorder.keep(
+            lambda other, *place: stored(
+                other if entry in self._recorder.transcript else entry, *place
+            )
+        )
         self._usage.answered(message)
         self.attempt = None if message.stop_reason in {"stop", "tool_use"} else entry
         self.text = message.text or self.text

@@ -1,6 +1,6 @@
 """Reads events of the wire back into the values that a terminal shows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, TypeVar, get_args, get_type_hints
 
@@ -171,12 +171,11 @@ def _subject(asked: JsonObject) -> CommandSubject | TargetSubject | TrustSubject
 
 def _made(normal: Mapping[str, object], shape: type[T]) -> T:
     """Return an object of a class. None is left out on the wire, also where the field has no default."""
-    hints = _hints(shape)
     return shape(
         **{
-            one.name: _field_of(normal.get(one.encode_name), one.name, hints[one.name])
-            for one in fields(shape)
-            if one.required or one.encode_name in normal
+            name: _field_of(normal.get(wire_name), name, hint)
+            for name, wire_name, is_required, hint in _fields(shape)
+            if is_required or wire_name in normal
         }
     )
 
@@ -191,8 +190,10 @@ def _field_of(raw: object, name: str, hint: object) -> object:
 
 
 @cache
-def _hints(shape: type[msgspec.Struct]) -> dict[str, object]:
-    return get_type_hints(shape, include_extras=True)
+def _fields(shape: type[msgspec.Struct]) -> Sequence[tuple[str, str, bool, object]]:
+    """Return the fields of a class: name, name on the wire, whether it is required, type."""
+    hints = get_type_hints(shape, include_extras=True)
+    return [(one.name, one.encode_name, one.required, hints[one.name]) for one in fields(shape)]
 
 
 def _normal(wire: JsonValue) -> JsonValue:

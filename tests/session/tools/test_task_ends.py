@@ -144,6 +144,7 @@ async def check_nothing_is_left(folder: Path, rounds: int) -> None:
         await opened.log.close()
 
 
+@pytest.mark.timeout(at_size(ci=35, campaign=300))
 async def test_tasks_with_random_ends_leave_nothing_behind(tmp_path: Path) -> None:
     await check_nothing_is_left(tmp_path, rounds=at_size(ci=2, campaign=200))
 

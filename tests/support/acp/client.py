@@ -225,5 +225,11 @@ def states_of(client: AcpClient) -> list[str]:
     ]
 
 
+def served_version(client: AcpClient) -> int:
+    """Return the version of the protocol that the agent has answered `initialize` with."""
+    versions = (one.get("result", {}).get("protocolVersion") for _, one in client.record)
+    return next(version for version in versions if version is not None)
+
+
 def kinds_in(updates: Sequence[Json]) -> list[str]:
     return [one["sessionUpdate"] for one in updates]

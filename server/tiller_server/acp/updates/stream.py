@@ -13,6 +13,8 @@ from tiller_server.acp.peer import JsonRpcPeer
 from tiller_server.acp.updates.projector import Projector, ShownParts
 from tiller_server.agent_client.events import event_of
 
+ACKNOWLEDGE_S: Final = 0.02
+"""How long events wait to be acknowledged together; far less than 256 KiB of them come in this time."""
 SEQ: Final = "tiller.dev/seq"
 EPOCH: Final = "tiller.dev/epoch"
 SHOWN: Final = "tiller.dev/shown"
@@ -203,6 +205,8 @@ class UpdateStream:
     async def reached(self) -> int:
         """Wait until there are events to acknowledge that the client has read; return the number of the last."""
         _ = await self._to_acknowledge.wait()
+        # One for all that comes in this time: the agent is about to send its request to the model.
+        await asyncio.sleep(ACKNOWLEDGE_S)
         self._to_acknowledge.clear()
         await self._peer.flushed()
         return self.seq

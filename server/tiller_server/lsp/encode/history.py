@@ -1,12 +1,12 @@
 """Conversation of a session as items of the wire protocol, read from its entries; pure.
 
-An item has the id of its entry; a thought or a tool call inside an answer has that id and its own index.
+An item has the id of its entry; a thought inside an answer has that id and its index, a tool call the id of its live events.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent_core.events.codec import STOP_REASONS, block, cost
-from agent_core.kernel import JsonValue, rfc3339
+from agent_core.kernel import JsonValue, call_item, rfc3339
 from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
@@ -214,9 +214,8 @@ def _answer(
             "usage": _usage(said.usage),
             "stopReason": STOP_REASONS.get(said.stop_reason, said.stop_reason),
         }
-    for place, part in enumerate(said.content):
-        if isinstance(part, ToolCall):
-            yield _call(f"{entry}:{place}", part, results.get((entry, part.id)))
+    for number, call in enumerate(said.tool_calls):
+        yield _call(call_item(entry, number), call, results.get((entry, call.id)))
 
 
 def _call(item: str, call: ToolCall, result: ToolResultMessage | None) -> HistoryItem:
