@@ -12,7 +12,7 @@ from tests.support.clients.shims import end_daemon, introduced
 from tests.support.lsp.lsp_answers import LeavesOpen
 from tests.support.lsp.lsp_client import RawClient
 from tests.support.programs.pty_screen import Terminal, terminal
-from tests.support.session.session_files import checked_entries, said
+from tests.support.session.session_files import checked_entries, read_entries, said
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -97,7 +97,7 @@ async def test_commands_change_the_shared_session_or_are_refused(
     async with introduced(ground, options=PANEL) as client:
         stream = client.subscribe()
         _ = await ask(client, "hello", message="m1", wait=True)
-        with terminal(ground, CHAT, columns=100, lines=40) as window:
+        with terminal(ground, CHAT, columns=100, lines=70) as window:
             _ = await until(window, READY)
             window.line("/help")
             _ = await until(window, "The other commands work in the panel of the editor.")
@@ -114,8 +114,14 @@ async def test_commands_change_the_shared_session_or_are_refused(
             window.line("/think low")
             _ = await until(window, "Thinking: low")
             await stream.wait(type="session.config")
-            window.line("/tree")
-            _ = await until(window, "/tree does not work in a session that the daemon has open")
+            window.line("/status")
+            _ = await until(window, "permission  plan (read only)")
+            window.line("/cost")
+            _ = await until(window, "from the cache")
+            window.line("/copy")
+            _ = await until(window, "Copied the last answer (6 characters).")
+            window.line("/tools")
+            _ = await until(window, "/tools does not work in a session that the daemon has open")
             window.line("!echo a-$((40 + 2))")
             _ = await until(window, "a-42")
             window.line("/new")
@@ -221,3 +227,56 @@ async def test_changes_of_the_shared_session_are_shown_and_taken_back(ground: Gr
             _ = await until(window, "No changes in this session.")
             assert await leave(window) == 0
     assert not await note.exists()
+
+
+async def test_the_shared_session_goes_on_from_an_earlier_entry_and_in_a_fork(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("One."), says("Two."), says("Another."), says("In the fork.")])
+    async with introduced(ground, options=PANEL) as client:
+        stream = client.subscribe()
+        _ = await ask(client, "first question", message="m1", wait=True)
+        _ = await ask(client, "second question", message="m2", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=40) as window:
+            _ = await until(window, READY)
+            window.line("/export talk.md")
+            _ = await until(window, "Exported to talk.md")
+            window.line("/tree second")
+            _ = await until(window, "Continue from which entry?")
+            window.line("1")
+            _ = await until(window, "Continuing before: second question")
+            await stream.wait(type="leaf.moved")
+            window.line(", asked anew")
+            _ = await until(window, "Another.")
+            _ = await until(window, "done ·")
+            window.line("/fork")
+            _ = await until(window, "Fork before which message?")
+            window.line("2")
+            _ = await until(window, lambda seen: seen.count("/help shows what you can type") == 2)
+            window.line(", in a fork")
+            _ = await until(window, "In the fork.")
+            _ = await until(window, lambda seen: seen.count("done ·") == 2)
+            assert await leave(window) == 0
+    exported = await anyio.Path(ground.root / "talk.md").read_text("utf-8")
+    assert "second question" in exported
+    files = ground.sessions()
+    first, fork = (said(read_entries(file)[1:]) for file in files)
+    assert first[-1] == "second question, asked anew"
+    assert fork == ["first question", "second question, asked anew, in a fork"]
+
+
+async def test_the_terminal_leaves_the_shared_session_for_another_of_the_folder(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("The older one."), says("The newer one.")])
+    async with introduced(ground, options=PANEL) as client:
+        _ = await ask(client, "about apples", message="m1", wait=True)
+        _ = await client.request("agent/session/open", {"session": "new"})
+        _ = await ask(client, "about pears", message="m2", wait=True)
+        with terminal(ground, CHAT, columns=100, lines=40) as window:
+            _ = await until(window, "The newer one.")
+            window.line("/resume apples")
+            _ = await until(window, "Continue which session, or search for which text?")
+            window.line("1")
+            _ = await until(window, "The older one.")
+            assert await leave(window) == 0

@@ -106,13 +106,18 @@ def _style(line: str) -> str:
 
 async def copy(chat: ChatContext, _: str) -> None:
     """Copy the last answer to the clipboard: with a program of the desktop, else through the terminal."""
-    text = chat.session.info.last_answer()
+    root = Path(chat.session.info.root)
+    await copy_text(chat, chat.session.info.last_answer(), env_path=_path(chat), root=root)
+
+
+async def copy_text(dialog: ChatDialog, text: str | None, *, env_path: str, root: Path) -> None:
+    """Copy an answer; None: there is none yet."""
     if not text:
-        chat.tell("There is no answer to copy yet.", YELLOW)
+        dialog.tell("There is no answer to copy yet.", YELLOW)
         return
-    if not await to_thread.run_sync(_copied, text, _path(chat), Path(chat.session.info.root)):
-        chat.to_clipboard(text)
-    chat.tell(f"Copied the last answer ({len(text):,} characters).", GREEN)
+    if not await to_thread.run_sync(_copied, text, env_path, root):
+        dialog.to_clipboard(text)
+    dialog.tell(f"Copied the last answer ({len(text):,} characters).", GREEN)
 
 
 def _path(chat: ChatContext) -> str:

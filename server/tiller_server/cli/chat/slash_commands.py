@@ -4,15 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar, get_args
 
-import anyio
 from msgspec.structs import replace
 
-from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.events import PermissionMode, ThinkingLevel
-from agent_core.kernel.errors import CheckpointConflict, SessionNotFound, UsageError
-from agent_core.resources.paths import app_paths
+from agent_core.kernel.errors import CheckpointConflict, UsageError
 from agent_core.session.history.plans import OFFERED, PlanAnswer, answer_plan, open_plan
-from agent_core.storage.port import SessionSummary
 from agent_core.workspace.files.paths import relative_name
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
 from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
@@ -24,12 +20,16 @@ from tiller_server.cli.chat.status import (
     session_status,
 )
 from tiller_server.cli.chat.tree import go_to
-from tiller_server.cli.stored_sessions.session_files import ENDINGS, export_to, format_of
+from tiller_server.cli.stored_sessions.session_choice import (
+    MOST_CHOICES,
+    choose_prompt,
+    choose_session,
+    export_session,
+)
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
-from tiller_server.cli.terminal.text import BOLD, SHORT_ID, moment, one_line
+from tiller_server.cli.terminal.text import BOLD, one_line
 
 T = TypeVar("T")
-MOST_CHOICES: Final = 40
 LEVELS: Final[tuple[ThinkingLevel, ...]] = get_args(ThinkingLevel)
 MODES: Final[tuple[PermissionMode, ...]] = get_args(PermissionMode)
 """From the strictest to the loosest."""
@@ -39,42 +39,7 @@ NO_PLAN: Final = (
 REJECTED_PLAN: Final = "The plan is rejected. The mode stays plan."
 MOVED: Final = "The command goes on in the background."
 NOT_MOVED: Final = "No command is running that could go on in the background."
-MOST_TRIED: Final = 1_000
 HELP_CELLS: Final = 22
-
-
-async def export(chat: ChatContext, named: str) -> None:
-    """Write it into a new file of the workspace; without a name, into one that is named after the session.
-
-    Raises:
-        UsageError: Nothing is kept of the session, the name says no format, or something of that name is there.
-        StorageError: The session cannot be read, or the file cannot be written.
-    """
-    session = chat.session
-    if not await is_kept(session):
-        message = "nothing to export: the session has no messages yet, or it is in memory only"
-        raise UsageError(message)
-    root = Path(session.info.root)
-    path = await anyio.Path(root / named).expanduser() if named else await _unused(root, session.id)
-    how = format_of(Path(path))
-    if how is None:
-        message = f"unknown format {named!r}: use a name that ends in {', '.join(ENDINGS)}"
-        raise UsageError(message)
-    paths = chat.request.paths or app_paths(chat.request.env)
-    async with open_library(paths, clock=chat.request.clock) as library:
-        await export_to(library, session.id, how, Path(path))
-    chat.tell(f"Exported to {relative_name(Path(path), Path(root))}", GREEN)
-
-
-async def _unused(root: Path, session: str) -> anyio.Path:
-    """Return an unused file name. `export_to` fails, and overwrites nothing, when the file appears in the meantime."""
-    stem = f"tiller-{session[-SHORT_ID:]}"
-    path = anyio.Path(root / f"{stem}.md")
-    for number in range(2, MOST_TRIED):
-        if not await path.exists():
-            break
-        path = anyio.Path(root / f"{stem}-{number}.md")
-    return path
 
 
 async def _help(chat: ChatContext, _: str) -> None:
@@ -273,54 +238,30 @@ async def _new(chat: ChatContext, _: str) -> Switch:
 
 
 async def _resume(chat: ChatContext, wanted: str) -> Switch | None:
-    paths = app_paths(chat.request.env)
-    async with open_library(paths, clock=chat.request.clock) as library:
-        # A text that names no session searches: the answer to a list can be another text.
-        chosen: Switch | str | None = wanted
-        while isinstance(chosen, str):
-            chosen = await _session_named(chat, library, chosen)
-    return chosen
+    root, current = Path(chat.session.info.root), chat.session.id
+    chosen = await choose_session(chat, chat.request, wanted, root=root, current=current)
+    return None if chosen is None else Switch(request=replace(chat.request, session=chosen))
 
 
-async def _session_named(
-    chat: ChatContext, library: SessionLibrary, text: str
-) -> Switch | str | None:
-    """Switch to the session that a text names or the user chooses; return other text that they typed, or None for neither."""
-
-    def switch(session: str) -> Switch:
-        return Switch(request=replace(chat.request, session=session))
-
-    query = None
-    if text:
-        try:
-            return switch((await library.find(text)).session)
-        except SessionNotFound:
-            query = text
-    page = await library.list(chat.session.info.root, query=query, limit=MOST_CHOICES)
-    others = [one for one in page.sessions if one.session != chat.session.id]
-    if query is not None and not others:
-        message = f"no session of this folder has this id, or contains {query!r}"
-        raise SessionNotFound(message)
-    chosen = await chat.choose(
-        "Continue which session, or search for which text?", [_session_row(one) for one in others]
-    )
-    return switch(others[chosen].session) if isinstance(chosen, int) else chosen
-
-
-def _session_row(one: SessionSummary) -> str:
-    count = f"{one.messages} messages"
-    return f"{moment(one.modified_ms)}  {count:>13}  {one_line(one.title or one.preview)}"
+async def _export(chat: ChatContext, named: str) -> None:
+    session = chat.session
+    if not await is_kept(session):
+        message = "nothing to export: the session has no messages yet, or it is in memory only"
+        raise UsageError(message)
+    root = Path(session.info.root)
+    await export_session(chat, chat.request, named, root=root, session=session.id)
 
 
 async def _fork(chat: ChatContext, _: str) -> Switch | None:
     said = [
-        one for one in chat.session.tree.nodes() if one.kind == "message" and one.role == "user"
-    ][-MOST_CHOICES:]
-    rows = [one_line(one.preview) for one in said]
-    chosen = await chat.choose("Fork before which message?", rows, marked=max(0, len(rows) - 1))
-    if not isinstance(chosen, int):
+        (one.entry, one.preview)
+        for one in chat.session.tree.nodes()
+        if one.kind == "message" and one.role == "user"
+    ]
+    entry = await choose_prompt(chat, said)
+    if entry is None:
         return None
-    copy = await chat.session.tree.fork(said[chosen].entry)
+    copy = await chat.session.tree.fork(entry)
     return Switch(request=replace(chat.request, session=copy.session or "new"), text=copy.text)
 
 
@@ -384,7 +325,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
     ),
     "fork": ChatCommand(hint="", about="continue from earlier in a copy", run=_fork, at_rest=True),
     "export": ChatCommand(
-        hint="[FILE]", about="save as .md, .html or .jsonl", run=export, takes_file=True
+        hint="[FILE]", about="save as .md, .html or .jsonl", run=_export, takes_file=True
     ),
     "reload": ChatCommand(hint="", about="reload instructions and settings", run=_reload),
     "key": ChatCommand(hint="[KEY]", about="run the action of an extension's key", run=_key),

@@ -1,6 +1,7 @@
 """Descriptions of a session for its user: the line below the input, its status and its cost."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Protocol
 
 from agent_core.events import (
@@ -13,6 +14,7 @@ from agent_core.events import (
     UsageReport,
 )
 from agent_core.kernel.text import cell_count
+from agent_core.messages import Usage
 from agent_core.session import AgentSession
 from tiller_server.cli.terminal.text import one_line
 
@@ -133,28 +135,47 @@ def session_status(session: AgentSession) -> str:
             "containment": snapshot.sandbox,
             "messages": f"{stats.user_messages} of yours, {stats.assistant_messages} answers",
             "tool calls": calls,
-            "cost": _money(session),
+            "cost": _money(stats.tokens),
         }
     )
 
 
 def session_cost(session: AgentSession) -> str:
     """Return the tokens and the cost of a session, a line for each kind."""
-    tokens = session.info.stats().tokens
+    return cost_lines(session.info.stats().tokens)
+
+
+def cost_lines(tokens: Usage) -> str:
+    """Return tokens and their cost, a line for each kind."""
     return _table(
         {
             "input": f"{tokens.input:,} tokens",
             "from the cache": f"{tokens.cache_read:,} tokens",
             "to the cache": f"{tokens.cache_write:,} tokens",
             "output": f"{tokens.output:,} tokens",
-            "cost": _money(session),
+            "cost": _money(tokens),
         }
     )
 
 
-def _money(session: AgentSession) -> str:
-    cost = session.info.stats().cost
-    return "unknown: the model has no known price" if cost is None else f"${cost:.4f}"
+def shared_status(state: StatusSource, *, session: str, root: Path) -> str:
+    """Return the state of a session of the daemon, a line for each fact."""
+    config = state.config
+    return _table(
+        {
+            "session": session,
+            "title": one_line(state.title or "") or "none",
+            "folder": str(root),
+            "model": f"{config.model or 'none'}, thinking {config.thinking}",
+            "permission": f"{config.mode} ({MODE_MEANINGS[config.mode]})",
+            "cost": _money(state.usage.tokens),
+        }
+    )
+
+
+def _money(tokens: Usage) -> str:
+    cost = tokens.cost
+    return "unknown: the model has no known price" if cost is None else f"${cost.total:.4f}"
 
 
 def _table(rows: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from agent_core.assembly.library import open_library
 from agent_core.kernel.errors import UsageError
 from agent_core.resources.paths import app_paths
 from agent_core.transcript import AnyEntry
-from tiller_server.cli.chat.context import ChatContext, Refill, is_kept
+from tiller_server.cli.chat.context import ChatContext, ChatDialog, Refill, is_kept
 from tiller_server.cli.stored_sessions.tree_layout import Node, TreeRow, draw, rows
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.cli.terminal.text import clipped
@@ -31,18 +31,33 @@ async def go_to(chat: ChatContext, query: str) -> Refill | None:
         UsageError: The answer is not one of the entries shown.
         TillerError: The session cannot be read, or does not move.
     """
-    drawing = draw(await _entries(chat))
-    every = tuple(rows(drawing, room=max(chat.columns - NUMBER_CELLS, 1)))
+    node = await choose_entry(chat, await _entries(chat), query)
+    if node is None:
+        return None
+    moved = await chat.session.tree.navigate(node.last)
+    return report_move(chat, node, is_moved=not moved.cancelled, text=moved.editor_text)
+
+
+async def choose_entry(dialog: ChatDialog, entries: Sequence[AnyEntry], query: str) -> Node | None:
+    """Ask the user for an entry of the tree; None: none was chosen, or the session continues from there already.
+
+    Raises:
+        UsageError: The answer is not one of the entries shown.
+    """
+    drawing = draw(entries)
+    every = tuple(rows(drawing, room=max(dialog.columns - NUMBER_CELLS, 1)))
     found = [row for row in every if query.casefold() in f"{row.node.text}{row.label}".casefold()]
     if not found:
-        chat.tell(f"No entry contains {query!r}." if every else "No entries yet.", YELLOW)
+        dialog.tell(f"No entry contains {query!r}." if every else "No entries yet.", YELLOW)
         return None
     shown = _around(found, drawing.here)
     if len(shown) < len(found):
-        chat.tell(f"{len(shown)} of {len(found)} entries. /tree TEXT shows those that contain it.")
+        dialog.tell(
+            f"{len(shown)} of {len(found)} entries. /tree TEXT shows those that contain it."
+        )
     lines = [f"{row.lead}{' ' if row.lead else ''}{row.text}{row.label}{row.mark}" for row in shown]
     here = next((at for at, row in enumerate(shown) if row.node.entry == drawing.here), 0)
-    chosen = await chat.choose("Continue from which entry?", lines, marked=here)
+    chosen = await dialog.choose("Continue from which entry?", lines, marked=here)
     if chosen is None:
         return None
     if isinstance(chosen, str):
@@ -52,9 +67,24 @@ async def go_to(chat: ChatContext, query: str) -> Refill | None:
         raise UsageError(message)
     node = shown[chosen].node
     if node.entry == drawing.here:
-        chat.tell("The session continues from there already.")
+        dialog.tell("The session continues from there already.")
         return None
-    return await _move(chat, node)
+    return node
+
+
+def report_move(
+    dialog: ChatDialog, node: Node, *, is_moved: bool, text: str | None
+) -> Refill | None:
+    """Report where the session continues; return the text of a prompt of the user for the input line."""
+    if not is_moved:
+        dialog.tell("Not moved: an extension refused it.", YELLOW)
+        return None
+    entry = clipped(node.text.removeprefix("> "), ENTRY_CELLS)
+    if text is None:
+        dialog.tell(f"Continuing after: {entry}", GREEN)
+        return None
+    dialog.tell(f"Continuing before: {entry}", GREEN)
+    return Refill(text) if node.is_yours else None
 
 
 def _around(found: Sequence[TreeRow], here: str | None) -> Sequence[TreeRow]:
@@ -62,19 +92,6 @@ def _around(found: Sequence[TreeRow], here: str | None) -> Sequence[TreeRow]:
     at = next((place for place, row in enumerate(found) if row.node.entry == here), len(found))
     end = min(len(found), max(at + MOST_ROWS // 2, MOST_ROWS))
     return found[max(0, end - MOST_ROWS) : end]
-
-
-async def _move(chat: ChatContext, node: Node) -> Refill | None:
-    moved = await chat.session.tree.navigate(node.last)
-    if moved.cancelled:
-        chat.tell("Not moved: an extension refused it.", YELLOW)
-        return None
-    what = clipped(node.text.removeprefix("> "), ENTRY_CELLS)
-    if moved.editor_text is None:
-        chat.tell(f"Continuing after: {what}", GREEN)
-        return None
-    chat.tell(f"Continuing before: {what}", GREEN)
-    return Refill(moved.editor_text) if node.is_yours else None
 
 
 async def _entries(chat: ChatContext) -> Sequence[AnyEntry]:

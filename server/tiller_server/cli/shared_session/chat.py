@@ -6,8 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
-from agent_core.kernel import JsonObject
+from agent_core.assembly.library import open_library
+from agent_core.kernel import JsonObject, SessionId, SystemClock
 from agent_core.resources.paths import app_paths
+from agent_core.transcript import AnyEntry
 from tiller_server.agent_client.connection import AgentClient
 from tiller_server.agent_client.session import SharedSession
 from tiller_server.cli.chat.completion import InputSuggestion, command_suggestions
@@ -65,6 +67,15 @@ class SharedChatSession(SharedSession):
     def request_for(self, session: str) -> SessionRequest:
         """Return the request that opens another session in this terminal."""
         return replace(self._request, session=session)
+
+    async def all_entries(self) -> Sequence[AnyEntry]:
+        """Read the entries of all branches from the file of the session.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        async with open_library(self._paths, clock=SystemClock()) as library:
+            return (await library.read(SessionId(self.id))).entries
 
     @property
     def commands(self) -> Collection[str]:

@@ -1,5 +1,6 @@
 """Slash commands of a conversation in a session that the daemon has loaded."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -10,13 +11,14 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.values import Value
-from agent_core.messages import Text, UserContent
-from agent_core.transcript import AnyEntry, build_context
+from agent_core.messages import AssistantMessage, Text, UserContent, UserMessage
+from agent_core.transcript import AnyEntry, MessageEntry, build_context
 from tiller_server.agent_client.events import value_of
 from tiller_server.cli.chat.account_commands import ask_model
-from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Switch
+from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome, Refill, Switch
 from tiller_server.cli.chat.project_commands import (
     REVIEW,
+    copy_text,
     discarded_message,
     merged_message,
     remember_text,
@@ -39,7 +41,21 @@ from tiller_server.cli.chat.slash_commands import (
     one_of,
     undone,
 )
-from tiller_server.cli.chat.status import StatusSource, background_lines, mode_line, task_lines
+from tiller_server.cli.chat.status import (
+    StatusSource,
+    background_lines,
+    cost_lines,
+    mode_line,
+    shared_status,
+    task_lines,
+)
+from tiller_server.cli.chat.tree import choose_entry, report_move
+from tiller_server.cli.stored_sessions.session_choice import (
+    choose_prompt,
+    choose_session,
+    export_session,
+)
+from tiller_server.cli.stored_sessions.transcript_view import content_text
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 from tiller_server.lsp.documents.uris import path_of
 
@@ -60,6 +76,11 @@ class SharedStatus(StatusSource, Protocol):
 
 class SharedActions(Protocol):
     """Actions of commands in the session; each raises AgentRefused when the daemon refuses it."""
+
+    @property
+    def id(self) -> str:
+        """Id of the session."""
+        ...
 
     @property
     def state(self) -> SharedStatus:
@@ -86,6 +107,10 @@ class SharedActions(Protocol):
 
     async def stored_entries(self) -> Sequence[AnyEntry]:
         """Read the present branch from the file of the session."""
+        ...
+
+    async def all_entries(self) -> Sequence[AnyEntry]:
+        """Read the entries of all branches from the file of the session."""
         ...
 
     async def configure(self, changes: JsonObject) -> None:
@@ -297,6 +322,75 @@ async def _new(session: SharedActions, dialog: ChatDialog, _: str) -> Switch:
     return Switch(request=session.request_for("new"))
 
 
+async def _resume(session: SharedActions, dialog: ChatDialog, wanted: str) -> Switch | None:
+    here = session.request_for(session.id)
+    chosen = await choose_session(dialog, here, wanted, root=session.root, current=session.id)
+    return None if chosen is None else Switch(request=session.request_for(chosen))
+
+
+async def _tree(session: SharedActions, dialog: ChatDialog, query: str) -> Refill | None:
+    _check_rest(session, "tree")
+    node = await choose_entry(dialog, await session.all_entries(), query)
+    if node is None:
+        return None
+    moved = as_object(await session.request("agent/session/navigate", {"target": node.last}))
+    text = moved.get("editorText")
+    return report_move(
+        dialog,
+        node,
+        is_moved=moved.get("cancelled") is not True,
+        text=text if isinstance(text, str) else None,
+    )
+
+
+async def _fork(session: SharedActions, dialog: ChatDialog, _: str) -> Switch | None:
+    _check_rest(session, "fork")
+    prompts = [
+        (entry.id, content_text(entry.message.content))
+        for entry in await session.stored_entries()
+        if isinstance(entry, MessageEntry) and isinstance(entry.message, UserMessage)
+    ]
+    entry = await choose_prompt(dialog, prompts)
+    if entry is None:
+        return None
+    first, text = prompts[0]
+    if entry == first:  # there is nothing to copy
+        return Switch(request=session.request_for("new"), text=text)
+    copy = as_object(await session.request("agent/session/fork", {"atEntry": entry}))
+    request = session.request_for(str(copy.get("session")))
+    return Switch(request=request, text=str(copy.get("editorText") or ""))
+
+
+def _check_rest(session: SharedActions, name: str) -> None:
+    if session.is_busy:
+        message = f"a run is active; press Esc to stop it, then type /{name} again"
+        raise UsageError(message)
+
+
+async def _status(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+    dialog.tell(shared_status(session.state, session=session.id, root=session.root))
+
+
+async def _cost(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+    dialog.tell(cost_lines(session.state.usage.tokens))
+
+
+async def _copy(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+    messages = [
+        entry.message
+        for entry in await session.stored_entries()
+        if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage)
+    ]
+    texts = [said.text.strip() for said in messages if said.text.strip()]
+    env_path = session.request_for(session.id).env.get("PATH", os.defpath)
+    await copy_text(dialog, texts[-1] if texts else None, env_path=env_path, root=session.root)
+
+
+async def _export(session: SharedActions, dialog: ChatDialog, named: str) -> None:
+    here = session.request_for(session.id)
+    await export_session(dialog, here, named, root=session.root, session=session.id)
+
+
 async def _quit(session: SharedActions, dialog: ChatDialog, _: str) -> Switch:
     del session, dialog
     return Switch(request=None)
@@ -304,6 +398,8 @@ async def _quit(session: SharedActions, dialog: ChatDialog, _: str) -> Switch:
 
 COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "help": SharedCommand(run=_help),
+    "status": SharedCommand(run=_status),
+    "cost": SharedCommand(run=_cost),
     "model": SharedCommand(run=_model),
     "think": SharedCommand(run=_think),
     "plan": SharedCommand(run=_plan),
@@ -312,6 +408,7 @@ COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "stop": SharedCommand(run=_stop),
     "diff": SharedCommand(run=_diff),
     "undo": SharedCommand(run=_undo),
+    "copy": SharedCommand(run=_copy),
     "review": SharedCommand(run=_review),
     "remember": SharedCommand(run=_remember),
     "background": SharedCommand(run=_background),
@@ -319,5 +416,9 @@ COMMANDS: Final[Mapping[str, SharedCommand]] = {
     "compact": SharedCommand(run=_compact),
     "name": SharedCommand(run=_name),
     "new": SharedCommand(run=_new),
+    "resume": SharedCommand(run=_resume),
+    "tree": SharedCommand(run=_tree),
+    "fork": SharedCommand(run=_fork),
+    "export": SharedCommand(run=_export),
     "quit": SharedCommand(run=_quit),
 }
