@@ -422,3 +422,13 @@ def test_what_runs_or_instructs_is_named_by_those_who_may(name: LayerName, key: 
     assert settings.values.as_json()[key] == ["/mine"]
     (problem,) = settings.problems
     assert "only in the user's own settings" in problem.message
+
+
+@pytest.mark.parametrize("layer", ["project", "editor"])
+def test_switches_of_extensions_are_the_user_s_alone(tmp_path: Path, layer: LayerName) -> None:
+    settings = of_text(tmp_path, '{"extensionFlags": {"guard": false}}', name=layer)
+    assert settings.values.extension_flags == {}
+    (problem,) = settings.problems
+    assert problem.message == (
+        '"extensionFlags" may stand only in the user\'s own settings; it has no effect'
+    )

@@ -49,6 +49,8 @@ NEVER_EDITOR = frozenset({("skills",), ("prompts",)})
 
 GUARDED = frozenset(LADDERS) | CEILINGS | USER_ONLY | NEVER_EDITOR
 
+FLAGS = "extensionFlags"
+"""Key of switches of extensions: one may turn off what an extension guards."""
 AGENTS = "externalAgents"
 """Key of programs by name: a trusted project may add some, not change those of the user."""
 
@@ -183,6 +185,7 @@ class _Merging:
         if layer.name in {"project", "editor"}:
             # Layers that a workspace can bring along: they never loosen a permission.
             values = self._without_loosening(layer, values, text)
+            values = self._without_flags(layer, values, text)
             values = self._without_programs(layer, values, text)
         if isinstance(layer.content, Path):
             values = _from_folder(values, layer.content.parent)
@@ -247,6 +250,13 @@ class _Merging:
             self._report(layer, message, find_key(text, keys))
             values = _without(values, keys)
         return values
+
+    def _without_flags(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
+        if FLAGS not in values:
+            return values
+        message = f'"{FLAGS}" may stand only in the user\'s own settings; it has no effect'
+        self._report(layer, message, find_key(text, (FLAGS,)))
+        return _without(values, (FLAGS,))
 
     def _without_programs(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
         """Leave out external agents that only the user may name: those of an editor, and of a project what changes theirs."""

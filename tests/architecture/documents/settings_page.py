@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agent_core.kernel.json import as_object, encode
-from agent_core.resources.settings.layers import CEILINGS, LADDERS, NEVER_EDITOR, USER_ONLY
+from agent_core.resources.settings.layers import CEILINGS, FLAGS, LADDERS, NEVER_EDITOR, USER_ONLY
 from agent_core.resources.settings.values import settings_schema
 from tests.support.harness.shared import ROOT
 
@@ -88,7 +88,7 @@ def _range(field: Mapping[str, Any]) -> str:
 
 
 def _setters(key: tuple[str, ...]) -> str:
-    if key in USER_ONLY:
+    if key in USER_ONLY or key[0] == FLAGS:
         return "you"
     if key in NEVER_EDITOR:
         return "you, project"
