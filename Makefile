@@ -121,10 +121,10 @@ $(NODE_STAMP): $(VENV)/.made-at scripts/vscode/install-node
 	@touch $@
 
 # Their names are looked up in $(VENV)/acp by the tests, which read the schemas of the protocol there too.
-$(ACP_STAMP): $(DEV_STAMP) $(NODE_STAMP)
+$(ACP_STAMP): $(DEV_STAMP) $(NODE_STAMP) tests/support/programs/acp_clients.py
 	@echo "Installing clients of the Agent Client Protocol (50 MB) ..."
 	@$(WITH_NODE) npm install --prefix "$(VENV)/acp" --no-audit --no-fund --ignore-scripts --silent \
-	  @agentclientprotocol/sdk@2.4.0 acpx@0.19.1
+	  @agentclientprotocol/sdk@2.4.0 acpx@0.19.1 pi-acp@0.0.34
 	@touch $@
 
 # Not `npm ci`, which also wants the programs of other platforms, and a registry may not have them.

@@ -12,6 +12,7 @@ from agent_core.acp.peer import AgentPeer, is_answer, result_in
 from agent_core.acp.port import AgentChanges, AgentFailed, AgentLaunch
 from agent_core.acp.requests import (
     INVALID_PARAMS,
+    OF_TERMINALS,
     READ,
     START,
     TODO_TOOL,
@@ -26,6 +27,7 @@ from agent_core.acp.requests import (
     todo_items,
 )
 from agent_core.acp.steps import AgentStep, AgentSteps, AgentUsage
+from agent_core.acp.terminals import AgentTerminals
 from agent_core.kernel import Clock, JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.json import as_object, as_text
@@ -85,8 +87,12 @@ class ExternalAgent:
     call is the answer to the request, and the agent goes on.
     """
 
-    def __init__(self, order: AgentOrder, peer: AgentPeer, *, clock: Clock) -> None:
+    def __init__(
+        self, order: AgentOrder, peer: AgentPeer, terminals: AgentTerminals, *, clock: Clock
+    ) -> None:
         """Create it; nothing is started before the first request."""
+        self.terminals = terminals
+        """Commands that run for the agent."""
         self._order = order
         self._peer = peer
         self._clock = clock
@@ -98,7 +104,7 @@ class ExternalAgent:
         """Id of the prompt that the agent works on."""
         self._open: dict[ToolCallId, OpenRequest] = {}
         """Requests of the agent, by the calls that answer them."""
-        self._steps = AgentSteps(order.on_activity)
+        self._steps = AgentSteps(order.on_activity, terminal=terminals.text)
         self._latest_text = ""
         self._usage = AgentUsage()
 
@@ -116,8 +122,8 @@ class ExternalAgent:
             max_tokens=0,
         )
 
-    def read_done(self, call: str, content: str) -> None:
-        """Keep the text that the agent asked to read, until its request is answered."""
+    def answer_with(self, call: str, content: str) -> None:
+        """Keep the text that the agent asked for, until its request is answered."""
         request = self._open.get(ToolCallId(call))
         if request is not None:
             request.content = content
@@ -140,6 +146,7 @@ class ExternalAgent:
 
     async def stop(self) -> None:
         """Cancel what the agent does, and wait a moment for it."""
+        self.terminals.stop()
         if self._prompt is not None:
             await self._peer.cancel(self._prompt, [*self._open.values()])
 
@@ -293,8 +300,15 @@ class ExternalAgent:
             needs=sorted(order.launch.needs),
         )
         call = call_for(method, params, id_=self._new_id(), agent=agent)
-        if isinstance(call, ToolCall) and params.get("sessionId") != self._peer.session:
+        is_of_terminals = method in OF_TERMINALS
+        if params.get("sessionId") != self._peer.session and (
+            is_of_terminals or isinstance(call, ToolCall)
+        ):
             call = Refused(code=INVALID_PARAMS, message="sessionId is of no session here")
+        elif is_of_terminals:
+            request = OpenRequest(id=id_, method=method, params=params)
+            self.terminals.answer(request, self._peer.send)
+            return None
         if isinstance(call, Refused):
             self._peer.send(error(id_, call.code, call.message))
             return None

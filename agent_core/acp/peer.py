@@ -83,7 +83,7 @@ class AgentPeer:
             "initialize",
             {
                 "protocolVersion": PROTOCOL,
-                "clientCapabilities": {"fs": files, "terminal": False},
+                "clientCapabilities": {"fs": files, "terminal": True},
                 "clientInfo": {"name": "tiller", "title": "Tiller", "version": self._version},
             },
         )

@@ -1,6 +1,6 @@
 """The port of external agents: their start, and messages in both directions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -42,6 +42,10 @@ class AgentLink(Protocol):
         Raises:
             AgentFailed: It cannot be started.
         """
+        ...
+
+    def begin(self, job: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run a job beside others; it is cancelled when the connection ends."""
         ...
 
     def send(self, message: JsonObject) -> None:

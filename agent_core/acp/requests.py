@@ -1,7 +1,8 @@
 """The requests of an external agent as calls of tools, and the results of these calls as answers to it."""
 
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os.path import normpath
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ START: Final = "agent_start"
 STEP: Final = "agent_step"
 READ: Final = "agent_read"
 WRITE: Final = "write"
+TERMINAL: Final = "agent_terminal"
 COMMAND: Final = "agent_permission_command"
 EDIT: Final = "agent_permission_edit"
 LOOK: Final = "agent_permission_read"
@@ -26,6 +28,12 @@ TODO_TOOL: Final = "todo"
 PERMISSION: Final = "session/request_permission"
 READ_FILE: Final = "fs/read_text_file"
 WRITE_FILE: Final = "fs/write_text_file"
+CREATE_TERMINAL: Final = "terminal/create"
+OF_TERMINALS: Final = frozenset(
+    {"terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"}
+)
+"""Requests about a terminal that is there; they are answered without a call."""
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -69,7 +77,7 @@ class OpenRequest(Struct, kw_only=True):
     method: str
     params: JsonObject
     content: str | None = None
-    """The text that the tool `agent_read` has read."""
+    """The text that the tool `agent_read` has read, or the id of a new terminal."""
 
 
 def call_for(
@@ -97,8 +105,41 @@ def call_for(
             if not isinstance(content, str):
                 return Refused(code=INVALID_PARAMS, message="content must be a string")
             return _file_call(WRITE, {"path": params.get("path"), "content": content}, id_)
+        case "terminal/create" if TERMINAL in agent.tools:
+            return _terminal(params, id_, agent)
         case _:
             return Refused(code=METHOD_NOT_FOUND, message=f"method {method!r} is not supported")
+
+
+def _terminal(params: JsonObject, id_: str, agent: AskingAgent) -> ToolCall | Refused:
+    """Return the call that starts a command; folder and variables are a part of its line, so that they are judged and shown."""
+    line, listed, variables = params.get("command"), params.get("args"), params.get("env")
+    words = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    if not isinstance(line, str) or not line.strip():
+        return Refused(code=INVALID_PARAMS, message="command must be a text")
+    line = shlex.join([line, *words]) if words else line
+    pairs: list[str] = []
+    for one in variables if isinstance(variables, list | tuple) else ():
+        name, value = (as_object(one).get(key) for key in ("name", "value"))
+        if not isinstance(name, str) or not VARIABLE.fullmatch(name) or not isinstance(value, str):
+            return Refused(code=INVALID_PARAMS, message="env must be names and values")
+        pairs.append(f"{name}={value}")
+    if pairs:
+        line = shlex.join(["env", *pairs, "bash", "-c", line])
+    cwd = params.get("cwd") or str(agent.cwd)
+    if not isinstance(cwd, str) or not Path(cwd).is_absolute():
+        return Refused(code=INVALID_PARAMS, message=f"cwd must be absolute, not {cwd!r}")
+    if Path(normpath(cwd)) != agent.cwd:
+        line = f"cd {shlex.quote(cwd)} && {line}"
+    arguments: dict[str, JsonValue] = {
+        "command": line,
+        "needs": list(agent.needs),
+        "request": id_,
+    }
+    limit = params.get("outputByteLimit")
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        arguments["limit"] = limit
+    return ToolCall(id=ToolCallId(id_), name=TERMINAL, arguments=arguments)
 
 
 def _file_call(tool: str, arguments: JsonObject, id_: str) -> ToolCall | Refused:
@@ -164,6 +205,8 @@ def answer_to(request: OpenRequest, result: ToolResultMessage) -> JsonObject:
         return error(request.id, INTERNAL, text_of(result.content))
     if request.method == READ_FILE:
         return reply(request.id, {"content": request.content or ""})
+    if request.method == CREATE_TERMINAL:
+        return reply(request.id, {"terminalId": request.content or ""})
     return reply(request.id, {})
 
 
@@ -214,8 +257,13 @@ def text_of_block(block: JsonValue) -> str:
             return f"[{one_line(as_text(kind)) or 'content'}]"
 
 
-def text_of_call(call: JsonObject) -> str:
-    """Return what a tool call of the agent has put out, as far as it is text."""
+def text_of_call(call: JsonObject, terminal: Callable[[str], str]) -> str:
+    """Return what a tool call of the agent has put out, as far as it is text.
+
+    Args:
+        call: The tool call, or an update of it.
+        terminal: Returns the output of a terminal by its id.
+    """
     listed = call.get("content")
     texts: list[str] = []
     for one in listed if isinstance(listed, list | tuple) else ():
@@ -225,6 +273,8 @@ def text_of_call(call: JsonObject) -> str:
                 texts.append(text_of_block(part.get("content")))
             case "diff":
                 texts.append(f"changed {as_text(part.get('path'))}")
+            case "terminal":
+                texts.append(terminal(as_text(part.get("terminalId"))))
             case _:
                 pass
     return "\n".join(text for text in texts if text)

@@ -32,8 +32,17 @@ class AgentStep(Struct, kw_only=True):
 class AgentSteps:
     """The tool calls of an agent. Each that has ended becomes one call of the tool `agent_step`."""
 
-    def __init__(self, on_activity: Callable[[str], None]) -> None:
+    def __init__(
+        self, on_activity: Callable[[str], None], *, terminal: Callable[[str], str]
+    ) -> None:
+        """Create it without calls.
+
+        Args:
+            on_activity: Called with the title of what the agent does.
+            terminal: Returns the output of a terminal by its id.
+        """
         self._on_activity = on_activity
+        self._terminal = terminal
         self._running: dict[str, AgentStep] = {}
         """By the ids of the agent."""
         self._ended: dict[str, AgentStep] = {}
@@ -60,7 +69,7 @@ class AgentSteps:
             self._on_activity(title)
         step.kind = as_text(update.get("kind")) or step.kind
         step.status = as_text(update.get("status")) or step.status
-        step.output = cut_bytes(text_of_call(update), OUTPUT_BYTES) or step.output
+        step.output = cut_bytes(text_of_call(update, self._terminal), OUTPUT_BYTES) or step.output
         if step.status not in ENDED:
             return None
         self._ended[id_] = self._running.pop(theirs)

@@ -14,6 +14,7 @@ from agent_core.acp.requests import (
     READ,
     START,
     STEP,
+    TERMINAL,
     TODO_TOOL,
     WRITE,
     other_tool,
@@ -22,7 +23,7 @@ from agent_core.acp.tools import AgentWork, agent_tools
 from agent_core.kernel.errors import ToolError
 from agent_core.tools import Tool
 
-STEPS: Final = (START, STEP, COMMAND, EDIT, LOOK)
+STEPS: Final = (START, STEP, TERMINAL, COMMAND, EDIT, LOOK)
 
 
 class ExternalTask(Struct, kw_only=True):

@@ -5,15 +5,26 @@ from typing import Protocol
 
 from pydantic import Field
 
-from agent_core.acp.requests import COMMAND, EDIT, LOOK, READ, START, STEP, other_tool
+from agent_core.acp.requests import (
+    COMMAND,
+    EDIT,
+    LOOK,
+    READ,
+    START,
+    STEP,
+    TERMINAL,
+    other_tool,
+)
 from agent_core.acp.steps import AgentStep
+from agent_core.acp.terminals import AgentTerminals
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import NotText
 from agent_core.kernel.json import as_text
 from agent_core.tools.arguments import ModelTool, ToolArguments, ToolArgumentsT, schema_of
+from agent_core.tools.command import start_bash
 from agent_core.tools.port import Tool, ToolContext, ToolResult, ToolSpec, error_result, text_result
 from agent_core.workspace import FileBytes
-from agent_core.workspace.permissions.call_permission import ToolKind
+from agent_core.workspace.permissions.call_permission import AskedNeeds, ToolKind
 
 FAILED = "failed"
 
@@ -21,8 +32,13 @@ FAILED = "failed"
 class AgentWork(Protocol):
     """An agent, as the tools see it."""
 
-    def read_done(self, call: str, content: str) -> None:
-        """Keep the text that the agent asked to read."""
+    @property
+    def terminals(self) -> AgentTerminals:
+        """Commands that run for the agent."""
+        ...
+
+    def answer_with(self, call: str, content: str) -> None:
+        """Keep the text that the agent asked for."""
         ...
 
     def step(self, call: str) -> AgentStep:
@@ -51,6 +67,15 @@ class AgentCommandArguments(ToolArguments):
     command: str
     needs: list[str] = Field(default=[])
     title: str = ""
+    request: str
+
+
+class AgentTerminalArguments(ToolArguments):
+    """Arguments of `agent_terminal`."""
+
+    command: str
+    needs: tuple[AskedNeeds, ...] = Field(default=())
+    limit: int | None = None
     request: str
 
 
@@ -91,6 +116,9 @@ def agent_tools(agent: str, work: Callable[[], AgentWork]) -> Sequence[Tool]:
     async def read(arguments: AgentReadArguments, context: ToolContext) -> ToolResult:
         return await _read(arguments, context, work())
 
+    async def run(arguments: AgentTerminalArguments, context: ToolContext) -> ToolResult:
+        return await _run(arguments, context, work())
+
     async def step(arguments: AgentStepArguments, _: ToolContext) -> ToolResult:
         done = work().step(arguments.request)
         details: dict[str, JsonValue] = {"kind": done.kind, "status": done.status}
@@ -101,6 +129,7 @@ def agent_tools(agent: str, work: Callable[[], AgentWork]) -> Sequence[Tool]:
     return (
         _tool(START, AgentStartArguments, "execute", _allowed, f"start external agent {agent}"),
         _tool(STEP, AgentStepArguments, "read", step, "tool"),
+        _tool(TERMINAL, AgentTerminalArguments, "execute", run, "command"),
         _tool(COMMAND, AgentCommandArguments, "execute", _allowed, "command"),
         _tool(EDIT, AgentFileArguments, "edit", _allowed, "edit"),
         _tool(LOOK, AgentFileArguments, "read", _allowed_inside, "read"),
@@ -138,6 +167,23 @@ async def _allowed_inside(arguments: AgentFileArguments, context: ToolContext) -
     return text_result("allowed")
 
 
+async def _run(
+    arguments: AgentTerminalArguments, context: ToolContext, work: AgentWork
+) -> ToolResult:
+    """Start a command, which goes on after the call."""
+    work.terminals.check_room()
+    _ = await context.processes.before_start()
+    process = await start_bash(
+        arguments.command,
+        context.workspace,
+        options=context.options,
+        needs=frozenset(arguments.needs),
+    )
+    terminal = work.terminals.add(process, limit_bytes=arguments.limit)
+    work.answer_with(arguments.request, terminal)
+    return text_result(f"started in {terminal}")
+
+
 async def _read(arguments: AgentReadArguments, context: ToolContext, work: AgentWork) -> ToolResult:
     files = context.files
     path = await files.resolve(arguments.path, "read")
@@ -151,5 +197,5 @@ async def _read(arguments: AgentReadArguments, context: ToolContext, work: Agent
         lines, first = text.splitlines(keepends=True), max((arguments.line or 1) - 1, 0)
         last = len(lines) if arguments.limit is None else first + max(arguments.limit, 0)
         text = "".join(lines[first:last])
-    work.read_done(arguments.request, text)
+    work.answer_with(arguments.request, text)
     return text_result(f"{len(text)} characters")

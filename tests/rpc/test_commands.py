@@ -36,7 +36,7 @@ async def test_the_state_of_a_new_session(ground: Ground) -> None:
         assert state.pop("sessionId")
         model = state.pop("model")
         assert state == {
-            "thinkingLevel": "medium",
+            "thinkingLevel": "off",
             "isStreaming": False,
             "isCompacting": False,
             "steeringMode": "one-at-a-time",

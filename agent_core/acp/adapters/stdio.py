@@ -1,7 +1,7 @@
 """The connection to an external agent that is a program on this machine. Nothing that it sends is without a limit."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -128,6 +128,10 @@ class StdioLink:
         self._outgoing, self._unsent = streams
         # A task that is cancelled still has something to send: that the agent is to stop.
         self._writing = anyio.CancelScope(shield=True)
+
+    def begin(self, job: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run a job beside others."""
+        self._group.start_soon(job)
 
     async def start(self, launch: AgentLaunch, *, cwd: Path) -> None:
         """Start the program."""

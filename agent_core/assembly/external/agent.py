@@ -16,6 +16,7 @@ from agent_core.acp.model import AgentOrder, ExternalAgent
 from agent_core.acp.peer import AgentPeer
 from agent_core.acp.port import AgentLaunch
 from agent_core.acp.task import ExternalTask
+from agent_core.acp.terminals import AgentTerminals
 from agent_core.assembly.mcp import VERSION, from_outside
 from agent_core.assembly.session_parts import SessionDeps
 from agent_core.kernel.errors import ModelUnknown
@@ -51,7 +52,9 @@ async def with_external_agent(
         changes=task.changes,
     )
     async with connected(starts.start, redact=deps.redactor.text) as link:
-        agent = ExternalAgent(order, AgentPeer(launch, link, version=VERSION), clock=deps.clock)
+        peer = AgentPeer(launch, link, version=VERSION)
+        terminals = AgentTerminals(link.begin, redact=deps.redactor.text)
+        agent = ExternalAgent(order, peer, terminals, clock=deps.clock)
         task.agent = agent
         # What it asks for is answered, also when the user speaks: it hears of that with its next prompt.
         deps.options.skip_on_steer, deps.options.steer_grace_s = False, None

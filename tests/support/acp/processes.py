@@ -17,9 +17,17 @@ async def acp_process(
 ) -> AsyncGenerator[tuple[AcpClient, asyncio.subprocess.Process]]:
     """Start `tiller acp` and speak a version of the protocol with it; it is ended however the test ends."""
     options = options if version == 1 else ("--experimental-v2", *options)
+    async with agent_process((*ACP, *options), env, cwd, version=version) as started:
+        yield started
+
+
+@asynccontextmanager
+async def agent_process(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, version: int = 1
+) -> AsyncGenerator[tuple[AcpClient, asyncio.subprocess.Process]]:
+    """Start an agent that speaks the protocol over its standard streams; it is ended however the test ends."""
     process = await asyncio.create_subprocess_exec(
-        *ACP,
-        *options,
+        *argv,
         env=dict(env),
         cwd=cwd,
         stdin=asyncio.subprocess.PIPE,

@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -111,6 +113,55 @@ class Steps:
                 "t1", status=status, content=[acp.tool_content(acp.text_block(output))]
             )
         )
+
+    async def do_run(self, command: str, *args: str, **more: Any) -> None:
+        """Run a command in a terminal of the client, to its end; say its output and end."""
+        async with self._terminal(command, *args, **more) as terminal:
+            if not terminal:
+                return
+            status = await self.client.wait_for_terminal_exit(self.session, terminal)
+            shown = await self.client.terminal_output(self.session, terminal)
+            cut = "…" if shown.truncated else ""
+            await self.do_say(f"{cut}{shown.output.strip()} ({status.exit_code}, {status.signal})")
+
+    async def do_run_with(self, more: dict[str, Any], command: str, *args: str) -> None:
+        """Run a command with other parameters of the request."""
+        await self.do_run(command, *args, **more)
+
+    async def do_kill(self, command: str, output: str) -> None:
+        """Run a command, kill it when it has put something out, and ask about it after it was released."""
+        async with self._terminal(command) as terminal:
+            while output not in (
+                shown := await self.client.terminal_output(self.session, terminal)
+            ).output:
+                assert shown.exit_status is None
+            await self.client.kill_terminal(self.session, terminal)
+            status = await self.client.wait_for_terminal_exit(self.session, terminal)
+            await self.do_say(f"ended: {status.exit_code}, {status.signal}")
+            content = [schema.TerminalToolCallContent(type="terminal", terminal_id=terminal)]
+            await self._tell(acp.start_tool_call("t2", "Watch", kind="execute"))
+            await self._tell(acp.update_tool_call("t2", status="completed", content=content))
+        try:
+            await self.client.terminal_output(self.session, terminal)
+        except acp.RequestError as error:
+            await self.do_say(f"refused: {error}")
+
+    async def do_leave_running(self, command: str) -> None:
+        """Run a command and forget about it."""
+        await self.client.create_terminal(command=command, session_id=self.session)
+
+    @asynccontextmanager
+    async def _terminal(self, command: str, *args: str, **more: Any) -> AsyncGenerator[str]:
+        try:
+            made = await self.client.create_terminal(
+                command=command, session_id=self.session, args=list(args) or None, **more
+            )
+        except acp.RequestError as error:
+            await self.do_say(f"refused: {error}")
+            yield ""
+            return
+        yield made.terminal_id
+        await self.client.release_terminal(self.session, made.terminal_id)
 
     async def do_plan(self, *entries: list[str]) -> None:
         await self._tell(

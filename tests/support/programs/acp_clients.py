@@ -11,7 +11,11 @@ import pytest
 
 FOLDER: Final = Path(sys.prefix) / "acp" / "node_modules"
 NODE: Final = Path(sys.prefix) / "node" / "bin" / "node"
-VERSIONS: Final[Mapping[str, str]] = {"@agentclientprotocol/sdk": "2.4.0", "acpx": "0.19.1"}
+VERSIONS: Final[Mapping[str, str]] = {
+    "@agentclientprotocol/sdk": "2.4.0",
+    "acpx": "0.19.1",
+    "pi-acp": "0.0.34",
+}
 _ENVIRONMENT: Mapping[str, str] = os.environ  # noqa: TID251 - to know whether this is CI
 
 

@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--in-process", action="store_true", help="run the agent in this process")
     # Programs that start pi name its mode.
     add("--mode", choices=("rpc",), help=argparse.SUPPRESS)
+    add("--no-themes", action="store_true", help=argparse.SUPPRESS)
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:

@@ -15,9 +15,8 @@ from tiller_server.rpc.commands.context import (
     rows,
     text_field,
 )
-from tiller_server.rpc.records import model_record
+from tiller_server.rpc.records import LEVELS, model_record
 
-LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 QUEUE_MODES: Final = ("all", "one-at-a-time")
 
 
@@ -71,8 +70,8 @@ def _set(context: RpcContext, **changed: JsonValue) -> None:
 
 async def get_available_thinking_levels(context: RpcContext, _command: JsonObject) -> JsonObject:
     """Return the thinking levels of the model."""
-    listed = await context.listed_model(context.session.state.config.model)
-    return {"data": {"levels": rows(listed.get("thinking")) or ["off"]}}
+    levels: list[JsonValue] = [*await context.thinking_levels()]
+    return {"data": {"levels": levels}}
 
 
 async def set_steering_mode(context: RpcContext, command: JsonObject) -> JsonObject:

@@ -56,6 +56,15 @@ class RpcContext:
                 return listed
         return {}
 
+    async def thinking_levels(self) -> Sequence[str]:
+        """Return the thinking levels of the session's model, the lowest first.
+
+        Raises:
+            AgentRefused: The server has gone.
+        """
+        levels = (await self.listed_model(self.session.state.config.model)).get("thinking")
+        return [str(one) for one in levels] if isinstance(levels, list) and levels else ["off"]
+
     async def model(self, ref: str) -> JsonObject:
         """Return a model in pi's form.
 

@@ -17,6 +17,7 @@ from tiller_server.rpc.commands.context import (
     text_of_blocks,
 )
 from tiller_server.rpc.files import session_of, write_document
+from tiller_server.rpc.records import level_in_force
 
 TOKENS: Final[Mapping[str, str]] = {
     "input": "in",
@@ -70,7 +71,7 @@ async def get_state(context: RpcContext, _command: JsonObject) -> JsonObject:
     session, config = context.session, context.session.state.config
     out: dict[str, JsonValue] = {
         "model": None if config.model is None else await context.model(config.model),
-        "thinkingLevel": config.thinking,
+        "thinkingLevel": level_in_force(config.thinking, await context.thinking_levels()),
         "isStreaming": session.activity.is_running,
         "isCompacting": session.activity.is_compacting,
         "steeringMode": config.steering,
