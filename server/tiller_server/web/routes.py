@@ -20,6 +20,7 @@ from tiller_server.web.guard import GuardedRoute, RequestRefused, cookies, refus
 from tiller_server.web.methods import objection
 from tiller_server.web.options import WebOptions
 from tiller_server.web.page import asset, page
+from tiller_server.web.session_feed import SessionFeeds
 from tiller_server.web.shares.share_routes import ShareRoutes
 from tiller_server.web.shares.share_store import ShareStore
 from tiller_server.web.tasks.openapi import openapi_route
@@ -54,6 +55,8 @@ class WebApp:
         self._limits = options.limits
         self._blobs = BlobRoutes(options.paths, role=options.role, limits=options.limits)
         self._streams: set[EventResponse] = set()
+        self.feeds: Final = SessionFeeds(link)
+        """The subscriptions that streams share; its `run` has to run."""
         self._is_closed = False
         book = TaskBook(link, options.paths, role=options.role, clock=clock)
         self._api: Sequence[GuardedRoute] = (
@@ -181,6 +184,7 @@ class WebApp:
         positions = read_positions(last, sessions)
         stream = EventResponse(
             self._link,
+            self.feeds,
             found,
             positions,
             has_plain_ids=len(sessions) == 1,

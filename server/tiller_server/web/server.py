@@ -178,11 +178,15 @@ class WebServer(uvicorn.Server):
         _write_private(self._token_file, self._bearer)
         try:
             async with asyncio.TaskGroup() as tasks:
-                linking = tasks.create_task(self.link.run())
+                running = [
+                    tasks.create_task(self.link.run()),
+                    tasks.create_task(self._web.feeds.run()),
+                ]
                 try:
                     await self.serve(sockets=[self._listener])
                 finally:
-                    _ = linking.cancel()
+                    for task in running:
+                        _ = task.cancel()
         finally:
             with suppress(OSError):
                 self._token_file.unlink()
