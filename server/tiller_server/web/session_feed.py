@@ -39,7 +39,7 @@ class SessionFrame(Value, frozen=True, kw_only=True):
     """Where a reader is behind it."""
     data: bytes
     token: str | None = None
-    """Token to acknowledge it with when it was sent; None: nobody waits for that."""
+    """Token to acknowledge it with when it was sent; None: it is not acknowledged."""
 
 
 def session_frame(session: str, given: JsonObject, *, token: str | None) -> SessionFrame | None:
@@ -60,7 +60,7 @@ def session_frame(session: str, given: JsonObject, *, token: str | None) -> Sess
 
 
 TakeFrame = Callable[[SessionFrame], bool]
-"""Takes a frame at once; False when the stream is too far behind, and leaves."""
+"""Accepts a frame at once; False when the stream is too far behind for it."""
 
 
 class Seat:
