@@ -379,3 +379,5 @@ FRONT_ENDS: Mapping[str, Callable[[Windows, str], AbstractAsyncContextManager[Fr
     "web": web,
     "terminal": terminal,
 }
+"""`tiller run` has no entry: it shows permissions by the `TerminalChannel` and `serve_channel` of the terminal, and its session is
+in its own process, which no watcher of these tests can open. tests/cli checks its answers, failures and ends."""

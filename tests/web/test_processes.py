@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -17,6 +18,7 @@ from tests.support.clients.browsers import WITHIN_S, ask, events_of, following, 
 from tests.support.clients.daemons import daemon_process, log_of
 from tests.support.clients.server import TILLER, Ground, prompt, says
 from tests.support.harness.shared import ROOT
+from tests.web.conftest import ANYWHERE, PUBLIC_NAME
 from tiller_server.daemon import paths
 from tiller_server.daemon.lockfile import owner
 
@@ -214,6 +216,43 @@ async def test_a_session_is_shared_from_the_terminal(ground: Ground) -> None:
             assert (await shared(ground, *words))[0] == code
 
 
+async def test_another_machine_logs_in_with_the_code_of_the_terminal(
+    ground: Ground, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    process = await asyncio.create_subprocess_exec(
+        *TILLER, "web", "--no-open", "--qr", "--listen", f"{ANYWHERE}:0",
+        "--tls-cert", str(cert), "--tls-key", str(key),
+        cwd=ground.root, env=dict(ground.env), stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(START_S):
+            url = (await process.stdout.readline()).decode().strip()
+            shown = [url]
+            while not shown[-1].startswith("Code"):
+                shown.append((await process.stdout.readline()).decode().strip())
+        found = re.fullmatch(rf"https://{PUBLIC_NAME}:(\d+)/login", url)
+        assert found is not None
+        host = f"{PUBLIC_NAME}:{found[1]}"
+        assert len(shown) > 10, "the QR code lies between"
+        async with httpx.AsyncClient(
+            base_url=f"https://127.0.0.1:{found[1]}",
+            headers={"host": host, "origin": f"https://{host}"},
+            verify=ssl.create_default_context(cafile=str(cert)),
+        ) as phone:
+            assert (await phone.get("/")).status_code == 303
+            code = shown[-1].rpartition(" ")[2]
+            assert (await phone.post("/v1/login", json={"code": code})).status_code == 204
+            listed = await phone.post("/v1/rpc", json={"method": "agent/session/list"})
+            assert "result" in listed.json()
+    finally:
+        process.terminate()
+        async with asyncio.timeout(WITHIN_S):
+            await process.wait()
+        end_daemon(ground)
+
+
 def run(ground: Ground, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
@@ -228,6 +267,8 @@ def run(ground: Ground, *words: str) -> subprocess.CompletedProcess[str]:
         (("--listen", "::"), "ssh -L 7433:127.0.0.1:7433 HOST"),
         (("--listen", "192.168.1.7", "--port", "9000"), "ssh -L 9000:127.0.0.1:9000 HOST"),
         (("--port", "70000"), "name one from 1 to 65535"),
+        (("--listen", "::", "--tls-cert", "c.pem"), "--tls-cert and --tls-key belong together"),
+        (("--behind-proxy", "https://a.example"), "name the public host"),
         (("--role", "root"), "unknown value 'root'"),
     ],
 )

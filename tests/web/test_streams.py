@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import json
 import random
 import socket
 
+import httpx
 import pytest
 
 from tests.support.clients.browsers import (
+    Following,
     Heard,
     Site,
     ask,
@@ -18,8 +21,9 @@ from tests.support.clients.browsers import (
 )
 from tests.support.clients.server import Ground, Json, calls, prompt, says
 from tests.support.harness.sizes import at_size
-from tiller_server.web.event_stream import Position, read_positions, write_positions
+from tiller_server.web.event_stream import read_positions, write_positions
 from tiller_server.web.options import WebLimits
+from tiller_server.web.session_feed import Position
 
 pytestmark = [pytest.mark.timeout(240)]
 
@@ -175,6 +179,101 @@ async def test_a_reader_that_has_stopped_is_dropped_and_moves_nobody(ground: Gro
         async with asyncio.timeout(20):
             assert not (await read_all(stopped)).endswith(b"0\r\n\r\n")
         stopped.close()
+
+
+def subscriptions(site: Site) -> int:
+    """Return how many subscriptions the front end has in the daemon."""
+    return len(site.server.link._readers)
+
+
+async def read_until(stream: Following, heard: list[Heard], *, kind: str) -> None:
+    """Read until an event of a kind has come."""
+    while not any(event["type"] == kind for event in events_of(heard[-1:])):
+        one = await stream.next()
+        assert one is not None
+        heard.append(one)
+
+
+async def test_tabs_share_one_subscription_also_those_that_come_in_the_middle_of_an_answer(
+    ground: Ground,
+) -> None:
+    ground.provider.script([{"deltas": 200, "delta_delay_s": 0.003}])
+    async with (
+        served(ground) as site,
+        site.script() as script,
+        contextlib.AsyncExitStack() as open_,
+    ):
+        session = (await opened(script))["session"]
+
+        async def tab(last: str | None = None) -> Following:
+            return await open_.enter_async_context(following(script, [session], last=last))
+
+        tabs = [(await tab(), list[Heard]()) for _ in range(3)]
+        await ask(script, "agent/prompt", session=session, **prompt("go"))
+        for stream, heard in tabs:
+            await read_until(stream, heard, kind="message.delta")
+        assert subscriptions(site) == 1
+        for last in (None, None, tabs[0][1][-1].id):
+            stream = await tab(last)
+            first = await stream.next()
+            assert first is not None
+            assert first.event == ("message" if last else "snapshot")
+            tabs.append((stream, [first]))
+        assert subscriptions(site) == 1
+        for stream, heard in tabs:
+            await read_until(stream, heard, kind="run.ended")
+        assert subscriptions(site) == 1
+        whole = tabs[0][1]
+        for _, heard in tabs[1:]:
+            begins_anew = heard[0].event == "snapshot"
+            frames = heard[1:] if begins_anew else heard
+            assert [one.frame for one in frames] == [one.frame for one in whole[-len(frames) :]]
+            assert not begins_anew or heard[0].frame["seq"] == frames[0].frame["from"] - 1
+        for stream, _ in tabs:
+            await stream.answer.aclose()
+        async with asyncio.timeout(5):
+            await site.server.link.request("agent/session/close", {"session": session})
+        assert subscriptions(site) == 0
+
+
+async def test_a_slow_tab_falls_behind_alone_and_has_the_whole_log_in_the_end(
+    ground: Ground,
+) -> None:
+    runs = 4
+    models = ground.dirs.config / "models.json"
+    written = json.loads(models.read_text("utf-8"))
+    written["providers"]["lab"]["models"][0]["contextWindow"] = 10_000_000
+    models.write_text(json.dumps(written), "utf-8")
+    ground.provider.script([says("x" * 200_000) for _ in range(runs)])
+    small = httpx.AsyncHTTPTransport(
+        socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)]
+    )
+    limits = WebLimits(max_ahead=64 << 10)
+    async with served(ground, limits=limits) as site, site.script() as script:
+        session = (await opened(script))["session"]
+        quickly: list[Heard] = []
+        slowly: list[Heard] = []
+        async with (
+            httpx.AsyncClient(
+                transport=small, base_url=site.origin, headers=script.headers
+            ) as other,
+            following(other, [session]) as slow,
+            following(script, [session]) as quick,
+        ):
+            for _ in range(runs):
+                await ask(script, "agent/prompt", session=session, **prompt("go"))
+                run: list[Heard] = []
+                await read_until(quick, run, kind="run.ended")
+                quickly += run
+            assert subscriptions(site) == 1
+            end = joined(quickly)[-1]
+            while not slowly or joined(slowly)[-1] < end:
+                await read_until(slow, run := [], kind="run.ended")
+                slowly += run
+            assert subscriptions(site) == 1
+        assert joined(slowly) == joined(quickly)
+        assert stable(events_of(slowly)) == stable(events_of(quickly))
+        assert len(slowly) < len(quickly), "it was never behind"
 
 
 async def test_a_silent_stream_shows_that_it_is_alive(ground: Ground) -> None:

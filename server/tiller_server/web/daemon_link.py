@@ -24,7 +24,7 @@ IDLE_S: Final = 600.0
 
 Connect = Callable[[Mapping[str, RequestHandler]], AbstractAsyncContextManager[AgentClient]]
 """Connects to the daemon, which is started when there is none; raises a TillerError when there will be none."""
-OnFrame = Callable[[JsonObject], None]
+OnFrame = Callable[[str, JsonObject], None]
 _log = logging.getLogger(__name__)
 
 
@@ -49,7 +49,7 @@ class DaemonLink:
         self._used_s = clock.monotonic_s()
         self._wanted = asyncio.Event()
         self._current: asyncio.Future[AgentClient] | None = None
-        self._readers: dict[str, OnFrame] = {}
+        self._readers: dict[str, Callable[[JsonObject], None]] = {}
         self._numbers = count(1)
 
     async def run(self) -> None:
@@ -87,7 +87,13 @@ class DaemonLink:
             self._used_s = self._clock.monotonic_s()
 
     async def follow(
-        self, session: str, *, epoch: str | None, after: int | None, on_frame: OnFrame
+        self,
+        session: str,
+        *,
+        epoch: str | None,
+        after: int | None,
+        on_frame: OnFrame,
+        has_window: bool = False,
     ) -> str:
         """Pass on the frames of a session until that ends; return the reason.
 
@@ -95,19 +101,20 @@ class DaemonLink:
             session: Its id.
             epoch: Epoch that the reader knows; None: it knows nothing.
             after: Last event that the reader has.
-            on_frame: Function that is called with each frame; it must not raise.
+            on_frame: Function that is called with a token and each frame; it must not raise.
+            has_window: Whether deltas wait for `acknowledge` when much was not acknowledged yet.
 
         Raises:
             AgentRefused: As of `request`.
         """
         token = f"web-{next(self._numbers)}"
-        params: JsonObject = {"session": session, "partialResultToken": token, "ack": True}
+        params: JsonObject = {"session": session, "partialResultToken": token, "ack": has_window}
         if epoch is not None and after is not None:
             params = {**params, "epoch": epoch, "from": after}
         client = await self._client()
 
         def take(frame: JsonObject) -> None:
-            on_frame({"token": token, "frame": frame})
+            on_frame(token, frame)
 
         self._readers[token] = take
         try:
@@ -126,9 +133,9 @@ class DaemonLink:
         first: JsonObject = {}
         enough = anyio.CancelScope()
 
-        def take(given: JsonObject) -> None:
+        def take(_token: str, frame: JsonObject) -> None:
             nonlocal first
-            first = first or as_object(as_object(given["frame"]).get("snapshot"))
+            first = first or as_object(frame.get("snapshot"))
             enough.cancel()
 
         with enough:

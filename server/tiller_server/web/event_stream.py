@@ -4,7 +4,6 @@ import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 import anyio
@@ -13,11 +12,17 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from agent_core.kernel import JsonObject
-from agent_core.kernel.json import encode
-from agent_core.kernel.values import Value
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.options import WebLimits
+from tiller_server.web.session_feed import (
+    LAGGING,
+    Position,
+    Seat,
+    SessionFeeds,
+    SessionFrame,
+    session_frame,
+)
 
 HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -26,25 +31,7 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 MAX_DIGITS: Final = 16
 FIRST: Final = b"retry: 1000\n\n"
-NAMED: Final[Mapping[str, str]] = {"agent/snapshot": "snapshot", "agent/gap": "gap"}
 _log = logging.getLogger(__name__)
-
-
-class Position(Value, frozen=True):
-    """The last event of a session that a reader has."""
-
-    epoch: str
-    seq: int
-
-
-class _Waiting(Value, frozen=True, kw_only=True):
-    """A frame that has not been sent."""
-
-    session: str
-    token: str
-    event: str | None
-    position: Position
-    data: bytes
 
 
 def read_positions(text: str | None, sessions: Sequence[str]) -> dict[str, Position]:
@@ -82,6 +69,7 @@ class EventResponse(Response):
     def __init__(
         self,
         link: DaemonLink,
+        feeds: SessionFeeds,
         sessions: Sequence[str],
         positions: Mapping[str, Position],
         *,
@@ -93,6 +81,7 @@ class EventResponse(Response):
 
         Args:
             link: The daemon.
+            feeds: The subscriptions that streams share.
             sessions: Ids of those that exist.
             positions: Last events that the reader has, by session.
             has_plain_ids: Whether `id` names no session, because the reader follows one only.
@@ -102,17 +91,20 @@ class EventResponse(Response):
         super().__init__(headers={**HEADERS})
         del self.headers["content-length"]
         self._link = link
+        self._feeds = feeds
         self._streams = streams
         self._limits = limits
         self._has_plain_ids = has_plain_ids
         self._sessions = sessions
         self._positions = dict(positions)
         self._seen = dict(positions)
-        self._waiting: deque[_Waiting] = deque()
+        self._seats: dict[str, Seat] = {}
+        self._waiting: deque[SessionFrame] = deque()
         self._bytes = 0
         self._followed = len(sessions)
         self._is_over = False
         self._news = anyio.Event()
+        self._sent = anyio.Event()
 
     def close(self) -> None:
         """End the stream after what was sent."""
@@ -148,37 +140,71 @@ class EventResponse(Response):
         self.close()
 
     async def _follow(self, session: str) -> None:
-        reason = "lagging"
+        reason = LAGGING
         try:
-            while reason == "lagging":
-                place = self._seen.get(session)
-                reason = await self._link.follow(
-                    session,
-                    epoch=None if place is None else place.epoch,
-                    after=None if place is None else place.seq,
-                    on_frame=partial(self._take, session),
-                )
+            while reason == LAGGING:
+                await self._send_waiting()
+                reason = await self._share(session)
         except AgentRefused as error:
             _log.info("A stream of session %s ends: %s", session, error)
         self._followed -= 1
         self._news.set()
 
-    def _take(self, session: str, given: JsonObject) -> None:
-        frame, token = given["frame"], str(given["token"])
-        if not isinstance(frame, dict) or frame.get("kind") == "agent/heartbeat":
-            return
-        kind = str(frame.get("kind"))
-        seq = frame.get("seq" if kind == "agent/snapshot" else "to")
-        place = Position(str(frame.get("epoch")), seq if isinstance(seq, int) else 0)
-        self._seen[session] = place
-        data = encode({"session": session, "frame": frame})
-        self._bytes += len(data)
+    async def _share(self, session: str) -> str:
+        """Follow with the other streams, and alone until they are at the same event; return why that ended."""
+        place = self._seen.get(session)
+        if (seat := self._feeds.join(session, self._take, place)) is not None:
+            self._seats[session] = seat
+        try:
+            reason = LAGGING if seat is not None else await self._catch_up(session, place)
+            seat = self._seats.get(session)
+            return reason if seat is None else await seat.left
+        finally:
+            if (seat := self._seats.pop(session, None)) is not None:
+                self._feeds.leave(session, seat)
+
+    async def _catch_up(self, session: str, place: Position | None) -> str:
+        alone = anyio.CancelScope()
+
+        def take(token: str, given: JsonObject) -> None:
+            frame = session_frame(session, given, token=token)
+            if frame is None or session in self._seats:
+                return
+            self._put(frame)
+            seat = self._feeds.join(session, self._take, frame.position)
+            if seat is not None:
+                self._seats[session] = seat
+                alone.cancel()
+
+        with alone:
+            return await self._link.follow(
+                session,
+                epoch=None if place is None else place.epoch,
+                after=None if place is None else place.seq,
+                on_frame=take,
+                has_window=True,
+            )
+        return LAGGING
+
+    async def _send_waiting(self) -> None:
+        """Wait until everything is sent: a reader that was too slow has its frames before it continues."""
+        while self._waiting:
+            self._sent = anyio.Event()
+            await self._sent.wait()
+
+    def _take(self, frame: SessionFrame) -> bool:
+        if self._bytes > self._limits.max_ahead:
+            return False
+        self._put(frame)
+        return True
+
+    def _put(self, frame: SessionFrame) -> None:
+        self._seen[frame.session] = frame.position
+        self._bytes += len(frame.data)
         if self._bytes > self._limits.max_buffered:
-            _log.info("A stream of session %s ends: its reader is too slow", session)
+            _log.info("A stream of session %s ends: its reader is too slow", frame.session)
             self._is_over = True
-        self._waiting.append(
-            _Waiting(session=session, token=token, event=NAMED.get(kind), position=place, data=data)
-        )
+        self._waiting.append(frame)
         self._news.set()
 
     async def _send(self, send: Send) -> None:
@@ -201,7 +227,10 @@ class EventResponse(Response):
         name = "" if one.event is None else f"event: {one.event}\n"
         place = write_positions(self._positions, are_plain=self._has_plain_ids)
         await _send_data(send, f"{name}id: {place}\ndata: ".encode() + one.data + b"\n\n")
-        self._link.acknowledge(one.token, one.position.seq)
+        if one.token is not None:
+            self._link.acknowledge(one.token, one.position.seq)
+        if not self._waiting:
+            self._sent.set()
 
 
 async def _send_data(send: Send, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """The checks of every request, in one place: their origin, their login and their size."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -90,7 +90,8 @@ class Guard:
         self,
         routes: Sequence[GuardedRoute],
         *,
-        hosts: Collection[str],
+        origins: Mapping[str, str],
+        public: str | None,
         access: Access,
         limits: WebLimits,
         clock: Clock,
@@ -99,14 +100,16 @@ class Guard:
 
         Args:
             routes: All of them.
-            hosts: Values of the header Host that are answered.
+            origins: Origin of the page for each value of the header Host that is answered.
+            public: Origin that links of answers have; None: that of the request.
             access: Tokens and logins.
             limits: Limits of one browser.
             clock: Time.
         """
         self.routes = routes
         self._router = Router(routes)
-        self._hosts = frozenset(hosts)
+        self._origins = origins
+        self._public = public
         self._access = access
         self._limits = limits
         self._clock = clock
@@ -165,35 +168,17 @@ class Guard:
 
     def _objection(self, request: Request, route: GuardedRoute | None) -> Response | None:
         hosts = request.headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+        own = self._origins.get(hosts[0].lower()) if len(hosts) == 1 else None
+        if own is None:
             return refused(421, "this server does not answer to that Host")
+        request.state.origin = self._public or own
         bearer = _bearer(request)
         return (
             _malformed(request, route)
-            or self._foreign(request, route, bearer=bearer)
+            or _foreign(request, route, own=own, has_bearer=bearer is not None)
             or self._stranger(request, route, bearer=bearer)
             or _oversized(request, route)
         )
-
-    def _foreign(
-        self, request: Request, route: GuardedRoute | None, *, bearer: str | None
-    ) -> Response | None:
-        """Refuse what another page sends; where there is no sign of the page it needs the token of scripts."""
-        origins = request.headers.getlist("origin")
-        sites = request.headers.getlist("sec-fetch-site")
-        own = f"http://{request.headers['host'].lower()}"
-        if any(one != own for one in origins) or len(origins) > 1:
-            return refused(403, "the request comes from another origin")
-        is_open = route is not None and route.is_public and request.method == "GET"
-        allowed = {"same-origin", "none"} if is_open else {"same-origin"}
-        is_followed = route is not None and route.is_linked and _is_navigation(request)
-        if not is_followed and any(one not in allowed for one in sites):
-            return refused(403, "the request comes from another site")
-        if is_open or origins or bearer is not None:
-            return None
-        if request.method == "GET" and sites:
-            return None
-        return refused(403, "the request has no Origin; scripts send Authorization: Bearer TOKEN")
 
     def _stranger(
         self, request: Request, route: GuardedRoute | None, *, bearer: str | None
@@ -212,6 +197,11 @@ class Guard:
         return refused(401, "log in first: open the URL that tiller web has printed")
 
 
+def origin_of(request: Request) -> str:
+    """Return the origin that links of the answer have."""
+    return str(request.state.origin)
+
+
 def cookies(request: Request, name: str) -> Sequence[str]:
     """Return all values of a cookie: another server of this machine may have set one of the same name."""
     pairs = (
@@ -220,6 +210,26 @@ def cookies(request: Request, name: str) -> Sequence[str]:
         for pair in line.split(";")
     )
     return [value for key, _, value in pairs if key == name]
+
+
+def _foreign(
+    request: Request, route: GuardedRoute | None, *, own: str, has_bearer: bool
+) -> Response | None:
+    """Refuse what another page sends; where there is no sign of the page it needs the token of scripts."""
+    origins = request.headers.getlist("origin")
+    sites = request.headers.getlist("sec-fetch-site")
+    if any(one != own for one in origins) or len(origins) > 1:
+        return refused(403, "the request comes from another origin")
+    is_open = route is not None and route.is_public and request.method == "GET"
+    allowed = {"same-origin", "none"} if is_open else {"same-origin"}
+    is_followed = route is not None and route.is_linked and _is_navigation(request)
+    if not is_followed and any(one not in allowed for one in sites):
+        return refused(403, "the request comes from another site")
+    if is_open or origins or has_bearer:
+        return None
+    if request.method == "GET" and sites:
+        return None
+    return refused(403, "the request has no Origin; scripts send Authorization: Bearer TOKEN")
 
 
 def _is_navigation(request: Request) -> bool:

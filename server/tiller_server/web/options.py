@@ -22,6 +22,8 @@ class WebLimits(Value, frozen=True, kw_only=True):
     """Time for a browser to take what is sent; then its connection is dropped."""
     heartbeat_s: float = 15.0
     """Silence of a stream after which it is sent a comment."""
+    max_ahead: int = 512 << 10
+    """Bytes that wait for one browser before it no longer shares the subscription of the others."""
     max_buffered: int = 8 << 20
     """Bytes that wait for one browser; with more its stream ends, and it comes back with the last id that it has."""
     max_streams: int = 32

@@ -7,7 +7,7 @@ from typing import Final
 
 from anyio import to_thread
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from agent_core.kernel import Clock, JsonObject
 from agent_core.kernel.json import as_object, decode, encode
@@ -17,9 +17,11 @@ from tiller_server.web.blobs import BlobRoutes
 from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.event_stream import FIRST, HEADERS, EventResponse, read_positions
 from tiller_server.web.guard import GuardedRoute, RequestRefused, cookies, refused
+from tiller_server.web.login_page import login_page
 from tiller_server.web.methods import objection
 from tiller_server.web.options import WebOptions
 from tiller_server.web.page import asset, page
+from tiller_server.web.session_feed import SessionFeeds
 from tiller_server.web.shares.share_routes import ShareRoutes
 from tiller_server.web.shares.share_store import ShareStore
 from tiller_server.web.tasks.openapi import openapi_route
@@ -54,6 +56,8 @@ class WebApp:
         self._limits = options.limits
         self._blobs = BlobRoutes(options.paths, role=options.role, limits=options.limits)
         self._streams: set[EventResponse] = set()
+        self.feeds: Final = SessionFeeds(link)
+        """The subscriptions that streams share; its `run` has to run."""
         self._is_closed = False
         book = TaskBook(link, options.paths, role=options.role, clock=clock)
         self._api: Sequence[GuardedRoute] = (
@@ -71,6 +75,7 @@ class WebApp:
         """Return all routes."""
         return (
             GuardedRoute("/", self._page, method="GET", is_public=True),
+            *self._login_page(),
             GuardedRoute("/assets/{name}", self._asset, method="GET", is_public=True),
             GuardedRoute("/healthz", self._health, method="GET", is_public=True),
             GuardedRoute(
@@ -98,7 +103,21 @@ class WebApp:
         for stream in self._streams:
             stream.close()
 
-    async def _page(self, _request: Request) -> Response:
+    def _login_page(self) -> Sequence[GuardedRoute]:
+        codes = self._access.codes
+        if codes is None:
+            return ()
+
+        async def page(_request: Request) -> Response:
+            codes.offer()
+            return login_page()
+
+        return (GuardedRoute("/login", page, method="GET", is_public=True),)
+
+    async def _page(self, request: Request) -> Response:
+        is_logged_in = self._access.is_logged_in(cookies(request, self._access.cookie))
+        if self._access.codes is not None and not is_logged_in:
+            return RedirectResponse("/login", 303)
         return await to_thread.run_sync(page, self._options.page)
 
     async def _asset(self, request: Request) -> Response:
@@ -112,16 +131,29 @@ class WebApp:
     async def _log_in(self, request: Request) -> Response:
         if wait_s := self._access.wait_s():
             return refused(429, "too many logins; wait", wait_s=wait_s)
-        token = (await _body(request)).get("token")
-        if not isinstance(token, str):
-            return refused(400, 'the body must be {"token": "…"}')
+        has_codes = self._access.codes is not None
+        field = "code" if has_codes else "token"
+        typed = (await _body(request)).get(field)
+        if not isinstance(typed, str):
+            return refused(400, f'the body must be {{"{field}": "…"}}')
         self._access.count_try()
-        value = self._access.log_in(token)
+        log_in = self._access.log_in_by_code if has_codes else self._access.log_in
+        value = log_in(typed)
         if value is None:
-            return refused(401, "the token is wrong or was used before; start tiller web again")
+            why = (
+                "the code is wrong or no longer valid; open the page again for a new one"
+                if has_codes
+                else "the token is wrong or was used before; start tiller web again"
+            )
+            return refused(401, why)
         answer = Response(status_code=204)
         answer.set_cookie(
-            self._access.cookie, value, max_age=int(LOGIN_S), httponly=True, samesite="strict"
+            self._access.cookie,
+            value,
+            max_age=int(LOGIN_S),
+            httponly=True,
+            samesite="strict",
+            secure=self._access.is_secure,
         )
         return answer
 
@@ -129,7 +161,12 @@ class WebApp:
         _ = await request.body()
         self._access.log_out(cookies(request, self._access.cookie))
         answer = Response(status_code=204)
-        answer.delete_cookie(self._access.cookie, httponly=True, samesite="strict")
+        answer.delete_cookie(
+            self._access.cookie,
+            httponly=True,
+            samesite="strict",
+            secure=self._access.is_secure,
+        )
         return answer
 
     async def _call(self, request: Request) -> Response:
@@ -181,6 +218,7 @@ class WebApp:
         positions = read_positions(last, sessions)
         stream = EventResponse(
             self._link,
+            self.feeds,
             found,
             positions,
             has_plain_ids=len(sessions) == 1,

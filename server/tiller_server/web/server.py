@@ -5,7 +5,7 @@ import os
 import secrets
 import signal
 import socket as sockets
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -15,71 +15,23 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core.kernel import Clock
-from agent_core.kernel.errors import TillerError, UsageError
-from tiller_server.web.access import TOKEN_BYTES, Access
+from tiller_server.web.access import TOKEN_BYTES, Access, LoginCodes
 from tiller_server.web.daemon_link import Connect, DaemonLink
 from tiller_server.web.guard import Guard
+from tiller_server.web.listen_address import ListenAddress
 from tiller_server.web.options import WebOptions
 from tiller_server.web.routes import WebApp
 
-PORT: Final = 7433
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 CONNECTIONS: Final = 64
 KEEP_ALIVE_S: Final = 5
 END_S: Final = 2
-BACKLOG: Final = 128
-SYSTEM_BYTES: Final = 256 << 10
 SIGNALS: Final[Sequence[signal.Signals]] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class CannotListen(TillerError):
-    """The port is in use, or the system refuses it."""
 
 
 class _Config(uvicorn.Config):
     """Configuration of the server, and of what it lacks."""
 
     head_s: float = 0.0
-
-
-def listen(address: str, port: int | None) -> sockets.socket:
-    """Return a socket that listens on this machine only.
-
-    Args:
-        address: Address to listen on.
-        port: Port; None: the usual one, or any that is free.
-
-    Raises:
-        UsageError: Other machines could reach the address.
-        CannotListen: The port is in use.
-    """
-    if address not in LOOPBACK:
-        usual = port or PORT
-        message = (
-            f"--listen is {address!r}, and tiller web listens on this machine only (127.0.0.1, ::1); from another "
-            f"machine use ssh -L {usual}:127.0.0.1:{usual} HOST, or a tunnel that keeps the port"
-        )
-        raise UsageError(message)
-    family = sockets.AF_INET6 if address == "::1" else sockets.AF_INET
-    host = "::1" if address == "::1" else "127.0.0.1"
-    for wanted in (PORT, 0) if port is None else (port,):
-        listener = sockets.socket(family, sockets.SOCK_STREAM)
-        try:
-            listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
-            # Inherited by each connection: what the system holds for a reader that has stopped is bounded too.
-            listener.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, SYSTEM_BYTES)
-            listener.bind((host, wanted))
-            listener.listen(BACKLOG)
-        except OSError as error:
-            listener.close()
-            if port is not None:
-                message = f"port {port} cannot be used ({error.strerror}); name another with --port"
-                raise CannotListen(message) from error
-        else:
-            listener.settimeout(0)
-            return listener
-    message = f"no port of {host} is free"
-    raise CannotListen(message)
 
 
 class _Protocol(H11Protocol):
@@ -123,7 +75,14 @@ class WebServer(uvicorn.Server):
     """One server, with its connection to the daemon."""
 
     def __init__(
-        self, listener: sockets.socket, connect: Connect, options: WebOptions, *, clock: Clock
+        self,
+        listener: sockets.socket,
+        connect: Connect,
+        options: WebOptions,
+        *,
+        listen_address: ListenAddress,
+        show_code: Callable[[str], None],
+        clock: Clock,
     ) -> None:
         """Prepare it; `run_web` serves.
 
@@ -131,32 +90,49 @@ class WebServer(uvicorn.Server):
             listener: Socket that listens.
             connect: Connects to the daemon.
             options: How it is started.
+            listen_address: From where it is reached.
+            show_code: Shows a code for the login in the terminal.
             clock: Time.
         """
-        host, self.port = _place(listener)
+        place: tuple[str, int] = listener.getsockname()[:2]
+        self.port: Final = place[1]
         self._token_file = options.token_file(self.port)
         self._bearer = secrets.token_urlsafe(TOKEN_BYTES)
-        one_off = secrets.token_urlsafe(TOKEN_BYTES)
-        self.url: Final = f"http://{host}:{self.port}/?token={one_off}"
-        """Page with the one-off token."""
+        origins = listen_address.origins(self.port)
+        self.origin: Final = next(iter(origins.values()))
+        """Where the page comes from."""
+        one_off = None if listen_address.needs_code else secrets.token_urlsafe(TOKEN_BYTES)
+        self.url: Final = f"{self.origin}/{'login' if one_off is None else f'?token={one_off}'}"
+        """Page with the one-off token, or the one that takes a code."""
+        self._codes = LoginCodes(show_code, clock=clock) if listen_address.needs_code else None
         self._listener = listener
         self.link: Final = DaemonLink(connect, root=options.root, role=options.role, clock=clock)
-        access = Access(port=self.port, bearer=self._bearer, one_off=one_off, clock=clock)
+        access = Access(
+            port=self.port,
+            bearer=self._bearer,
+            one_off=one_off,
+            codes=self._codes,
+            is_secure=listen_address.is_secure,
+            clock=clock,
+        )
         self._web = WebApp(self.link, access, options, clock=clock)
         self.is_serving: Final = asyncio.Event()
         """Set when the port is open."""
         self.ended_by: signal.Signals | None = None
         """Signal that ended it."""
-        names = ("127.0.0.1", "localhost", "[::1]")
         self.guard: Final = Guard(
             self._web.routes(),
-            hosts=[f"{name}:{self.port}" for name in names],
+            origins=origins,
+            public=self.origin if listen_address.is_secure else None,
             access=access,
             limits=options.limits,
             clock=clock,
         )
+        shown = listen_address.certificate
         config = _Config(
             self.guard,
+            ssl_certfile=None if shown is None else shown.file,
+            ssl_keyfile=None if shown is None else shown.key,
             http=_Protocol,
             ws="none",
             loop="asyncio",
@@ -178,11 +154,15 @@ class WebServer(uvicorn.Server):
         _write_private(self._token_file, self._bearer)
         try:
             async with asyncio.TaskGroup() as tasks:
-                linking = tasks.create_task(self.link.run())
+                running = [
+                    tasks.create_task(self.link.run()),
+                    tasks.create_task(self._web.feeds.run()),
+                ]
                 try:
                     await self.serve(sockets=[self._listener])
                 finally:
-                    _ = linking.cancel()
+                    for task in running:
+                        _ = task.cancel()
         finally:
             with suppress(OSError):
                 self._token_file.unlink()
@@ -208,6 +188,8 @@ class WebServer(uvicorn.Server):
     async def startup(self, sockets: "list[sockets.socket] | None" = None) -> None:
         """Open the port."""
         await super().startup(sockets)
+        if self._codes is not None:
+            self._codes.offer()
         self.is_serving.set()
 
     @override
@@ -215,11 +197,6 @@ class WebServer(uvicorn.Server):
         """End the streams first: they would be waited for."""
         self._web.close()
         await super().shutdown(sockets)
-
-
-def _place(listener: sockets.socket) -> tuple[str, int]:
-    name: tuple[str, int] = listener.getsockname()[:2]
-    return f"[{name[0]}]" if ":" in name[0] else name[0], name[1]
 
 
 def _write_private(path: Path, text: str) -> None:

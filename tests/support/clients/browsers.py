@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -18,9 +19,10 @@ from tiller_server.agent_client.connection import AgentClient, RequestHandler, a
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig
+from tiller_server.web.listen_address import ListenAddress, listen
 from tiller_server.web.methods import Role
 from tiller_server.web.options import WebLimits, WebOptions
-from tiller_server.web.server import WebServer, listen
+from tiller_server.web.server import WebServer
 
 Json = dict[str, Any]
 WITHIN_S = 15.0
@@ -32,16 +34,54 @@ class Site:
 
     server: WebServer
     token_file: Path
+    listen_address: ListenAddress
+    codes: list[str]
+    """Codes that the terminal has shown."""
+
+    @property
+    def address(self) -> str:
+        """Where its port is."""
+        scheme = "http" if self.listen_address.certificate is None else "https"
+        return f"{scheme}://127.0.0.1:{self.server.port}"
 
     @property
     def origin(self) -> str:
         """Where its page comes from."""
-        return f"http://127.0.0.1:{self.server.port}"
+        return self.server.origin
+
+    @property
+    def host(self) -> str:
+        """The header Host of its page."""
+        return urlsplit(self.origin).netloc
 
     @property
     def one_off(self) -> str:
         """The token of the URL that is printed."""
         return parse_qs(urlsplit(self.server.url).query)["token"][0]
+
+    @property
+    def login(self) -> Json:
+        """The body of a login that is accepted once."""
+        return (
+            {"code": self.codes[-1]} if self.listen_address.needs_code else {"token": self.one_off}
+        )
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie of a login."""
+        prefix = "__Host-" if self.listen_address.is_secure else ""
+        return f"{prefix}tiller-{self.server.port}"
+
+    @property
+    def trust(self) -> ssl.SSLContext | bool:
+        """What its clients trust."""
+        shown = self.listen_address.certificate
+        return True if shown is None else ssl.create_default_context(cafile=str(shown.file))
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection without a client library."""
+        trust = self.trust if isinstance(self.trust, ssl.SSLContext) else None
+        return await asyncio.open_connection("127.0.0.1", self.server.port, ssl=trust)
 
     @property
     def bearer(self) -> str:
@@ -50,13 +90,19 @@ class Site:
 
     def script(self) -> httpx.AsyncClient:
         """Return a client of a script."""
-        headers = {"authorization": f"Bearer {self.bearer}"}
-        return httpx.AsyncClient(base_url=self.origin, headers=headers, timeout=WITHIN_S)
+        return self._client({"authorization": f"Bearer {self.bearer}"})
 
     def page(self) -> httpx.AsyncClient:
         """Return a client that sends what a browser sends for the page; not logged in."""
-        headers = {"origin": self.origin, "sec-fetch-site": "same-origin"}
-        return httpx.AsyncClient(base_url=self.origin, headers=headers, timeout=WITHIN_S)
+        return self._client({"origin": self.origin, "sec-fetch-site": "same-origin"})
+
+    def _client(self, headers: Mapping[str, str]) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=self.address,
+            headers={"host": self.host, **headers},
+            timeout=WITHIN_S,
+            verify=self.trust,
+        )
 
 
 @asynccontextmanager
@@ -68,12 +114,15 @@ async def served(
     limits: WebLimits | None = None,
     page: Path | None = None,
     runtime: Runtime | None = None,
+    listen_address: ListenAddress | None = None,
 ) -> AsyncGenerator[Site]:
     """Serve the front end for an agent in this process; without a folder of a page there is none.
 
     With a runtime it is before the sessions of that one.
     """
-    listener = listen("127.0.0.1", 0)
+    listen_on = listen_address or ListenAddress(port=0)
+    codes: list[str] = []
+    listener = listen(listen_on)
     place = ground.root.parent
     config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
 
@@ -91,12 +140,20 @@ async def served(
         limits=limits or WebLimits(),
     )
     async with nullcontext(runtime) if runtime else Runtime(config) as of:
-        server = WebServer(listener, connect, options, clock=clock or SystemClock())
+        server = WebServer(
+            listener,
+            connect,
+            options,
+            listen_address=listen_on,
+            show_code=codes.append,
+            clock=clock or SystemClock(),
+        )
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(server.run_web())
             try:
                 await server.is_serving.wait()
-                yield Site(server=server, token_file=options.token_file(server.port))
+                file = options.token_file(server.port)
+                yield Site(server=server, token_file=file, listen_address=listen_on, codes=codes)
             finally:
                 server.should_exit = True
                 await asyncio.wait([serving])

@@ -1,4 +1,4 @@
-"""`tiller web`: your sessions in the browser of this machine. Runs go on when it ends."""
+"""`tiller web`: your sessions in a browser. Runs go on when it ends."""
 
 import argparse
 import asyncio
@@ -45,8 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _ = parser.add_argument(
         "--listen",
         default="127.0.0.1",
-        metavar="ADDRESS",
-        help="address of this machine [%(default)s]",
+        metavar="ADDRESS[:PORT]",
+        help="address of this machine; one that others reach needs a certificate or a proxy [%(default)s]",
+    )
+    _ = parser.add_argument(
+        "--tls-cert", type=Path, metavar="FILE", help="serve HTTPS with this certificate (PEM)"
+    )
+    _ = parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
+    _ = parser.add_argument(
+        "--behind-proxy", metavar="HOST", help="public host of a proxy that serves HTTPS"
     )
     _ = parser.add_argument(
         "--role",
@@ -74,15 +81,20 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
     if missing:
         message = f"{' and '.join(missing)} is not installed; run pip install 'tillerd[web]'"
         raise UsageError(message)
-    if options.port is not None and not 0 <= options.port < 1 << 16:
-        message = f"--port is {options.port}; name one from 1 to 65535"
-        raise UsageError(message)
     if options.verbose:
         logging.getLogger("tiller_server.web").setLevel("INFO")
+    from tiller_server.web.listen_address import listen, read_listen_address  # noqa: PLC0415 - as below
     from tiller_server.web.options import WebOptions  # noqa: PLC0415 - as below
     from tiller_server.web.server import (  # noqa: PLC0415 - only this command loads the extra
         WebServer,
-        listen,
+    )
+
+    listen_address = read_listen_address(
+        options.listen,
+        port=options.port,
+        cert=options.tls_cert,
+        key=options.tls_key,
+        proxy=options.behind_proxy,
     )
 
     root = Path.cwd()
@@ -90,7 +102,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
         folder = private_folder(paths.runtime_folder(env))
     except (CannotServe, ValueError) as error:
         raise UsageError(str(error)) from error
-    listener = listen(options.listen, options.port)
+    listener = listen(listen_address)
 
     @asynccontextmanager
     async def connect(handlers: Mapping[str, RequestHandler]) -> AsyncGenerator[AgentClient]:
@@ -114,6 +126,8 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 paths=app_paths(env),
                 token_file=lambda port: folder / f"web-{port}.token",
             ),
+            listen_address=listen_address,
+            show_code=_show_code,
             clock=SystemClock(),
         )
         _show(server.url, options)
@@ -137,3 +151,8 @@ def _show(url: str, options: argparse.Namespace) -> None:
         import webbrowser  # noqa: PLC0415 - only here
 
         _ = webbrowser.open(url)
+
+
+def _show_code(code: str) -> None:
+    _ = sys.stdout.write(f"Code for one login, valid for ten minutes: {code}\n")
+    sys.stdout.flush()

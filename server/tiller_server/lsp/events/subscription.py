@@ -129,6 +129,11 @@ class Subscription:
         """The newest event that was sent."""
         return self._cursor.sent
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has sent what the client missed."""
+        return self._cursor.begun.is_set()
+
     def follows(self, source: EventSource) -> bool:
         """Return whether it sends the events of a session."""
         return self._events is source.events

@@ -17,6 +17,10 @@ async def subscribe(
 ) -> SubscribeResult:
     """Send what was missed or a snapshot, then events, until the client cancels, the session ends or the client lags."""
     token = params.partial_result_token
+    for other in tuple(client.subscriptions.values()):
+        # What this one begins with is where the others are: a client may continue both as one.
+        if other.has_begun and other.follows(open_session):
+            await other.flush()
     subscription = client.subscribe(
         open_session,
         token,

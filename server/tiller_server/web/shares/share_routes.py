@@ -11,7 +11,7 @@ from agent_core.kernel import Clock, rfc3339
 from agent_core.kernel.json import as_object
 from tiller_server.web.answers import answering_refusals, body_of, check_operator, json_answer
 from tiller_server.web.daemon_link import DaemonLink
-from tiller_server.web.guard import GuardedRoute, refused
+from tiller_server.web.guard import GuardedRoute, origin_of, refused
 from tiller_server.web.methods import Role
 from tiller_server.web.options import WebLimits
 from tiller_server.web.shares.models import (
@@ -94,7 +94,7 @@ class ShareRoutes:
         )
         created = ApiShareCreated(
             share=record.id,
-            url=f"{request.url.scheme}://{request.headers['host']}/s/{token}",
+            url=f"{origin_of(request)}/s/{token}",
             expires_at=rfc3339(record.expires_ms),
         )
         return json_answer(created, status=201)
