@@ -252,6 +252,39 @@ test("checkpoints, branches, models and costs are a menu away", async () => {
   await page.getByRole("button", { name: "Back to the conversation" }).click();
 });
 
+test("a session is shared, read without a login, and taken back", async () => {
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("menuitem", { name: "Shared pages" }).click();
+  await page.getByRole("button", { name: "Create link" }).click();
+  const link = await page.getByRole("textbox", { name: "Link" }).inputValue();
+  await picture("15-share");
+  const stranger = await browser.newContext();
+  const read = await stranger.newPage();
+  assert.equal((await read.goto(link))?.status(), 200);
+  await read.getByText("I am in the other folder.").waitFor();
+  // Scripts do not run in it, those of tests neither.
+  await read.screenshot({ path: join(ARTEFACTS, "web-16-shared-page.png") });
+  await page.getByRole("button", { name: "Revoke" }).click();
+  await page.getByText("revoked").waitFor();
+  assert.equal((await read.goto(link))?.status(), 410);
+  await stranger.close();
+});
+
+test("a task of a script is listed and leads to its session", async () => {
+  await ground.provider.script({ text: "The changelog is written." });
+  await page.evaluate(async () => {
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ prompt: "Update the changelog." });
+    await fetch("/api/tasks", { method: "POST", headers, body });
+  });
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("menuitem", { name: "Tasks for scripts" }).click();
+  await page.getByText(/^\s*done · now\s*$/).waitFor();
+  await picture("17-script-tasks");
+  await page.getByRole("button", { name: "Update the changelog." }).click();
+  await words("The changelog is written.").waitFor();
+});
+
 test("the page met no fault, and keeps nobody out", () => {
   assert.deepEqual(faults, []);
   assert.deepEqual(barriers, []);
