@@ -224,6 +224,29 @@ test("a picture that is dropped reaches the model, and is there after a reload",
   await picture("14-attachment");
 });
 
+test("a PDF that the model does not take comes back, and a text reaches it", async () => {
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Add a picture, PDF or text" }).click();
+  await (await chooser).setFiles([
+    { name: "plan.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.7 plan") },
+    { name: "notes.md", mimeType: "text/markdown", buffer: Buffer.from("Mind the corner.") },
+  ]);
+  await page.locator(".composer .chip").nth(1).waitFor();
+  await picture("14-files");
+  await say("Read these");
+  await page.getByText("PDF files are not sent to lab/m").waitFor();
+  await picture("14-files-refused");
+  await ground.provider.script({ text: "I mind it." });
+  await page.getByRole("button", { name: "Remove plan.pdf" }).click();
+  await composer().press("Enter");
+  await words("I mind it.").waitFor();
+  const asked = (await ground.provider.asked()).at(-1) ?? "";
+  assert.match(asked, /<file name=\\"notes\.md\\">\\nMind the corner\./);
+  await page.reload();
+  await words("notes.md").waitFor();
+  await picture("14-files-sent");
+});
+
 test("the sessions of other folders are listed and can be opened", async () => {
   const other = join(ground.base, "other");
   await mkdir(other);

@@ -620,14 +620,16 @@ webTest(
     await give(page, "paste", { on: "#composer-text" });
     await page.locator(".chip .thumb").nth(1).waitFor();
     const chooser = page.waitForEvent("filechooser");
-    await page.getByRole("button", { name: "Add a picture or a text" }).click();
+    await page.getByRole("button", { name: "Add a picture, PDF or text" }).click();
     const text = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("Look at the corner.") };
+    const pdf = { name: "plan.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.7 plan") };
     await (await chooser).setFiles([
       text,
+      pdf,
       { name: "a.zip", mimeType: "application/zip", buffer: Buffer.from([0x50, 0x4b, 0xff]) },
     ]);
-    await shows(page, "a.zip is neither a picture (PNG, JPEG, GIF or WebP) nor text.");
-    await page.locator(".chip").nth(2).waitFor();
+    await shows(page, "a.zip is no picture (PNG, JPEG, GIF or WebP), PDF or text.");
+    await page.locator(".chip").nth(3).waitFor();
     const widths = await page
       .locator(".chip .thumb")
       .evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth));
@@ -639,11 +641,20 @@ webTest(
     const content = server.of("agent/prompt")[0]?.["content"] as {
       type: string;
       blob?: string;
-      text?: string;
+      name?: string;
     }[];
-    const [first, second, third] = content;
-    assert.deepEqual([first?.blob, second?.blob], [...server.blobs.keys()]);
-    assert.equal(third?.text, "notes.txt:\nLook at the corner.");
+    assert.deepEqual(
+      content.map((one) => one.blob),
+      [...server.blobs.keys()],
+    );
+    assert.deepEqual(
+      content.map((one) => one.type),
+      ["image", "image", "file", "file"],
+    );
+    assert.deepEqual(
+      content.map((one) => one.name),
+      [undefined, undefined, "notes.txt", "plan.pdf"],
+    );
     assert.ok(!JSON.stringify(content).includes("data"));
   },
 );
