@@ -12,6 +12,7 @@ _PLACES: Mapping[str, str] = {
     "CancelResult": "agent_core.session",
     "Event": "agent_core.events",
     "EventEnvelope": "agent_core.events",
+    "File": "agent_core.messages",
     "Files": "agent_core.workspace",
     "Hook": "agent_core.hooks",
     "HookTable": "agent_core.hooks",

@@ -2,7 +2,7 @@ from agent_core.assembly import create_session
 from agent_core.events import Event, EventEnvelope, RunResult
 from agent_core.hooks import Hook, HookTable
 from agent_core.kernel.errors import TillerError
-from agent_core.messages import Image, Text
+from agent_core.messages import File, Image, Text
 from agent_core.session import AgentSession, CancelResult, Receipt, SessionSnapshot
 from agent_core.storage import SessionStore
 from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
@@ -13,6 +13,7 @@ __all__ = [
     "CancelResult",
     "Event",
     "EventEnvelope",
+    "File",
     "Files",
     "Hook",
     "HookTable",

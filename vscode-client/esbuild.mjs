@@ -41,6 +41,10 @@ const web = {
   minify: true,
   sourcemap: false,
   entryPoints: { app: "src/web/main.ts" },
+  format: "esm",
+  // What is rarely used is loaded at its first use.
+  splitting: true,
+  chunkNames: "[name]-[hash]",
   outdir: WEB,
   target: ["chrome111", "firefox113", "safari16.4"],
 };

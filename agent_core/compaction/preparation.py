@@ -17,6 +17,7 @@ from agent_core.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
+    File,
     Image,
     Message,
     Text,
@@ -195,6 +196,8 @@ def _part_units(part: UserContent | AssistantContent) -> int:
             return _units(part.name) + _units(json.encode(part.arguments).decode())
         case Image():
             return IMAGE_UNITS
+        case File():
+            return part.tokens * UNITS_PER_TOKEN
         case _:
             assert_never(part)
 

@@ -20,6 +20,7 @@ from agent_core.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
+    File,
     Image,
     Message,
     Text,
@@ -117,6 +118,8 @@ def _part(part: UserContent) -> str:
             return part.text
         case Image():
             return f"[image {part.mime}]"
+        case File():
+            return f"[file {part.name}, {part.mime}]"
         case _:
             assert_never(part)
 

@@ -23,7 +23,7 @@ from agent_core.events.values import (
     UsageReport,
 )
 from agent_core.kernel import JsonValue, rfc3339
-from agent_core.messages import Image, Text, Usage
+from agent_core.messages import File, Image, Text, Usage, UserContent
 
 
 def event_name(event: type[TaggedEvent]) -> str:
@@ -85,13 +85,17 @@ def cost(tokens: Usage) -> JsonValue:
     return {"amount": round(tokens.cost.total, 6), "currency": CURRENCY, "estimated": True}
 
 
-def block(part: Text | Image) -> dict[str, JsonValue]:
+def block(part: UserContent) -> dict[str, JsonValue]:
     """Return a piece of content as a block."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
-    if part.blob is not None:
-        return {"type": "image", "mime": part.mime, "blob": part.blob, "size": part.size}
-    return {"type": "image", "mime": part.mime, "data": part.data}
+    shown: dict[str, JsonValue] = (
+        {"type": "image", "mime": part.mime}
+        if isinstance(part, Image)
+        else {"type": "file", "name": part.name, "mime": part.mime}
+    )
+    stored: dict[str, JsonValue] = {"blob": part.blob, "size": part.size}
+    return {**shown, **({"data": part.data} if part.blob is None else stored)}
 
 
 def queue_item(item: QueueItem) -> dict[str, JsonValue]:
@@ -146,7 +150,7 @@ def _object(one: object) -> JsonValue:
             return str(one)
         case UsageReport():
             return usage(one)
-        case Text() | Image():
+        case Text() | Image() | File():
             return block(one)
         case QueueItem():
             return queue_item(one)

@@ -6,6 +6,7 @@ Any other exception is a bug: it is logged with its run and ends that run.
     ├── UsageError                invalid input from the caller
     │   ├── ConfigError           a settings or models file cannot be read (path, line, column)
     │   ├── ModelUnknown          no model of that name
+    │   ├── FilesUnsupported      files cannot be sent to the current model
     │   ├── ImagesUnsupported     images cannot be sent to the current model
     │   ├── AttachmentRefused     other bytes than its hash, or no such attachment
     │   │   ├── AttachmentTooLarge  more bytes than the limit
@@ -132,6 +133,12 @@ class ModelUnknown(UsageError):
     """No model of that name, or none usable at all."""
 
     kind = "AuthRequired"
+
+
+class FilesUnsupported(UsageError):
+    """A prompt has PDF files, and the model in force is sent none; nothing was kept."""
+
+    kind = "UnsupportedCapability"
 
 
 class ImagesUnsupported(UsageError):

@@ -15,8 +15,8 @@ from agent_core.kernel.errors import CallsRepeated
 from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
-    Image,
     Message,
+    Text,
     ToolCall,
     ToolResultMessage,
     UserContent,
@@ -120,7 +120,7 @@ def _key(call: ToolCall) -> bytes:
 
 
 def _text(part: UserContent) -> str:
-    return part.blob or part.data if isinstance(part, Image) else part.text
+    return part.text if isinstance(part, Text) else part.blob or part.data
 
 
 def _digest(*texts: str) -> bytes:

@@ -20,6 +20,7 @@ from agent_core.messages.values import (
     BashMessage,
     Cost,
     CustomMessage,
+    File,
     Image,
     StopReason,
     Text,
@@ -168,6 +169,7 @@ _BLOCKS: Mapping[JsonValue, type[MessageBlock]] = {
     "toolCall": ToolCall,
     "thinking": Thinking,
     "image": Image,
+    "file": File,
 }
 
 
@@ -178,7 +180,7 @@ def decode_user_content(value: JsonValue) -> tuple[tuple[UserContent, ...], bool
         The content, and whether it shows all that the JSON holds.
     """
     blocks, whole = decode_blocks(value)
-    content = tuple([part for part in blocks if isinstance(part, (Text, Image))])
+    content = tuple([part for part in blocks if isinstance(part, (Text, Image, File))])
     return content, whole and len(content) == len(blocks)
 
 
@@ -189,7 +191,7 @@ def decode_assistant_content(value: JsonValue) -> tuple[tuple[AssistantContent, 
         The content, and whether it shows all that the JSON holds.
     """
     blocks, whole = decode_blocks(value)
-    content = tuple([part for part in blocks if not isinstance(part, Image)])
+    content = tuple([part for part in blocks if not isinstance(part, (Image, File))])
     return content, whole and len(content) == len(blocks)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import add
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -18,6 +18,16 @@ StopReason = Literal["stop", "length", "tool_use", "error", "aborted"]
 
 Unfinished = Literal["skipped", "blocked", "cancelled"]
 """Why a tool call was not done: words of the user came first, it was not allowed, or it was stopped."""
+
+
+TEXT_TYPE: Final = "text/plain"
+PDF_TYPE: Final = "application/pdf"
+TEXT_BYTES: Final = 3
+"""Of a text, for one token."""
+PDF_BYTES: Final = 60
+"""Of a PDF, for one token: pages of text have fewer, scanned pages more."""
+PAGE_TOKENS: Final = 3000
+"""Of a page of a PDF."""
 
 
 class _Block(StoredValue, frozen=True, kw_only=True, tag_field="type"):
@@ -42,6 +52,37 @@ class Image(_Block, frozen=True, kw_only=True, tag="image", rename={"mime": "mim
     """SHA-256 of the bytes, in hexadecimal digits, under which they are stored; None: they are in `data`."""
     size: int | None = None
     """Of a stored picture, in bytes."""
+
+
+class File(_Block, frozen=True, kw_only=True, tag="file", rename={"mime": "mimeType"}):
+    """A file of text or a PDF: with its bytes, or stored as an attachment."""
+
+    data: str = always(default="")
+    """Base64; empty: see `blob`."""
+    mime: str
+    blob: str | None = None
+    """SHA-256 of the bytes, in hexadecimal digits, under which they are stored; None: they are in `data`."""
+    size: int | None = None
+    """Of a stored file, in bytes."""
+    name: str = "file"
+    """Name without a folder, for people and models."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether models are sent its text."""
+        return self.mime == TEXT_TYPE
+
+    @property
+    def byte_size(self) -> int:
+        """Its size, rather too large than too small."""
+        return len(self.data) // 4 * 3 if self.size is None else self.size
+
+    @property
+    def tokens(self) -> int:
+        """An estimate of its tokens. A page of a PDF counts as text and as an image."""
+        if self.is_text:
+            return self.byte_size // TEXT_BYTES + 1
+        return max(PAGE_TOKENS, self.byte_size // PDF_BYTES)
 
 
 class Thinking(
@@ -141,7 +182,7 @@ def _add_cost(one: Usage, two: Usage) -> Cost | None:
     )
 
 
-UserContent = Text | Image
+UserContent = Text | Image | File
 AssistantContent = Text | Thinking | ToolCall
 
 

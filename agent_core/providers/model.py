@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
@@ -24,6 +24,18 @@ WireApi = Literal[
     "ollama-chat",
     "embedded",
 ]
+
+PDF_APIS: Final[frozenset[WireApi]] = frozenset(
+    {
+        "anthropic-messages",
+        "openai-completions",
+        "openai-responses",
+        "azure-openai-responses",
+        "google-generative-ai",
+        "google-vertex",
+    }
+)
+"""Those in whose form a PDF file is sent."""
 
 CacheRetention = Literal["none", "short", "long"]
 """How long a provider keeps what it was sent: nothing is asked for, its usual time, or its longest."""
@@ -62,6 +74,8 @@ class ModelInfo(Value, frozen=True, kw_only=True):
     """None: unknown."""
     reasoning: bool = False
     images: bool = False
+    pdf: bool = False
+    """Whether it takes PDF files, where its API does."""
     base_url: str = ""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Headers without secrets; headers that the user set are part of the credentials."""
@@ -72,6 +86,11 @@ class ModelInfo(Value, frozen=True, kw_only=True):
     def ref(self) -> str:
         """The full name, `provider/id`."""
         return f"{self.provider}/{self.id}"
+
+    @property
+    def takes_pdf(self) -> bool:
+        """Whether a PDF file of a prompt is sent to it."""
+        return self.pdf and self.api in PDF_APIS
 
 
 class ToolDeclaration(Value, frozen=True, kw_only=True):

@@ -1,15 +1,15 @@
 """Selection of the model and of its thinking level, and the hooks that are told."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, Protocol, TypeAlias
 
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import Hooks, ModelSelected, ThinkingSelected
 from agent_core.hooks.catalogue import ModelSelectionSource
-from agent_core.kernel.errors import ImagesUnsupported, ModelUnknown
+from agent_core.kernel.errors import FilesUnsupported, ImagesUnsupported, ModelUnknown
 from agent_core.kernel.values import Value
-from agent_core.messages import Image, UserContent
+from agent_core.messages import File, Image, Text, UserContent
 from agent_core.providers import Model, ModelInfo
 from agent_core.providers.auth.credentials import ProviderState
 from agent_core.providers.catalog.catalogue import ModelScope, Named, next_of
@@ -242,26 +242,51 @@ class ModelSelection:  # noqa: PLR0904 - models are opened here alone, so that e
 def sees(models: ModelSelection, content: Sequence[UserContent]) -> bool:
     """Return whether the model in force is sent all of what the user says; without a model nobody knows yet."""
     facts = None if models.model is None else models.model.facts
-    return facts is None or facts.images or not any(isinstance(part, Image) for part in content)
+    return facts is None or all(is_sent(part, facts) for part in content)
 
 
-def check_images(models: ModelSelection, content: Sequence[UserContent]) -> None:
+def is_sent(part: UserContent, facts: ModelInfo) -> bool:
+    """Return whether a model is sent a part of a message."""
+    match part:
+        case Text():
+            return True
+        case Image():
+            return facts.images
+        case File():
+            return part.is_text or facts.takes_pdf
+
+
+def check_sent(models: ModelSelection, content: Sequence[UserContent]) -> None:
     """Check that the model in force will see what the user sends.
 
     Raises:
         ImagesUnsupported: There are images, which would be left out of the request.
+        FilesUnsupported: There are PDF files, which would be.
     """
-    if not sees(models, content):
-        why, remedy = why_no_images(models)
+    if sees(models, content):
+        return
+    what, why, remedy = why_unsent(models, content)
+    if what == "images":
         message = f"Images are not sent to {models.ref}: {why}. Remove the images, or {remedy}."
         raise ImagesUnsupported(message)
+    message = f"PDF files are not sent to {models.ref}: {why}. Remove the files, or {remedy}."
+    raise FilesUnsupported(message)
 
 
-def why_no_images(models: ModelSelection) -> tuple[str, str]:
-    """Return why the model in force is sent no images, and what changes that."""
+def why_unsent(
+    models: ModelSelection, content: Iterable[UserContent]
+) -> tuple[Literal["images", "PDF files"], str, str]:
+    """Return which parts of content the model in force is not sent, why, and what changes that."""
+    if sees(models, [part for part in content if isinstance(part, Image)]):
+        return (
+            "PDF files",
+            "it takes none",
+            'choose a model that takes them, or give it "input": ["text", "image", "pdf"] in models.json',
+        )
     if any(one.images for one in models.all_models() if one.ref == models.ref):
-        return "the setting images.blockImages holds them back", "turn it off"
+        return "images", "the setting images.blockImages holds them back", "turn it off"
     return (
+        "images",
         "it takes text alone",
         'choose a model that takes images, or give it "input": ["text", "image"] in models.json',
     )

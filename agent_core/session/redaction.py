@@ -13,7 +13,7 @@ from agent_core.events.union import Delta
 from agent_core.events.values import PermissionRequested, QuestionRequested
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.redaction.redactor import HeldOnly, RedactedStream, Redactor, TextRedactor
-from agent_core.messages import Image, Thinking
+from agent_core.messages import File, Image, Thinking
 
 if TYPE_CHECKING:
     from agent_core.session.arguments_preview import ArgumentsPreview
@@ -30,7 +30,7 @@ NAMES: Final = frozenset(
 """Fields that hold no words but ids, names and what only a provider can read."""
 
 
-_PLAIN: Final = frozenset({type(None), bool, int, float, Image, bytes})
+_PLAIN: Final = frozenset({type(None), bool, int, float, Image, File, bytes})
 """Types of values that hold no words; every event is walked, so they are recognised without a call."""
 
 

@@ -116,6 +116,7 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
             QueueFull: Too many messages are queued.
             ModelUnknown: There is no usable model.
             ImagesUnsupported: The prompt has images, and the model is sent none; nothing is stored.
+            FilesUnsupported: The prompt has PDF files, and the model is sent none; nothing is stored.
             StorageError: The prompt could not be written; nothing of it is stored.
         """
         return await self._submitter.prompt(

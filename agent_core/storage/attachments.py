@@ -4,22 +4,23 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from agent_core.kernel.errors import AttachmentTooLarge
+from agent_core.kernel.errors import AttachmentTooLarge, AttachmentUntyped
 from agent_core.kernel.text import format_size
 from agent_core.kernel.values import Value
-from agent_core.messages import Image, Text
+from agent_core.messages import File, Image, Text
+from agent_core.messages.values import PDF_TYPE, TEXT_TYPE
 
 MIB: Final = 1 << 20
 SNIFFED_BYTES: Final = 16
 """Within so many bytes a file shows its type, except text."""
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-TEXT: Final = "text/plain"
+TEXT: Final = TEXT_TYPE
 _MARKS: Final[Mapping[bytes, str]] = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
-    b"%PDF-": "application/pdf",
+    b"%PDF-": PDF_TYPE,
 }
 _BLOB: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -58,9 +59,16 @@ def type_of(head: bytes) -> str | None:
     return next((mime for mark, mime in _MARKS.items() if head.startswith(mark)), None)
 
 
-def missing(image: Image) -> Text:
-    """Return what stands in the place of an image whose bytes are not there any more."""
-    size = "" if image.size is None else f", {format_size(image.size)}"
+def untyped() -> AttachmentUntyped:
+    """Return the error about bytes of no type that is stored."""
+    message = "The file is no PNG, JPEG, GIF, WebP, PDF or UTF-8 text; convert it to one of these."
+    return AttachmentUntyped(message)
+
+
+def missing(part: Image | File) -> Text:
+    """Return what stands in the place of an image or a file whose bytes are not there any more."""
+    size = "" if part.size is None else f", {format_size(part.size)}"
+    kind = "Image" if isinstance(part, Image) else f"File {part.name}"
     return Text(
-        text=f"[Image omitted: the attached file ({image.mime}{size}) is no longer stored.]"
+        text=f"[{kind} omitted: the attached file ({part.mime}{size}) is no longer stored.]"
     )

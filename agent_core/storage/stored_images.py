@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agent_core.messages import Image, ToolResultMessage, UserContent, UserMessage
+from agent_core.messages import File, Image, ToolResultMessage, UserContent, UserMessage
 from agent_core.storage.adapters.attachments import AttachmentFolder
 from agent_core.storage.adapters.paths import attachments_folder, tasks_folder
 from agent_core.storage.attachments import missing
@@ -17,7 +17,7 @@ from agent_core.transcript.entries import CustomMessageEntry, MessageEntry, Whol
 _REFERENCE: Final = re.compile(
     r'"data":"","mimeType":("[^"\\]*"),"blob":"([0-9a-f]{64})"(?:,"size":\d+)?'
 )
-"""An image of a line that we wrote."""
+"""An image or a file of a line that we wrote."""
 
 
 def attachments_of(sessions: Path) -> AttachmentFolder:
@@ -56,17 +56,17 @@ def _inlined(entry: WholeEntry, folder: AttachmentFolder) -> WholeEntry:
 def _parts(content: Sequence[UserContent], folder: AttachmentFolder) -> tuple[UserContent, ...]:
     return tuple(
         [
-            _part(part, part.blob, folder) if isinstance(part, Image) and part.blob else part
+            _part(part, part.blob, folder) if isinstance(part, Image | File) and part.blob else part
             for part in content
         ]
     )
 
 
-def _part(image: Image, blob: str, folder: AttachmentFolder) -> UserContent:
+def _part(part: Image | File, blob: str, folder: AttachmentFolder) -> UserContent:
     found = folder.read_now(blob)
     if found is None:
-        return missing(image)
-    return Image(mime=image.mime, data=_base64(found[1]))
+        return missing(part)
+    return replace(part, data=_base64(found[1]), blob=None, size=None)
 
 
 def _base64(data: bytes) -> str:

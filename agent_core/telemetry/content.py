@@ -9,6 +9,7 @@ from agent_core.kernel.redaction.redactor import TextRedactor
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
+    File,
     Image,
     Message,
     Text,
@@ -112,6 +113,8 @@ class MessageWriter:
                 }
             case Image():
                 return {"type": "blob", "modality": "image", "mime_type": part.mime}
+            case File():
+                return {"type": "blob", "modality": "file", "mime_type": part.mime}
 
     def _text(self, text: str) -> JsonObject:
         return {"type": "text", "content": self._clean(text)}

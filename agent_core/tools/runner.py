@@ -33,7 +33,7 @@ from agent_core.kernel.text import (
     one_line,
 )
 from agent_core.kernel.values import Value
-from agent_core.messages import Image, Text, ToolCall, UserContent
+from agent_core.messages import Text, ToolCall, UserContent
 from agent_core.tools.port import CheckedCall, Tool, ToolContext, ToolResult, error_result
 from agent_core.workspace.permissions.call_permission import Allowed, CallRefused, PermissionPolicy
 
@@ -54,7 +54,7 @@ def shaped(result: ToolResult) -> ToolResult:
 
 
 def _scrubbed(part: UserContent) -> UserContent:
-    if isinstance(part, Image):
+    if not isinstance(part, Text):
         return part
     text = for_model(scrub(part.text))
     return part if text == part.text else replace(part, text=text)
@@ -64,7 +64,7 @@ def _cut(content: Sequence[UserContent], *, total: int) -> tuple[UserContent, ..
     room = DEFAULT_MAX_BYTES
     kept: list[UserContent] = []
     for part in content:
-        if isinstance(part, Image):
+        if not isinstance(part, Text):
             kept.append(part)
             continue
         text = cut_bytes(part.text, room)

@@ -159,6 +159,7 @@ def _model(provider: str, known: Table, rules: Table) -> Table:
         "maxTokens": limit,
         "reasoning": facts.get("reasoning"),
         "images": facts.get("images"),
+        "pdf": facts.get("pdf"),
         "compat": compat,
     }
     return {key: value for key, value in model.items() if key == "contextWindow" or value}

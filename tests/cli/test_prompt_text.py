@@ -12,7 +12,7 @@ from PIL import Image as Picture
 from typing_extensions import override
 
 from agent_core.kernel.errors import UsageError
-from agent_core.messages import Image, Text
+from agent_core.messages import File, Image, Text
 from tiller_server.cli.run.prompt_input import MOST_BYTES, read_prompt
 
 
@@ -44,6 +44,14 @@ def test_words_are_said_as_they_are() -> None:
 @pytest.mark.parametrize("words", [(), ("-",), ("  ",)])
 def test_standard_input_is_read_where_nothing_else_is_said(words: tuple[str, ...]) -> None:
     assert texts(*words) == ["from the pipe"]
+
+
+def test_a_pdf_goes_along_with_its_bytes_and_may_be_the_whole_prompt(here: Path) -> None:
+    (here / "plan.pdf").write_bytes(b"%PDF-1.7")
+    pdf = File(name="plan.pdf", mime="application/pdf", data="JVBERi0xLjc=")
+    assert said("Read it.", attached=("plan.pdf",))[1:] == (pdf,)
+    sys.stdin = Piped("")
+    assert said("@plan.pdf") == (pdf,)
 
 
 def test_a_dash_among_words_puts_standard_input_there() -> None:

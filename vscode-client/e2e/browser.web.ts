@@ -224,6 +224,29 @@ test("a picture that is dropped reaches the model, and is there after a reload",
   await picture("14-attachment");
 });
 
+test("a PDF that the model does not take comes back, and a text reaches it", async () => {
+  const chooser = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Add a picture, PDF or text" }).click();
+  await (await chooser).setFiles([
+    { name: "plan.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.7 plan") },
+    { name: "notes.md", mimeType: "text/markdown", buffer: Buffer.from("Mind the corner.") },
+  ]);
+  await page.locator(".composer .chip").nth(1).waitFor();
+  await picture("14-files");
+  await say("Read these");
+  await page.getByText("PDF files are not sent to lab/m").waitFor();
+  await picture("14-files-refused");
+  await ground.provider.script({ text: "I mind it." });
+  await page.getByRole("button", { name: "Remove plan.pdf" }).click();
+  await composer().press("Enter");
+  await words("I mind it.").waitFor();
+  const asked = (await ground.provider.asked()).at(-1) ?? "";
+  assert.match(asked, /<file name=\\"notes\.md\\">\\nMind the corner\./);
+  await page.reload();
+  await words("notes.md").waitFor();
+  await picture("14-files-sent");
+});
+
 test("the sessions of other folders are listed and can be opened", async () => {
   const other = join(ground.base, "other");
   await mkdir(other);
@@ -250,6 +273,39 @@ test("checkpoints, branches, models and costs are a menu away", async () => {
     await picture(`13-${place.toLowerCase().replaceAll(" ", "-")}`);
   }
   await page.getByRole("button", { name: "Back to the conversation" }).click();
+});
+
+test("a session is shared, read without a login, and taken back", async () => {
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("menuitem", { name: "Shared pages" }).click();
+  await page.getByRole("button", { name: "Create link" }).click();
+  const link = await page.getByRole("textbox", { name: "Link" }).inputValue();
+  await picture("15-share");
+  const stranger = await browser.newContext();
+  const read = await stranger.newPage();
+  assert.equal((await read.goto(link))?.status(), 200);
+  await read.getByText("I am in the other folder.").waitFor();
+  // Scripts do not run in it, those of tests neither.
+  await read.screenshot({ path: join(ARTEFACTS, "web-16-shared-page.png") });
+  await page.getByRole("button", { name: "Revoke" }).click();
+  await page.getByText("revoked").waitFor();
+  assert.equal((await read.goto(link))?.status(), 410);
+  await stranger.close();
+});
+
+test("a task of a script is listed and leads to its session", async () => {
+  await ground.provider.script({ text: "The changelog is written." });
+  await page.evaluate(async () => {
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ prompt: "Update the changelog." });
+    await fetch("/api/tasks", { method: "POST", headers, body });
+  });
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("menuitem", { name: "Tasks for scripts" }).click();
+  await page.getByText(/^\s*done · now\s*$/).waitFor();
+  await picture("17-script-tasks");
+  await page.getByRole("button", { name: "Update the changelog." }).click();
+  await words("The changelog is written.").waitFor();
 });
 
 test("the page met no fault, and keeps nobody out", () => {

@@ -9,6 +9,7 @@ from typing_extensions import override
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.messages import (
     AssistantMessage,
+    File,
     Image,
     Text,
     Thinking,
@@ -124,6 +125,8 @@ def _part(part: UserContent) -> JsonValue:
             return {"type": "text", "text": text}
         case Image(mime=mime, data=data):
             return {"type": "image_url", "image_url": f"data:{mime};base64,{data}"}
+        case File(name=name):
+            return {"type": "text", "text": f"(file {name} omitted)"}
 
 
 def _assistant(turn: AssistantMessage) -> JsonObject | None:

@@ -252,6 +252,7 @@ def _model(provider: ProviderInfo, given: JsonObject) -> ModelInfo:
         prices=None if cost is None else _prices(json.as_object(cost)),
         reasoning=given.get("reasoning") is True,
         images=given.get("images") is True,
+        pdf=given.get("pdf") is True,
         base_url=provider.base_url,
         headers=provider.headers,
         compat={**provider.compat, **json.as_object(given.get("compat"))},

@@ -65,7 +65,7 @@ class ModelChanges(_Shape):
     api: WireApi | None = None
     base_url: str | None = None
     reasoning: bool | None = None
-    input: tuple[Literal["text", "image"], ...] | None = None
+    input: tuple[Literal["text", "image", "pdf"], ...] | None = None
     cost: CostShape | None = None
     context_window: Tokens | None = None
     max_tokens: Tokens | None = None
@@ -269,6 +269,7 @@ def _merged(model: ModelInfo, changes: ModelChanges) -> ModelInfo:
         base_url=changes.base_url or model.base_url,
         reasoning=model.reasoning if changes.reasoning is None else changes.reasoning,
         images=model.images if changes.input is None else "image" in changes.input,
+        pdf=model.pdf if changes.input is None else "pdf" in changes.input,
         prices=model.prices if changes.cost is None else _prices(changes.cost),
         context_window=changes.context_window or model.context_window,
         max_tokens=changes.max_tokens or model.max_tokens,

@@ -2,6 +2,7 @@
 
 import math
 import re
+from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, ToolCallId, json
+from agent_core.kernel.text import for_model, one_line
 from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantContent,
@@ -18,6 +20,7 @@ from agent_core.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
+    File,
     Image,
     Message,
     Text,
@@ -104,6 +107,7 @@ SEE_IMAGE = "(see attached image)"
 COMPACTION_LEAD = "The conversation before this point was compacted into this summary:"
 BRANCH_LEAD = "This conversation came back from another branch; in short, what happened there:"
 ID_TAIL = 8
+_FILE_MARK = re.compile(r"<(?=\s*/?\s*file\b)", re.IGNORECASE)
 
 
 def normalise_messages(
@@ -177,6 +181,21 @@ def bash_text(message: BashMessage) -> str:
     if message.truncated and message.full_output:
         text += f"\n\n[Output truncated. Full output: {message.full_output}]"
     return text
+
+
+def file_text(name: str, data: bytes) -> Text:
+    """Return the text of a file as a model reads it, between marks that it cannot close."""
+    text = _FILE_MARK.sub(r"<\\", for_model(data.decode("utf-8-sig", "replace")))
+    quoted = one_line(name).replace('"', "'")
+    return Text(text=f'<file name="{quoted}">\n{text}\n</file>')
+
+
+def _file(file: File, model: ModelInfo) -> UserContent:
+    if file.is_text:
+        return file_text(file.name, b64decode(file.data))
+    if model.takes_pdf:
+        return file
+    return Text(text=f"(file {file.name} omitted: model does not support {file.mime})")
 
 
 def without_images(content: Sequence[UserContent], placeholder: str) -> tuple[UserContent, ...]:
@@ -259,6 +278,9 @@ def _said(others: Sequence[Message], model: ModelInfo) -> list[UserMessage]:
             continue
         if not model.images and _has_images(message.content):
             message = replace(message, content=without_images(message.content, IMAGE_OMITTED))
+        if File in map(type, message.content):
+            shown = [_file(one, model) if isinstance(one, File) else one for one in message.content]
+            message = replace(message, content=tuple(shown))
         said.append(message)
     return said
 
@@ -370,6 +392,8 @@ def measured(turns: Sequence[TurnMessage]) -> InputSize:
         for part in turn.content:
             if isinstance(part, Image):
                 images += 1
+            elif isinstance(part, File):
+                chars += math.ceil(part.tokens * CHARS_PER_TOKEN)
             elif isinstance(part, ToolCall):
                 chars += len(part.name) + len(json.encode(part.arguments))
             else:

@@ -14,7 +14,7 @@ from agent_core.kernel.values import Value
 from agent_core.loop import UserInput
 from agent_core.messages import Text, UserContent
 from agent_core.session.context import EventPublisher
-from agent_core.session.model_selection import ModelSelection, why_no_images
+from agent_core.session.model_selection import ModelSelection, why_unsent
 
 EMPTY = "the prompt is empty; say something"
 
@@ -308,15 +308,16 @@ class InputQueue:  # noqa: PLR0904 - both ends of two queues
             self.publish()
 
     def hold_images(self, models: ModelSelection) -> None:
-        """Pause the queue and publish a notice when images wait in it that the model in force is not sent."""
-        held = len(self.held_back())
+        """Pause the queue and publish a notice when images or files wait in it that the model in force is not sent."""
+        held = self.held_back()
         if not held:
             return
-        why, remedy = why_no_images(models)
-        count = "1 queued message has" if held == 1 else f"{held} queued messages have"
+        content = [part for item in held for part in item.content]
+        what, why, remedy = why_unsent(models, content)
+        count = "1 queued message has" if len(held) == 1 else f"{len(held)} queued messages have"
         text = (
-            f"{count} images, which are not sent to {models.ref}: {why}. The queue is paused. "
-            f"Remove the images, or {remedy}; then send the queue."
+            f"{count} {what}, which are not sent to {models.ref}: {why}. The queue is paused. "
+            f"Remove the {what}, or {remedy}; then send the queue."
         )
         self.pause()
         self._publisher.publish(Notice(level="warning", text=text))

@@ -11,7 +11,7 @@ from agent_core.kernel import ItemId, MessageId, QueueId, RunId
 from agent_core.kernel.errors import QueueStale, RunMismatch, RunNotActive, SessionBusy, UsageError
 from agent_core.kernel.values import Value
 from agent_core.loop import UserInput
-from agent_core.messages import CustomMessage, Image, Text, UserContent
+from agent_core.messages import CustomMessage, Text, UserContent
 from agent_core.session.context import SessionServices
 from agent_core.session.history.entries import (
     added_entry,
@@ -32,7 +32,7 @@ from agent_core.session.input.queue import (
     SendNow,
     check_content,
 )
-from agent_core.session.model_selection import ModelSelection, check_images
+from agent_core.session.model_selection import ModelSelection, check_sent
 from agent_core.session.runs.executor import RunInput, RunStarter
 from agent_core.session.runs.slot import TITLES, Activity, ActivitySlot
 
@@ -113,7 +113,7 @@ class PromptSubmitter:
         self._check_run(precondition)
         if source == "person" and self._commands.start(blocks):
             return self._handled(message_id)
-        check_images(self._models, blocks)
+        check_sent(self._models, blocks)
         current = self._runs.current
         if current is None:
             if if_idle == "reject":
@@ -336,8 +336,8 @@ def _content(content: str | Sequence[UserContent]) -> tuple[UserContent, ...]:
 async def stored_images(
     content: tuple[UserContent, ...], recorder: Recorder
 ) -> tuple[UserContent, ...]:
-    """Return content with its images stored; raises as `stored_prompt`."""
-    if Image not in map(type, content):
+    """Return content with its images and files stored; raises as `stored_prompt`."""
+    if all(isinstance(part, Text) for part in content):
         return content
     from agent_core.session.attachments import stored_prompt  # noqa: PLC0415 - at first use
 
@@ -388,6 +388,7 @@ class QueueView:
             QueueStale: The queue is not what the caller saw; nothing changed.
             UsageError: Words would be replaced by none; nothing changed.
             ImagesUnsupported: Words would be replaced by images that the model is not sent; nothing changed.
+            FilesUnsupported: Words would be replaced by PDF files that it is not sent; nothing changed.
         """
         queue = self._queue
         ops = [
@@ -402,7 +403,7 @@ class QueueView:
             raise QueueStale(message)
         for op in ops:
             if isinstance(op, Replace):
-                check_images(self._models, op.content)
+                check_sent(self._models, op.content)
         edited = queue.edit(ops)
         if any(isinstance(op, SendNow) for op in ops):
             queue.paused = False

@@ -22,6 +22,7 @@ from agent_core.messages import (
     CompactionSummaryMessage,
     Cost,
     CustomMessage,
+    File,
     Image,
     Message,
     Text,
@@ -55,7 +56,7 @@ from agent_core.storage.ledger import (
 from agent_core.storage.port import SessionAttachments
 
 if TYPE_CHECKING:
-    from agent_core.session.attachments import ImageReader
+    from agent_core.session.attachments import AttachmentReader
 
 AttachmentsOf = Callable[[], SessionAttachments | None]
 
@@ -140,8 +141,7 @@ class SessionCalls:
             BudgetExceeded: A budget does not allow the call; nothing was sent.
             ProviderError: As `Model.stream`.
         """
-        if model.facts.images:
-            request = await self._images.filled(request)
+        request = await self._images.filled(request, model.facts)
         call = await self._begin(model.facts, request)
         status: CallStatus = "cancelled"
         try:
@@ -364,17 +364,17 @@ def _worst(prices: Prices, input_tokens: int, output_tokens: int, *, is_long: bo
 
 
 class RequestImages:
-    """The stored images of requests. The search for them begins where it ended in the request before."""
+    """The stored images and files of requests. The search for them begins where it ended in the request before."""
 
     def __init__(self, attachments: AttachmentsOf) -> None:
         self._attachments = attachments
-        self._reader: ImageReader | None = None
+        self._reader: AttachmentReader | None = None
         self._last: Message | None = None
         self._without = 0
         """Number of messages at the beginning, up to `_last`, that have none."""
 
-    async def filled(self, request: ModelRequest) -> ModelRequest:
-        """Return a request with the bytes of its stored images."""
+    async def filled(self, request: ModelRequest, facts: ModelInfo) -> ModelRequest:
+        """Return a request with the bytes of the stored images and files that the model is sent."""
         messages, first = request.messages, self._without
         if len(messages) < first or (first and messages[first - 1] is not self._last):
             first = 0
@@ -386,15 +386,15 @@ class RequestImages:
         if attachments is None:
             return request
         if self._reader is None:
-            from agent_core.session.attachments import ImageReader  # noqa: PLC0415 - at first use
+            from agent_core.session.attachments import AttachmentReader  # noqa: PLC0415 - at first use
 
-            self._reader = ImageReader(attachments)
-        return replace(request, messages=await self._reader.filled(messages))
+            self._reader = AttachmentReader(attachments)
+        return replace(request, messages=await self._reader.filled(messages, facts))
 
 
 def _has_stored_image(message: Message) -> bool:
     return isinstance(message, UserMessage | ToolResultMessage | CustomMessage) and any(
-        isinstance(part, Image) and part.blob for part in message.content
+        isinstance(part, Image | File) and part.blob for part in message.content
     )
 
 
@@ -444,5 +444,7 @@ def _part_tokens(part: AssistantContent | UserContent) -> int:
             return text_tokens(text)
         case Image():
             return IMAGE_TOKENS
+        case File():
+            return part.tokens
         case ToolCall(arguments=arguments):
             return text_tokens(repr(arguments))

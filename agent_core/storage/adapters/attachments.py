@@ -18,7 +18,6 @@ from typing import Final
 from agent_core.kernel.errors import (
     AttachmentRefused,
     AttachmentTooLarge,
-    AttachmentUntyped,
     StorageUnavailable,
 )
 from agent_core.kernel.text import format_size
@@ -36,6 +35,7 @@ from agent_core.storage.attachments import (
     AttachmentLimits,
     is_blob,
     type_of,
+    untyped,
 )
 from agent_core.storage.port import Attachment
 
@@ -248,8 +248,7 @@ class _Upload:
     def _checked_type(self) -> str:
         mime = type_of(self._head) or (TEXT if self._is_text and self._size else None)
         if mime is None:
-            message = "The file is no PNG, JPEG, GIF, WebP, PDF or UTF-8 text; convert it to one of these."
-            raise AttachmentUntyped(message)
+            raise untyped()
         self._limits.check(self._size, mime)
         return mime
 

@@ -10,6 +10,7 @@ from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
+    File,
     Image,
     Text,
     Thinking,
@@ -299,6 +300,8 @@ def _typed(content: tuple[UserContent, ...]) -> Iterable[ExportPiece]:
                 yield TypedPiece(text=part.text)
             case Image():
                 yield ImagePiece(mime=part.mime, data=part.data)
+            case File():
+                yield TypedPiece(text=f"(file {part.name}, {part.mime})")
             case _:
                 pass
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, is_object
-from agent_core.messages import Text, UserContent
+from agent_core.messages import File, Text, UserContent
+from agent_core.messages.values import PDF_TYPE
 from tiller_server.acp.errors import INVALID_PARAMS, AcpError
 
 LONGEST_NAME: Final = 200
@@ -55,10 +56,18 @@ def _embedded(resource: JsonObject, where: str) -> JsonObject:
             return {"type": "text", "text": f"{uri}:\n{text}"}
         case {"blob": str(data), "mimeType": str(mime)} if mime.startswith("image/"):
             return {"type": "image", "mime": mime, "data": data}
+        case {"uri": str(uri), "blob": str(data), "mimeType": str(mime)} if (
+            mime == PDF_TYPE or mime.startswith("text/")
+        ):
+            return {"type": "file", "name": _file_name(uri), "mime": mime, "data": data}
         case {"uri": str(uri), "blob": str()}:
             return _link(uri, "")
         case _:
             raise AcpError(INVALID_PARAMS, f"{where}.resource has a uri and a text or blob")
+
+
+def _file_name(uri: str) -> str:
+    return unquote(urlsplit(uri).path).rpartition("/")[2][:LONGEST_NAME] or "file"
 
 
 def text_block(text: str) -> JsonObject:
@@ -70,6 +79,8 @@ def content_block(part: UserContent) -> JsonObject:
     """Return content of the agent as a content block."""
     if isinstance(part, Text):
         return text_block(part.text)
+    if isinstance(part, File):
+        return text_block(f"(file {part.name})")
     return {"type": "image", "data": part.data, "mimeType": part.mime}
 
 

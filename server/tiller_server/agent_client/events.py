@@ -208,9 +208,9 @@ def _normal(wire: JsonValue) -> JsonValue:
                 "contextUsed": context.get("used"),
                 "contextSize": context.get("size", 0),
             }
-        case {"type": "image", "mime": mime}:
-            image = {name: wire[name] for name in ("data", "blob", "size") if name in wire}
-            return {"type": "image", "mimeType": mime, **image}
+        case {"type": "image" | "file" as kind, "mime": mime}:
+            rest = {name: wire[name] for name in ("name", "data", "blob", "size") if name in wire}
+            return {"type": kind, "mimeType": mime, **rest}
         case dict():
             return {TIMES.get(name, name): _field(name, one) for name, one in wire.items()}
         case _:

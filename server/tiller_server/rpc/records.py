@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from agent_core.kernel import JsonObject, JsonValue, parse_rfc3339
 from agent_core.kernel.json import as_object, as_text
-from agent_core.messages import Text, Usage, UserContent
+from agent_core.messages import Image, Text, Usage, UserContent
 from agent_core.messages.codec import encode_usage
 
 PiRelease = Literal["1.5", "0.73"]
@@ -24,11 +24,14 @@ def usage_record(usage: Usage | None) -> dict[str, JsonValue]:
 
 
 def content_record(content: Sequence[UserContent]) -> list[JsonValue]:
-    """Return texts and pictures."""
+    """Return texts and pictures; a file is only named, as pi has none."""
     return [
-        {"type": "text", "text": part.text}
-        if isinstance(part, Text)
-        else {"type": "image", "data": part.data, "mimeType": part.mime}
+        {"type": "image", "data": part.data, "mimeType": part.mime}
+        if isinstance(part, Image)
+        else {
+            "type": "text",
+            "text": part.text if isinstance(part, Text) else f"(file {part.name})",
+        }
         for part in content
     ]
 

@@ -13,6 +13,7 @@ PUBLIC = (
     "CancelResult",
     "Event",
     "EventEnvelope",
+    "File",
     "Files",
     "Hook",
     "HookTable",

@@ -12,7 +12,7 @@ from tiller_server.lsp.wire.permissions import PermissionRulesParams
 from tiller_server.lsp.wire.runs import PromptParams
 from tiller_server.lsp.wire.sessions import ConfigureParams
 
-WORDS = '"text", "image", "resource", "selection", "diagnostics", "diff", "skill"'
+WORDS = '"text", "image", "file", "resource", "selection", "diagnostics", "diff", "skill"'
 
 SENTENCES: list[tuple[str, object, str]] = [
     ("agent/prompt", {}, "content must be given, got nothing"),
@@ -41,6 +41,11 @@ SENTENCES: list[tuple[str, object, str]] = [
         "agent/prompt",
         {"content": [{"type": "image", "mime": "image/png"}]},
         "content[0] must have either data, uri or blob, got an object",
+    ),
+    (
+        "agent/prompt",
+        {"content": [{"type": "file", "name": "a.pdf"}]},
+        "content[0] must have either data or blob, got an object",
     ),
     (
         "agent/prompt",

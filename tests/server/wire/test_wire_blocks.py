@@ -24,6 +24,9 @@ BLOCKS = st.one_of(
     st.fixed_dictionaries({"type": st.just("image"), "mime": TEXT, "data": TEXT}),
     st.fixed_dictionaries({"type": st.just("image"), "mime": TEXT, "uri": TEXT}),
     st.fixed_dictionaries(
+        {"type": st.just("file"), "name": TEXT, "data": TEXT}, optional={"mime": TEXT}
+    ),
+    st.fixed_dictionaries(
         {"type": st.just("resource"), "uri": TEXT},
         optional={"version": st.integers(), "range": RANGES, "text": TEXT, "sha256": TEXT},
     ),

@@ -41,10 +41,10 @@ class Ground:
         write_config(self.dirs.config, self.provider, api=api, settings=chosen)
 
     def show_images(self) -> None:
-        """Configure a model that takes images."""
+        """Configure a model that takes images and PDF files."""
         path = self.dirs.config / "models.json"
         models = json.loads(path.read_text("utf-8"))
-        models["providers"]["lab"]["models"][0]["input"] = ["text", "image"]
+        models["providers"]["lab"]["models"][0]["input"] = ["text", "image", "pdf"]
         path.write_text(json.dumps(models), encoding="utf-8")
 
     def file(self, name: str, text: str) -> Path:

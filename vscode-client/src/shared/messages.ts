@@ -139,7 +139,11 @@ export type Place =
   | "rules"
   /** The session of a task, and what it changed in its worktree. */
   | "task"
-  | "taskChanges";
+  | "taskChanges"
+  | WebPlace;
+
+/** A place of the page of `tiller web`: links to sessions, and the tasks of its task API. */
+export type WebPlace = "shares" | "scriptTasks";
 
 /** Opens a part of the panel. */
 export interface Show {
@@ -243,4 +247,6 @@ export type ToHost =
   | { type: "titled"; title: string }
   /** Turns the notifications of a browser on, which asks the user for them, or off. */
   | { type: "notify"; on: boolean }
+  /** Loads a place that only the page of `tiller web` has, and then shows it. */
+  | { type: "visit"; place: WebPlace }
   | { type: "trust" };

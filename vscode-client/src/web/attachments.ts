@@ -1,4 +1,4 @@
-// Pictures and texts that are chosen, taken with the camera, dropped or pasted: stored by the server, or put into the prompt.
+// Pictures, PDF files and texts that are chosen, taken with the camera, dropped or pasted: stored by the server, named in the prompt.
 
 import type { ToPanel } from "../shared/messages.js";
 import type { Block } from "../shared/wire.js";
@@ -7,10 +7,12 @@ import { sizeText } from "../webview/words.js";
 
 const PICTURES: readonly string[] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /** What a file dialog offers. A phone then offers its camera too, and hands over photographs as JPEG. */
-const ACCEPTED = [...PICTURES, "text/*"].join(",");
+const ACCEPTED = [...PICTURES, "application/pdf", "text/*"].join(",");
 const PICTURE_MAX_BYTES = 10 * 1024 * 1024;
-/** What the server takes in one prompt, with room for the rest of it. */
-const TEXT_MAX_BYTES = 6 * 1024 * 1024;
+/** What a prompt takes: a text has to fit into the context of the model. */
+const TEXT_MAX_BYTES = 4 * 1024 * 1024;
+const PDF = "application/pdf";
+const PDF_MAX_BYTES = 20 * 1024 * 1024;
 const SMALL_PX = 96;
 /** An upload that takes longer is reported. */
 const PATIENCE_MS = 1000;
@@ -57,7 +59,7 @@ export class Attachments {
         PATIENCE_MS,
       );
       try {
-        const block = PICTURES.includes(file.type) ? await stored(file) : await textOf(file);
+        const block = PICTURES.includes(file.type) ? await storedPicture(file) : await storedFile(file);
         this.#post({ type: "compose", blocks: [block], focus: true });
       } catch (thrown) {
         this.#say("warning", thrown instanceof Error ? thrown.message : String(thrown));
@@ -77,12 +79,42 @@ function hasFiles(data: DataTransfer | null): boolean {
 }
 
 /** Has the server store a picture; gives the block that names it. */
-async function stored(file: File): Promise<Block> {
-  if (file.size > PICTURE_MAX_BYTES)
-    throw new Error(
-      `${file.name} has ${sizeText(file.size)}; at most ${sizeText(PICTURE_MAX_BYTES)} can be sent. Make it smaller.`,
-    );
+async function storedPicture(file: File): Promise<Block> {
+  checkSize(file, PICTURE_MAX_BYTES, "Make it smaller.");
+  const { blob, mime, size } = await stored(file, await file.arrayBuffer());
+  const whole = URL.createObjectURL(file);
+  keepPicture(blob, { small: (await small(file)) ?? whole, whole });
+  return { type: "image", mime, blob, size };
+}
+
+/** Has the server store a PDF or a text; gives the block that names it. */
+async function storedFile(file: File): Promise<Block> {
+  const isPdf = file.type === PDF;
+  checkSize(file, isPdf ? PDF_MAX_BYTES : TEXT_MAX_BYTES, "Put it into the folder and name it.");
   const bytes = await file.arrayBuffer();
+  if (!isPdf && !isText(bytes))
+    throw new Error(
+      `${file.name} is no picture (PNG, JPEG, GIF or WebP), PDF or text. Put it into the folder and name it.`,
+    );
+  return { type: "file", name: file.name, ...(await stored(file, bytes)) };
+}
+
+function checkSize({ name, size }: File, most: number, remedy: string): void {
+  if (size > most)
+    throw new Error(`${name} has ${sizeText(size)}; at most ${sizeText(most)} can be sent. ${remedy}`);
+}
+
+function isText(bytes: ArrayBuffer): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Has the server store bytes, under their SHA-256. */
+async function stored(file: File, bytes: ArrayBuffer): Promise<{ blob: string; mime: string; size: number }> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const name = [...digest].map((one) => one.toString(16).padStart(2, "0")).join("");
   const response = await fetch(`/v1/blobs/${name}`, {
@@ -96,9 +128,7 @@ async function stored(file: File): Promise<Block> {
   if (!response.ok || answer.blob === undefined)
     throw new Error(`${file.name} was not taken: ${answer.error?.message ?? `status ${response.status}`}`);
   const { blob, mime = file.type, size = file.size } = answer;
-  const whole = URL.createObjectURL(file);
-  keepPicture(blob, { small: (await small(file)) ?? whole, whole });
-  return { type: "image", mime, blob, size };
+  return { blob, mime, size };
 }
 
 interface Stored {
@@ -122,21 +152,5 @@ async function small(file: File): Promise<string | undefined> {
   } catch {
     // The browser cannot read it; the server has judged by its first bytes only.
     return undefined;
-  }
-}
-
-/** Reads a file as text for the prompt. */
-async function textOf(file: File): Promise<Block> {
-  if (file.size > TEXT_MAX_BYTES)
-    throw new Error(
-      `${file.name} has ${sizeText(file.size)}; at most ${sizeText(TEXT_MAX_BYTES)} can be sent. Put it into the folder and name it.`,
-    );
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-    return { type: "text", text: `${file.name}:\n${text}` };
-  } catch {
-    throw new Error(
-      `${file.name} is neither a picture (PNG, JPEG, GIF or WebP) nor text. Put it into the folder and name it.`,
-    );
   }
 }

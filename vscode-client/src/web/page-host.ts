@@ -6,7 +6,7 @@ import { Watch } from "../host/agent/watch.js";
 import { failure, PanelRequests } from "../host/panel/requests.js";
 import { TaskLinks } from "../host/panel/task-links.js";
 import { TranscriptLink } from "../host/panel/transcript-link.js";
-import type { HostState, RequestFailure, Role, ToHost, ToPanel } from "../shared/messages.js";
+import type { HostState, RequestFailure, Role, ToHost, ToPanel, WebPlace } from "../shared/messages.js";
 import { Commands } from "./commands.js";
 import { copy, openLink } from "./device.js";
 import { signIn } from "./login.js";
@@ -86,6 +86,8 @@ export class PageHost {
         return this.#showTitle();
       case "notify":
         return this.#notify(message.on);
+      case "visit":
+        return this.#visit(message.place);
       case "command":
         return this.#commands.run(message.command, message.args ?? []);
       default:
@@ -116,6 +118,11 @@ export class PageHost {
         // The page beside it shows the same lines.
         return;
     }
+  }
+
+  async #visit(what: WebPlace): Promise<void> {
+    await import("./places/elements.js");
+    this.#post({ type: "show", what });
   }
 
   async #notify(on: boolean): Promise<void> {

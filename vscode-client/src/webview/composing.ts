@@ -101,6 +101,15 @@ function sameBlock(one: Block, other: Block): boolean {
   return one.type !== "image" && JSON.stringify(one) === JSON.stringify(other);
 }
 
+type Sized = Pick<Extract<Block, { type: "file" }>, "size" | "data">;
+
+const FILE_ICONS: Readonly<Record<string, string>> = { "application/pdf": "file-pdf" };
+
+function bytesText({ size, data }: Sized): string | undefined {
+  const bytes = size ?? ((data?.length ?? 0) * 3) / 4;
+  return bytes ? sizeText(bytes) : undefined;
+}
+
 /** Says what a block is in a few words. */
 export function described(block: Block): Shown {
   switch (block.type) {
@@ -124,10 +133,11 @@ export function described(block: Block): Shown {
       const found = block as Extract<Block, { type: "diagnostics" }>;
       return { label: baseName(found.uri), detail: plural(found.items.length, "problem"), icon: "warning" };
     }
-    case "image": {
-      const found = block as Extract<Block, { type: "image" }>;
-      const bytes = found.size ?? ((found.data?.length ?? 0) * 3) / 4;
-      return { label: "Picture", detail: bytes ? sizeText(bytes) : undefined, icon: "file-media" };
+    case "image":
+      return { label: "Picture", detail: bytesText(block as Sized), icon: "file-media" };
+    case "file": {
+      const found = block as Extract<Block, { type: "file" }>;
+      return { label: found.name, detail: bytesText(found), icon: FILE_ICONS[found.mime ?? ""] ?? "file" };
     }
     case "diff":
       return { label: "Diff", icon: "diff" };

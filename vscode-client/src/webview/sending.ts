@@ -12,6 +12,7 @@ import { plural, sizeText } from "./words.js";
 const PASTE_INLINE_MAX = 4000;
 /** What the server takes in one prompt, with room for the rest of it. */
 const PASTE_MAX_BYTES = 6 * 1024 * 1024;
+const PDF = "application/pdf";
 const IMAGE_MAX_BYTES = 5 * 1024 * 1024;
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
@@ -139,8 +140,12 @@ function takeText(panel: Panel, text: string): boolean {
 }
 
 function takeFile(panel: Panel, file: File): void {
-  if (!IMAGES.has(file.type)) {
-    refuse(panel, `${file.name} is no picture (PNG, JPEG, GIF or WebP). Name files of the workspace with @.`);
+  const isImage = IMAGES.has(file.type);
+  if (!isImage && file.type !== PDF) {
+    refuse(
+      panel,
+      `${file.name} is no picture (PNG, JPEG, GIF or WebP) or PDF. Name files of the workspace with @.`,
+    );
     return;
   }
   if (file.size > IMAGE_MAX_BYTES) {
@@ -152,7 +157,9 @@ function takeFile(panel: Panel, file: File): void {
   }
   attempt(panel, `file:${file.name}:${file.lastModified}`, async () => {
     const address = await addressOf(file);
-    attach(panel, { type: "image", mime: file.type, data: address.slice(address.indexOf(",") + 1) });
+    const data = address.slice(address.indexOf(",") + 1);
+    if (isImage) attach(panel, { type: "image", mime: file.type, data });
+    else attach(panel, { type: "file", name: file.name, mime: file.type, data });
   });
 }
 

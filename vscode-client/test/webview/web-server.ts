@@ -41,6 +41,8 @@ export class WebServer {
   /** What was stored, by SHA-256. */
   readonly blobs = new Map<string, Buffer>();
   readonly replies = new Map<string, Reply>();
+  /** Requests to `/api/`, as `METHOD PATH` with their bodies. */
+  readonly api: { route: string; body: Record<string, unknown> }[] = [];
   isSignedIn = false;
   role = "operator";
   readonly log: Log;
@@ -123,11 +125,23 @@ export class WebServer {
       if (url.pathname === "/v1/rpc") return this.#call((await bodyOf(request)) as Asked, response);
       return this.#stream(url, request, response);
     }
+    if (url.pathname.startsWith("/api/")) return this.#api(url, request, response);
     if (url.pathname.startsWith("/v1/blobs/")) return this.#blob(url, request, response);
     const file = url.pathname === "/" ? "index.html" : url.pathname.replace("/assets/", "");
     const path = join(PAGE, file);
     if (!existsSync(path)) return refuse(response, 404);
     serve(path, response);
+  }
+
+  async #api({ pathname, search }: URL, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const route = `${request.method} ${pathname}`;
+    const body = request.method === "POST" ? ((await bodyOf(request)) as Record<string, unknown>) : {};
+    this.api.push({ route: `${route}${search}`, body });
+    const { status = 200, ...answer } = ((await this.replies.get(route)?.(body)) ?? { status: 404 }) as {
+      status?: number;
+    };
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(JSON.stringify(answer));
   }
 
   /** Stores bytes under their SHA-256, and gives them. */

@@ -299,7 +299,7 @@ webTest("changes that come while they are asked for are asked for again", {}, as
 
 /** Names of what acts, by the least role that may use it. */
 const ACTING = {
-  approver: ["Allow once", "Reject", "Stop"],
+  approver: ["Allow once", "Reject", "Stop", "Cancel"],
   operator: [
     "Send (Enter)",
     "New session",
@@ -308,14 +308,141 @@ const ACTING = {
     "Edit message",
     "Rename",
     "Restore",
+    "Create link",
+    "Revoke",
   ],
 };
-const PLACES = ["Changes", "Checkpoints", "Branches", "Models", "Costs by day"];
+const PLACES = [
+  "Changes",
+  "Checkpoints",
+  "Branches",
+  "Models",
+  "Costs by day",
+  "Shared pages",
+  "Tasks for scripts",
+];
+
+const LINK = {
+  share: "share-1",
+  session: "s-shop",
+  title: "Repair the basket",
+  state: "active",
+  createdAt: ROW.modified,
+  expiresAt: "2026-11-22T09:31:44.500Z",
+};
+const SHARING = {
+  preview: {
+    ...{ session: "s-shop", title: "Repair the basket", size: 48_200, confirm: "digest" },
+    redacted: [
+      { kind: "api-key", count: 2 },
+      { kind: "secret", count: 1 },
+    ],
+  },
+  created: { share: "share-1", url: "http://127.0.0.1:7433/s/a-token", expiresAt: LINK.expiresAt },
+};
+const TASK = { session: "s-shop", run: "r1", createdAt: ROW.modified, reason: null };
+const TASKS = [
+  { ...TASK, task: "task-4", state: "waiting", reason: "Allow bash: make deploy?", prompt: "Deploy it." },
+  { ...TASK, task: "task-3", state: "running", prompt: "Update the changelog." },
+  { ...TASK, task: "task-2", state: "failed", reason: "The cost limit is reached.", prompt: "Rename all." },
+  { ...TASK, task: "task-1", state: "done", prompt: "Sort the imports." },
+];
+
+/** Has the server answer about links and tasks. */
+function withApi(server: WebServer): WebServer {
+  let { state } = LINK;
+  return server
+    .on("GET /api/shares", () => ({ shares: [{ ...LINK, state }] }))
+    .on("POST /api/shares/preview", () => SHARING.preview)
+    .on("POST /api/shares", () => ({ status: 201, ...SHARING.created }))
+    .on("POST /api/shares/share-1/revoke", () => {
+      state = "revoked";
+      return { ...LINK, state };
+    })
+    .on("GET /api/tasks", () => ({ tasks: TASKS, next: null }))
+    .on("POST /api/tasks/task-3/cancel", () => ({ ...TASKS[1], state: "cancelled" }));
+}
+
+async function visit(page: Page, place: string): Promise<void> {
+  await page.getByRole("button", { name: "More" }).click();
+  await page.getByRole("menuitem", { name: place }).click();
+  await page.getByRole("heading", { name: place }).waitFor();
+}
+
+for (const look of ["light", "dark", "phone"] as const)
+  webTest(
+    `a session is shared after a look at what is redacted, and the link is ended again: ${look}`,
+    { dark: look === "dark", ...(look === "phone" && { viewport: PHONE }) },
+    async ({ server, page }) => {
+      withApi(server);
+      await page.locator(".welcome").waitFor();
+      await visit(page, "Shared pages");
+      await shows(page, "3 secrets are replaced by marks: 2 × api-key, 1 × secret.");
+      await picture(page, `share-${look}`);
+      await page.getByLabel("Expires after").selectOption("7 days");
+      await page.getByRole("button", { name: "Create link" }).press("Enter");
+      const field = page.getByRole("textbox", { name: "Link" });
+      await field.waitFor();
+      assert.equal(await field.inputValue(), SHARING.created.url);
+      assert.deepEqual(server.api.find((one) => one.route === "POST /api/shares")?.body, {
+        session: server.snapshot.session,
+        confirm: "digest",
+        expiresInS: 7 * 86_400,
+      });
+      await picture(page, `shared-${look}`);
+      assert.deepEqual(await seriousFaults(page), []);
+      if (look === "phone") assert.deepEqual(await tooSmall(page), []);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(width <= (page.viewportSize()?.width ?? 0), `${width} px wide`);
+      await page.getByRole("button", { name: "Revoke" }).click();
+      await shows(page, "revoked");
+      await page.getByRole("button", { name: "Create link" }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.locator(".welcome").waitFor();
+    },
+  );
+
+webTest("a session that changed since the look is looked at again", {}, async ({ server, page }) => {
+  withApi(server).on("POST /api/shares", () => ({ status: 409, error: { message: "changed" } }));
+  await page.locator(".welcome").waitFor();
+  await visit(page, "Shared pages");
+  await page.getByRole("button", { name: "Create link" }).click();
+  await shows(page, "The session has changed since.");
+  assert.equal(server.api.filter((one) => one.route === "POST /api/shares/preview").length, 2);
+  assert.equal(await page.getByRole("textbox", { name: "Link" }).count(), 0);
+});
+
+for (const look of ["light", "dark", "phone"] as const)
+  webTest(
+    `the tasks of scripts are listed with their reasons, cancelled, and followed to their sessions: ${look}`,
+    { dark: look === "dark", ...(look === "phone" && { viewport: PHONE }) },
+    async ({ server, page }) => {
+      withApi(server);
+      await page.locator(".welcome").waitFor();
+      await visit(page, "Tasks for scripts");
+      await shows(page, /waiting: Allow bash: make deploy\?/);
+      await shows(page, /failed: The cost limit is reached\./);
+      await picture(page, `script-tasks-${look}`);
+      assert.deepEqual(await seriousFaults(page), []);
+      if (look === "phone") assert.deepEqual(await tooSmall(page), []);
+      assert.equal(await page.getByRole("button", { name: "Cancel" }).count(), 2);
+      await page.getByRole("button", { name: "Cancel Update the changelog." }).click();
+      await eventually(
+        () => server.api.some((one) => one.route === "POST /api/tasks/task-3/cancel"),
+        "the task is cancelled",
+      );
+      await page.getByRole("button", { name: /Sort the imports/ }).press("Enter");
+      await eventually(
+        () => server.of("agent/session/open").some((one) => one["session"] === "s-shop"),
+        "its session is opened",
+      );
+    },
+  );
 
 /** Visits all places of a session that waits for an answer, and gives the names of all buttons that were shown. */
 async function visited({ server, page }: Scene): Promise<Set<string>> {
   const checkpoint = { checkpoint: "c1", at: ROW.modified, run: "r1", files: 1 };
-  server
+  withApi(server)
     .on("agent/session/list", () => ({
       sessions: [{ ...ROW, session: "s-shop", title: "Shop", workspace: "file:///shop", preview: "" }],
     }))
@@ -342,6 +469,8 @@ async function visited({ server, page }: Scene): Promise<Set<string>> {
       await page.locator(".entry-main").first().click();
       await page.locator(".previewed").waitFor();
     }
+    if (place === "Shared pages") await page.getByRole("list", { name: "Links" }).waitFor();
+    if (place === "Tasks for scripts") await page.getByRole("list", { name: place }).waitFor();
     await look();
   }
   await page.getByRole("button", { name: "Sessions" }).click();
@@ -365,7 +494,11 @@ for (const role of ["observer", "approver", "operator"] as const) {
       const names = await visited(scene);
       const offered = (expected: readonly string[]) => expected.filter((name) => names.has(name));
       assert.equal(offered(ACTING.approver).includes("Allow once"), role !== "observer");
-      assert.equal(offered(["New session", "Rename", "Restore"]).length, role === "operator" ? 3 : 0);
+      assert.equal(offered(["Cancel"]).length, role === "observer" ? 0 : 1);
+      const posted = scene.server.api.filter((one) => one.route.startsWith("POST"));
+      assert.equal(posted.length, role === "operator" ? 1 : 0);
+      const operators = ["New session", "Rename", "Restore", "Create link", "Revoke"];
+      assert.equal(offered(operators).length, role === "operator" ? operators.length : 0);
       if (role !== "operator") {
         assert.deepEqual(offered(ACTING.operator), []);
         assert.equal(await scene.page.locator("#composer-text").count(), 0);
@@ -487,14 +620,16 @@ webTest(
     await give(page, "paste", { on: "#composer-text" });
     await page.locator(".chip .thumb").nth(1).waitFor();
     const chooser = page.waitForEvent("filechooser");
-    await page.getByRole("button", { name: "Add a picture or a text" }).click();
+    await page.getByRole("button", { name: "Add a picture, PDF or text" }).click();
     const text = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("Look at the corner.") };
+    const pdf = { name: "plan.pdf", mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.7 plan") };
     await (await chooser).setFiles([
       text,
+      pdf,
       { name: "a.zip", mimeType: "application/zip", buffer: Buffer.from([0x50, 0x4b, 0xff]) },
     ]);
-    await shows(page, "a.zip is neither a picture (PNG, JPEG, GIF or WebP) nor text.");
-    await page.locator(".chip").nth(2).waitFor();
+    await shows(page, "a.zip is no picture (PNG, JPEG, GIF or WebP), PDF or text.");
+    await page.locator(".chip").nth(3).waitFor();
     const widths = await page
       .locator(".chip .thumb")
       .evaluateAll((all) => all.map((one) => (one as HTMLImageElement).naturalWidth));
@@ -506,11 +641,20 @@ webTest(
     const content = server.of("agent/prompt")[0]?.["content"] as {
       type: string;
       blob?: string;
-      text?: string;
+      name?: string;
     }[];
-    const [first, second, third] = content;
-    assert.deepEqual([first?.blob, second?.blob], [...server.blobs.keys()]);
-    assert.equal(third?.text, "notes.txt:\nLook at the corner.");
+    assert.deepEqual(
+      content.map((one) => one.blob),
+      [...server.blobs.keys()],
+    );
+    assert.deepEqual(
+      content.map((one) => one.type),
+      ["image", "image", "file", "file"],
+    );
+    assert.deepEqual(
+      content.map((one) => one.name),
+      [undefined, undefined, "notes.txt", "plan.pdf"],
+    );
     assert.ok(!JSON.stringify(content).includes("data"));
   },
 );

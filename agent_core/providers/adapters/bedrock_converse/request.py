@@ -9,6 +9,7 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
+    File,
     Image,
     Text,
     Thinking,
@@ -133,6 +134,8 @@ def _part(part: UserContent) -> JsonObject:
             if mime not in FORMATS:
                 return {"text": f"(image omitted: Bedrock takes no {mime})"}
             return {"image": {"format": FORMATS[mime], "source": {"bytes": data}}}
+        case File(name=name):
+            return {"text": f"(file {name} omitted)"}
 
 
 def _said(part: AssistantContent, family: Family) -> JsonObject | None:

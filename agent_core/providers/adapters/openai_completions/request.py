@@ -9,6 +9,7 @@ from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import (
     AssistantMessage,
+    File,
     Image,
     Text,
     Thinking,
@@ -148,6 +149,9 @@ def _part(part: UserContent) -> JsonValue:
             return {"type": "text", "text": text}
         case Image(mime=mime, data=data):
             return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{data}"}}
+        case File(name=name, mime=mime, data=data):
+            url = f"data:{mime};base64,{data}"
+            return {"type": "file", "file": {"filename": name, "file_data": url}}
 
 
 def _assistant(turn: AssistantMessage, compat: Compat) -> JsonObject | None:

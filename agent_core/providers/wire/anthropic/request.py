@@ -8,6 +8,7 @@ from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
+    File,
     Image,
     Text,
     Thinking,
@@ -128,6 +129,9 @@ def _part(part: UserContent) -> JsonValue:
             return {"type": "text", "text": text}
         case Image(mime=mime, data=data):
             return {"type": "image", "source": {"type": "base64", "media_type": mime, "data": data}}
+        case File(name=name, mime=mime, data=data):
+            source: JsonObject = {"type": "base64", "media_type": mime, "data": data}
+            return {"type": "document", "title": name, "source": source}
 
 
 def _said(part: AssistantContent) -> JsonValue:

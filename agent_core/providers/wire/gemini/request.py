@@ -9,6 +9,7 @@ from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
+    File,
     Image,
     Text,
     Thinking,
@@ -289,7 +290,7 @@ def _part(part: UserContent) -> JsonValue:
     match part:
         case Text(text=text):
             return {"text": text}
-        case Image(mime=mime, data=data):
+        case Image(mime=mime, data=data) | File(mime=mime, data=data):
             return {"inlineData": {"mimeType": mime, "data": data}}
 
 

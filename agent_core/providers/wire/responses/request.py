@@ -9,6 +9,7 @@ from typing import assert_never
 from agent_core.kernel import JsonObject, JsonValue, json
 from agent_core.messages import (
     AssistantMessage,
+    File,
     Image,
     Text,
     ToolResultMessage,
@@ -148,6 +149,9 @@ def _part(part: UserContent) -> JsonValue:
         case Image(mime=mime, data=data):
             url = f"data:{mime};base64,{data}"
             return {"type": "input_image", "detail": "auto", "image_url": url}
+        case File(name=name, mime=mime, data=data):
+            url = f"data:{mime};base64,{data}"
+            return {"type": "input_file", "filename": name, "file_data": url}
 
 
 def _result(turn: ToolResultMessage, compat: ResponsesCompat, *, custom: bool) -> JsonObject:

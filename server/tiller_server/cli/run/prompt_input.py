@@ -12,10 +12,12 @@ from typing import Final
 
 from agent_core.kernel.errors import NotText, UsageError
 from agent_core.messages import Text, UserContent
+from agent_core.messages.values import PDF_TYPE
 
 MOST_BYTES: Final = 262_144
 """A larger file is only pointed at: the model reads of it what it needs."""
 STDIN: Final = "-"
+PDF_MARK: Final = b"%PDF-"
 PATIENCE_S: Final = 3.0
 _MENTION: Final = re.compile(r"(?<!\S)@([^\s@]+?)(?=[.,;:!?)]*(?:\s|$))")
 
@@ -79,7 +81,7 @@ def mentioned(texts: Sequence[str], *, root: Path) -> Iterator[Path]:
 
 
 def file_parts(path: Path) -> tuple[UserContent, ...]:
-    """Return a file as the model reads it: its text, its picture, or where it is.
+    """Return a file as the model reads it: its text, its picture, its pages as a PDF, or where it is.
 
     Raises:
         UsageError: It cannot be read, or is neither text nor a picture that can be shown.
@@ -92,9 +94,19 @@ def file_parts(path: Path) -> tuple[UserContent, ...]:
     data = _bytes(path)
     if (picture := _picture(path, data)) is not None:
         return picture
+    if data.startswith(PDF_MARK):
+        return (_pdf(path, data),)
     if len(data) > MOST_BYTES:
         return (Text(text=f"The user points at {uri}; it is large: read of it what matters."),)
     return (Text(text=fenced("resource", uri, _text(path, data))),)
+
+
+def _pdf(path: Path, data: bytes) -> UserContent:
+    from base64 import b64encode  # noqa: PLC0415 - most prompts name no file
+
+    from agent_core.messages import File  # noqa: PLC0415 - see above
+
+    return File(name=path.name, mime=PDF_TYPE, data=b64encode(data).decode("ascii"))
 
 
 def picture_parts(name: str, data: bytes) -> tuple[UserContent, ...]:
@@ -115,6 +127,8 @@ def _alone(path: Path) -> tuple[UserContent, ...]:
     data = _bytes(path)
     if (picture := _picture(path, data)) is not None:
         return picture
+    if data.startswith(PDF_MARK):
+        return (_pdf(path, data),)
     text = _text(path, data).strip()
     if not text:
         message = f"{str(path)!r} is empty; write the prompt into it"

@@ -10,6 +10,7 @@ from agent_core.kernel.json import encode
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
+    File,
     Image,
     Text,
     ToolCall,
@@ -76,9 +77,18 @@ def call_line(call: ToolCall) -> str:
 
 
 def content_text(content: Iterable[UserContent]) -> str:
-    """Return what was said; a picture is only named."""
-    parts = (part.text if isinstance(part, Text) else f"(image, {part.mime})" for part in content)
-    return safe("\n".join(parts)).strip("\n")
+    """Return what was said; a picture or a file is only named."""
+    return safe("\n".join(map(_part_text, content))).strip("\n")
+
+
+def _part_text(part: UserContent) -> str:
+    match part:
+        case Text():
+            return part.text
+        case Image():
+            return f"(image, {part.mime})"
+        case File():
+            return f"(file {part.name}, {part.mime})"
 
 
 def _show_json(stored: StoredSession, path: Iterable[AnyEntry]) -> int:

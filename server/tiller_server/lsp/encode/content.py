@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
 from agent_core.kernel.text import for_model, one_line
-from agent_core.messages import Image, Text, UserContent
+from agent_core.messages import File, Image, Text, UserContent
 from agent_core.tools.builtin.diagnostics import SEVERITIES
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, RpcError
 from tiller_server.lsp.wire.blocks import (
@@ -13,6 +13,7 @@ from tiller_server.lsp.wire.blocks import (
     Diagnostic,
     DiagnosticsBlock,
     DiffBlock,
+    FileBlock,
     ImageBlock,
     Range,
     ResourceBlock,
@@ -20,6 +21,8 @@ from tiller_server.lsp.wire.blocks import (
     TextBlock,
 )
 
+UNKNOWN = "application/octet-stream"
+"""Type of a file before its bytes are looked at."""
 _OUR_TAG = re.compile(
     r"<(?=\s*/?\s*(?:resource|selection|diagnostics|diff|editor-context)\b)", re.IGNORECASE
 )
@@ -42,6 +45,10 @@ def _one(index: int, block: Block) -> UserContent:
             return Image(mime=mime, data=data)
         case ImageBlock(mime=mime, blob=str(blob)):
             return Image(mime=mime, blob=blob)
+        case FileBlock(name=name, mime=mime, data=str(data)):
+            return File(name=name, mime=mime or UNKNOWN, data=data)
+        case FileBlock(name=name, mime=mime, blob=str(blob)):
+            return File(name=name, mime=mime or UNKNOWN, blob=blob)
         case ResourceBlock() | SelectionBlock() | DiagnosticsBlock() | DiffBlock():
             return Text(text=_marked(block))
         case _:

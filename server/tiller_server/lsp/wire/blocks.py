@@ -96,6 +96,28 @@ class ImageBlock(WireModel):
         return self
 
 
+class FileBlock(WireModel):
+    """File of text or PDF, as base64 data or stored: exactly one of `data` and `blob`."""
+
+    type: Literal["file"] = "file"
+    name: str
+    """Name, for people and the model."""
+    mime: str | None = None
+    """Media type; that of the bytes counts."""
+    data: str | None = None
+    """Base64."""
+    blob: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    """SHA-256 of the stored file, in hexadecimal digits."""
+    size: Annotated[int, Field(ge=0)] | None = None
+    """Of a stored file, in bytes; need not be sent."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "FileBlock":
+        if (self.data is None) == (self.blob is None):
+            raise PydanticCustomError("shape", "have either data or blob")
+        return self
+
+
 class ResourceBlock(WireModel):
     """File or range of a file, with or without its text."""
 
@@ -153,6 +175,7 @@ class VendorBlock(WireModel):
 _AnyBlock = Annotated[
     Annotated[TextBlock, Tag("text")]
     | Annotated[ImageBlock, Tag("image")]
+    | Annotated[FileBlock, Tag("file")]
     | Annotated[ResourceBlock, Tag("resource")]
     | Annotated[SelectionBlock, Tag("selection")]
     | Annotated[DiagnosticsBlock, Tag("diagnostics")]
@@ -163,6 +186,7 @@ _AnyBlock = Annotated[
         "type",
         "text",
         "image",
+        "file",
         "resource",
         "selection",
         "diagnostics",

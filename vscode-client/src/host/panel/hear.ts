@@ -78,7 +78,8 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
         line0: message.line0,
       });
     case "notify":
-      // The editor shows what waits in its own ways.
+    case "visit":
+      // The editor shows what waits in its own ways, and has none of the places of the browser.
       return;
     case "titled":
       return parts.titled(typeof message.title === "string" ? noticeLine(message.title) : "");

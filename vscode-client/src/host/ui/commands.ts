@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import type { Block, Range } from "../../shared/wire.js";
 import { testBlocks } from "../editor/test-failures.js";
-import { diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection.js";
+import { attachedBlock, diagnosticsBlock, fileBlock, selectionBlocks } from "../panel/selection.js";
 import { forgetInstallation } from "../server/prepare.js";
 import { ofSession, type Window } from "../window.js";
 import { attempt } from "./attempt.js";
@@ -156,7 +156,8 @@ function composerActs(window: Window): Record<string, Act> {
     },
     "tiller.attachFile": async (uri?: vscode.Uri, all?: vscode.Uri[]) => {
       const uris = all ?? (uri instanceof vscode.Uri ? [uri] : await chosenFiles());
-      if (uris.length > 0) await panel.compose({ blocks: uris.map((one) => fileBlock(one)), focus: true });
+      const blocks = await Promise.all(uris.map((one) => attachedBlock(one)));
+      if (blocks.length > 0) await panel.compose({ blocks, focus: true });
     },
     "tiller.inlineEdit": () => inlineEdit(window),
     "tiller.commitMessage": (source?: unknown) => commitMessage(window, source),

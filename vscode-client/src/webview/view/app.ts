@@ -20,6 +20,7 @@ import { taskChanges } from "./task-changes.js";
 import { taskPage } from "./task-page.js";
 import type { Timeline } from "./timeline.js";
 import { tree } from "./tree.js";
+import { webPlace } from "./web-place.js";
 import { absent } from "./welcome.js";
 
 export interface Timelines {
@@ -67,6 +68,9 @@ function place(panel: Panel): View {
       return rules(panel);
     case "taskChanges":
       return taskChanges(panel);
+    case "shares":
+    case "scriptTasks":
+      return webPlace(panel, panel.state.place);
     case "task":
     case "transcript":
       return nothing;

@@ -72,7 +72,7 @@ function tools(panel: Panel): View {
   const addFile = () => panel.host.post({ type: "command", command: "tiller.attachFile" });
   const addSelection = () => attachGathered(panel, "selection");
   return html`<div class="tools">
-    ${iconButton({ icon: "add", title: isWeb(panel) ? "Add a picture or a text" : "Add a file", act: addFile })}
+    ${iconButton({ icon: "add", title: isWeb(panel) ? "Add a picture, PDF or text" : "Add a file", act: addFile })}
     ${editorOnly(panel, iconButton({ icon: "list-selection", title: "Add the editor selection", act: addSelection }))}
     ${session ? html`${modePicker(panel, session)} ${modelPicker(panel, session)} ${thinkingPicker(panel, session)}` : nothing}
     <span class="grow"></span>
@@ -169,7 +169,9 @@ function implicit(panel: Panel): View {
 function placeholder(panel: Panel): string {
   const { host, session } = panel.state;
   if (!host.ready) return "Tiller is not ready yet";
-  if (session && isBusy(session)) return "Interrupt · Alt+Enter: queue";
+  // A phone has no Alt key.
+  const isTouched = matchMedia("(hover: none)").matches;
+  if (session && isBusy(session)) return isTouched ? "Interrupt" : "Interrupt · Alt+Enter: queue";
   return "Describe a task or ask a question";
 }
 

@@ -1,7 +1,7 @@
 // The name of the session, which VS Code shows above the panel, and the heads of the other places.
 
 import { html, nothing } from "lit";
-import type { Notifications, Place } from "../../shared/messages.js";
+import type { Notifications, Place, WebPlace } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { SessionView } from "../state.js";
@@ -43,6 +43,10 @@ const MORE: readonly [Place, string, string][] = [
   ["models", "Models", "settings"],
   ["costs", "Costs by day", "graph"],
 ];
+const WEB: readonly [WebPlace, string, string][] = [
+  ["shares", "Shared pages", "link"],
+  ["scriptTasks", "Tasks for scripts", "tasklist"],
+];
 const NOTIFIED: Readonly<Record<Notifications, string>> = {
   off: "Notify me when I am needed",
   on: "Stop notifications",
@@ -78,6 +82,7 @@ function moreItems(panel: Panel): View {
   };
   const visit = (place: Place) => panel.dispatch({ type: "went", place });
   return html`${MORE.map(([place, words, name]) => item(name, words, () => visit(place)))}
+    ${WEB.map(([place, words, name]) => item(name, words, () => panel.host.post({ type: "visit", place })))}
     ${item("desktop-download", "Export as Markdown", () => panel.host.post({ type: "command", command: "tiller.exportMarkdown" }))}
     ${
       notifications === undefined
