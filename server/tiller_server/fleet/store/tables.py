@@ -85,9 +85,18 @@ SESSION: Final = Table(
     "session",
     METADATA,
     Column("session", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("cwd", Text, nullable=False),
     Column("header", LargeBinary, nullable=False),
+    Column("summary", LargeBinary, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("slot", Integer, nullable=False, default=0),
+    Column("fence", BigInteger, nullable=False, default=0),
     Column("created_ms", BigInteger, nullable=False),
+    Column("modified_ms", BigInteger, nullable=False),
+    Index("session_by_folder", "kind", "cwd", "modified_ms"),
 )
+"""`seq` is the number of the last entry. `slot` and `fence` name the process that has it open; 0: none."""
 
 SESSION_ENTRY: Final = Table(
     "session_entry",
@@ -97,7 +106,6 @@ SESSION_ENTRY: Final = Table(
     Column("slot", Integer, nullable=False, default=0),
     Column("fence", BigInteger, nullable=False, default=0),
     Column("entry", LargeBinary, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("session", "seq"),
 )
 
