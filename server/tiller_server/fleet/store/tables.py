@@ -64,9 +64,17 @@ JOB: Final = Table(
     Column("started_ms", BigInteger),
     Column("ended_ms", BigInteger),
     Column("result", Text),
+    Column("engine_round", Integer, nullable=False, default=-1),
     Index("job_by_state", "state", "due_ms"),
     Index("job_by_change", "forge", "repo", "number", "state"),
     Index("job_by_org", "org", "state"),
+)
+"""`engine_round` is the last round that the engine was handed; -1: none."""
+JOB_TO_HAND_OVER: Final = Index(
+    "job_to_hand_over",
+    JOB.c.id,
+    postgresql_where=JOB.c.engine_round < JOB.c.round,
+    sqlite_where=JOB.c.engine_round < JOB.c.round,
 )
 
 SLOT: Final = Table(
