@@ -64,9 +64,17 @@ JOB: Final = Table(
     Column("started_ms", BigInteger),
     Column("ended_ms", BigInteger),
     Column("result", Text),
+    Column("engine_round", Integer, nullable=False, default=-1),
     Index("job_by_state", "state", "due_ms"),
     Index("job_by_change", "forge", "repo", "number", "state"),
     Index("job_by_org", "org", "state"),
+)
+"""`engine_round` is the last round that the engine was handed; -1: none."""
+JOB_TO_HAND_OVER: Final = Index(
+    "job_to_hand_over",
+    JOB.c.id,
+    postgresql_where=JOB.c.engine_round < JOB.c.round,
+    sqlite_where=JOB.c.engine_round < JOB.c.round,
 )
 
 SLOT: Final = Table(
@@ -85,9 +93,18 @@ SESSION: Final = Table(
     "session",
     METADATA,
     Column("session", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("cwd", Text, nullable=False),
     Column("header", LargeBinary, nullable=False),
+    Column("summary", LargeBinary, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("slot", Integer, nullable=False, default=0),
+    Column("fence", BigInteger, nullable=False, default=0),
     Column("created_ms", BigInteger, nullable=False),
+    Column("modified_ms", BigInteger, nullable=False),
+    Index("session_by_folder", "kind", "cwd", "modified_ms"),
 )
+"""`seq` is the number of the last entry. `slot` and `fence` name the process that has it open; 0: none."""
 
 SESSION_ENTRY: Final = Table(
     "session_entry",
@@ -97,7 +114,6 @@ SESSION_ENTRY: Final = Table(
     Column("slot", Integer, nullable=False, default=0),
     Column("fence", BigInteger, nullable=False, default=0),
     Column("entry", LargeBinary, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("session", "seq"),
 )
 
