@@ -60,10 +60,10 @@ class KilledStore(MemoryStore):
     """Sessions under one name, whose logs die as often as wanted."""
 
     kept = 10_000
-    scope: anyio.CancelScope
+    scope = anyio.CancelScope()
 
     @override
-    async def create(self, header: Header) -> SessionLog:
+    async def create(self, header: Header) -> MemoryLog:
         made = await super().create(replace(header, id=NAME))
         return KilledLog(made, self.kept, self.scope)
 

@@ -120,12 +120,14 @@ SESSION_ENTRY: Final = Table(
 ARTEFACT: Final = Table(
     "artefact",
     METADATA,
-    Column("sha256", Text, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("size", Integer, nullable=False),
     Column("job", NUMBER, ForeignKey("job.id"), nullable=False),
-    Column("content", LargeBinary),
+    Column("round", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("content", LargeBinary, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("job", "round", "kind"),
 )
 
 FINDING: Final = Table(
@@ -151,8 +153,8 @@ POST: Final = Table(
     Column("number", Integer, nullable=False),
     Column("target", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("body_hash", Text, nullable=False),
+    Column("sent_hash", Text, nullable=False, default=""),
+    Column("confirmed_hash", Text, nullable=False, default=""),
     Column("state", Text, nullable=False),
     Column("reason", Text, nullable=False, default=""),
     Column("forge_id", Text),
@@ -161,6 +163,7 @@ POST: Final = Table(
     UniqueConstraint("forge", "repo", "number", "target", "fingerprint"),
     Index("post_by_job", "job", "state"),
 )
+"""`sent_hash` is of the text sent last, `confirmed_hash` of that seen on the forge last: another one is a person's edit."""
 
 LEDGER: Final = Table(
     "ledger",
