@@ -55,6 +55,7 @@ help:
 	@echo "make lint      ruff, import layers, types"
 	@echo "make e2e       only the tests that start the real server (make e2e-setup installs what they need)"
 	@echo "make acp-setup install the clients of the Agent Client Protocol that tests drive"
+	@echo "make postgres-setup   install the database that the tests of the fleet use too"
 	@echo "make web-page  build the page of tiller web"
 	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
@@ -141,13 +142,20 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 # Where they are not installed their tests are skipped, and say so.
 EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),$(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
+e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),postgres-setup $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
 	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
 	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
 	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
 
 .PHONY: acp-setup
 acp-setup: $(ACP_STAMP)
+
+# Programs of Debian alone, for the tests of the fleet; without them they are skipped, and say so.
+.PHONY: postgres-setup
+postgres-setup:
+	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then echo "PostgreSQL is installed."; \
+	elif command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq postgresql >/dev/null; \
+	else echo "PostgreSQL cannot be installed: there is no apt-get here"; fi
 
 .PHONY: lint
 lint: $(DEV_STAMP)

@@ -19,6 +19,14 @@ class JobNotRepeatable(FleetError):
     """The job is not in a state from which it can be tried again."""
 
 
+class JobDeferred(FleetError):
+    """The job cannot go on for now because of an outage elsewhere; it is queued again without an attempt."""
+
+    def __init__(self, reason: str, *, wait_ms: int) -> None:
+        super().__init__(reason)
+        self.wait_ms = wait_ms
+
+
 class FenceLost(FleetError):
     """The slot belongs to another process now: this one writes nothing more and ends."""
 

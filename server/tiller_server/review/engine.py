@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Budgets
-from agent_core.kernel import JsonValue
+from agent_core.kernel import JsonValue, MessageId, SessionId
 from agent_core.kernel.clock import rfc3339
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
@@ -50,6 +50,7 @@ from tiller_server.review.model.passes import ModelReviewer, ModelReviewResult
 from tiller_server.review.model.prompt_injection import injection_findings
 from tiller_server.review.model.prompts import prompt_hash
 from tiller_server.review.model.report_tool import TOOL, Reports
+from tiller_server.review.model.stored_runs import StoredRun, stored_runs
 from tiller_server.review.options import (
     NullReviewWatcher,
     ReviewCancellation,
@@ -106,7 +107,8 @@ async def review(
     Args:
         order: Change to review, and which findings to keep.
         request: How sessions are opened; its workspace is somewhere in the repository. The model's session works in the
-            files of the head, reads only, and trusts the project only when the request says so.
+            files of the head, reads only, and trusts the project only when the request says so. A session of a review
+            that was interrupted is continued: parts with a finished run are not asked again.
         watcher: Receives the progress; None: no watcher.
         stop: Ends the review between two runs; None: no stop.
 
@@ -158,6 +160,7 @@ async def _prepare(order: ReviewOrder, request: SessionRequest, scratch: Path) -
 
 async def _ask(work: ReviewRun, request: SessionRequest, watcher: ReviewWatcher) -> None:
     """Have the model look at the parts, then let what steers reviewers be seen without it."""
+    stored = await _stored_runs(request)
     async with open_session(request) as session:
         watcher.opened(session)
         work.spending.budgets = _budgets(work.given.order, session)
@@ -173,15 +176,26 @@ async def _ask(work: ReviewRun, request: SessionRequest, watcher: ReviewWatcher)
             wishes=work.given.order.wishes,
             left_out=work.given.change.left_out,
             stop=work.stop,
+            reports=work.given.reports,
+            stored=stored,
         )
-        with suppress(TillerError):  # a title is only a help
-            await session.tree.rename(f"{REVIEW_TITLE}{work.given.revisions.head.ref}")
+        title = f"{REVIEW_TITLE}{work.given.revisions.head.ref}"
+        if session.tree.title != title:
+            with suppress(TillerError):  # a title is only a help
+                await session.tree.rename(title)
         work.look = await reviewer.review_parts(work.parts)
         if len(work.parts) > 1 and work.look.stopped is None:
             await reviewer.summarise(work.look, work.given.reports.found)
         snapshot = session.info.snapshot()
         work.model = snapshot.config.model or NOBODY
         work.location = session.info.location
+
+
+async def _stored_runs(request: SessionRequest) -> Mapping[MessageId, StoredRun]:
+    if request.session == "new" or isinstance(request.store, str):
+        return {}
+    session = await request.store.read(SessionId(request.session))
+    return stored_runs(session.entries)
 
 
 async def _parts(
@@ -199,7 +213,6 @@ def _session_request(work: ReviewRun, request: SessionRequest, folder: Path) -> 
     settings: Mapping[str, JsonValue] = above
     return replace(
         request,
-        session="new",
         workspace=folder,
         folder=work.given.revisions.root,
         purpose="review",

@@ -82,6 +82,20 @@ async def test_a_second_push_comments_only_on_what_is_new_and_edits_the_summary_
     assert mark.head == NEXT
 
 
+async def test_of_two_comments_with_one_mark_the_younger_is_deleted(
+    api: GitHubApi, host: CodeHost
+) -> None:
+    old = a_finding()
+    await post_review(a_review(old), target(host), clock=FakeClock())
+    kept = [api.threads[0].comment.number, api.comments[0].number]
+    body = api.threads[0].comment.body
+    api.threads.append(Thread(comment=Comment(number=api.last + 10, body=body)))
+    api.comments.append(Comment(number=api.last + 11, body=api.comments[0].body))
+    await post_review(a_review(old), target(host), clock=FakeClock())
+    assert [api.threads[0].comment.number, api.comments[0].number] == kept
+    assert (len(api.threads), len(api.comments)) == (1, 1)
+
+
 async def test_a_fixed_finding_is_marked_and_its_conversation_closed(
     api: GitHubApi, host: CodeHost
 ) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +37,8 @@ class Fault:
     times: int = 1
     is_done: bool = False
     """Whether what was asked is done all the same, and only the answer is lost."""
+    is_stalled: bool = False
+    """Whether no answer comes until the client leaves."""
 
 
 class Shapes:
@@ -71,7 +73,10 @@ class CodeHost:
         self._behaviour = behaviour
         self.requests: list[tuple[HttpRequest, Any]] = []
         self.faults: list[Fault] = []
+        self.events: dict[int, Callable[[], object]] = {}
+        """Happen before the request of that number, from 1, is answered: a push, for example."""
         self.url = ""
+        self._is_stalled = False
 
     def writes(self) -> list[str]:
         """Give what was sent to change something, as method and path."""
@@ -89,6 +94,8 @@ class CodeHost:
             while (request := await read_http_request(reader)) is not None:
                 reply = self._reply(request)
                 if reply is None:
+                    if self._is_stalled:
+                        await reader.read()
                     break
                 writer.write(whole(reply.status, reply.body, reply.headers))
                 await writer.drain()
@@ -100,10 +107,13 @@ class CodeHost:
     def _reply(self, request: HttpRequest) -> Reply | None:
         body = json.loads(request.body) if request.body else None
         self.requests.append((request, body))
+        if (event := self.events.pop(len(self.requests), None)) is not None:
+            event()
         fault = self._fault(request)
         if fault is None:
             return self._behaviour.answer(request, body)
         fault.times -= 1
+        self._is_stalled = fault.is_stalled
         if fault.is_done:
             self._behaviour.answer(request, body)
         return fault.reply

@@ -43,6 +43,8 @@ class GitHubApi:
     comments: list[Comment] = field(default_factory=list)
     reviews: list[Any] = field(default_factory=list)
     may_resolve: bool = True
+    may_check: bool = True
+    checks: list[Any] = field(default_factory=list)
     page_size: int = 100
     problems: list[str] = field(default_factory=list)
     shapes: Shapes = field(default_factory=lambda: Shapes("github.json"))
@@ -56,6 +58,8 @@ class GitHubApi:
             self.problems.append("no User-Agent: GitHub refuses such requests")
         if request.path == "/graphql":
             return self._graphql(body)
+        if request.method in {"GET", "DELETE"}:
+            return self._bodiless(request)
         self.problems += self.shapes.problems(request, body)
         return self._rest(f"{request.method} {request.path}", body)
 
@@ -71,6 +75,8 @@ class GitHubApi:
         if what == "POST /repos/o/r/issues/7/comments":
             self.comments.append(Comment(number=self._next(), body=body["body"]))
             return Reply(status=201, body={"id": self.last})
+        if re.fullmatch(r"\w+ /repos/o/r/check-runs(/\d+)?", what):
+            return self._check(what, body)
         if found := re.fullmatch(r"PATCH /repos/o/r/(issues|pulls)/comments/(\d+)", what):
             places = self.comments if found[1] == "issues" else [t.comment for t in self.threads]
             for comment in places:
@@ -78,6 +84,32 @@ class GitHubApi:
                     comment.body = body["body"]
                     return Reply(body={"id": comment.number})
         return Reply(status=404, body={"message": "Not Found"})
+
+    def _bodiless(self, request: HttpRequest) -> Reply:
+        if request.method == "GET" and request.path == PULL:
+            return Reply(body={"number": 7, "head": {"sha": self.head}})
+        if found := re.fullmatch(r"/repos/o/r/commits/(\w+)/check-runs", request.path):
+            runs = [one for one in self.checks if one["head_sha"] == found[1]]
+            return Reply(body={"total_count": len(runs), "check_runs": runs})
+        if found := re.fullmatch(r"/repos/o/r/(issues|pulls)/comments/(\d+)", request.path):
+            number = int(found[2])
+            before = len(self.comments) + len(self.threads)
+            self.comments = [c for c in self.comments if not (c.is_ours and c.number == number)]
+            self.threads = [t for t in self.threads if t.comment.number != number]
+            if len(self.comments) + len(self.threads) < before:
+                return Reply(status=204)
+        return Reply(status=404, body={"message": "Not Found"})
+
+    def _check(self, what: str, body: Any) -> Reply:
+        if not self.may_check:
+            message = "You must authenticate via a GitHub App."
+            return Reply(status=403, body={"message": message})
+        if what.startswith("POST"):
+            self.checks.append({"id": self._next(), **body})
+            return Reply(status=201, body=self.checks[-1])
+        run = next(one for one in self.checks if what.endswith(f"/{one['id']}"))
+        run.update(body)
+        return Reply(body=run)
 
     def _review(self, body: Any) -> Reply:
         stale = [c for c in body["comments"] if not self._takes(c)]

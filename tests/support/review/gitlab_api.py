@@ -42,6 +42,8 @@ class GitLabApi:
             return Reply(status=401, body={"message": "401 Unauthorized"})
         if request.method == "GET":
             return self._get(request)
+        if request.method == "DELETE":
+            return self._delete(request)
         if request.method == "PUT" and "resolved" in request.query:
             return self._resolve(request)
         self.problems += self.shapes.problems(request, body)
@@ -89,6 +91,14 @@ class GitLabApi:
         if request.path == f"{MERGE}/diffs":
             names = ("new_path", "old_path", "diff")
             return self._page([{n: getattr(f, n) for n in names} for f in self.files], request)
+        return Reply(status=404, body={"message": "404 Not found"})
+
+    def _delete(self, request: HttpRequest) -> Reply:
+        for discussion in self.discussions:
+            note = discussion["notes"][0]
+            if request.path == f"{MERGE}/notes/{note['id']}" and note["author"]["id"] == ME:
+                self.discussions.remove(discussion)
+                return Reply(status=204)
         return Reply(status=404, body={"message": "404 Not found"})
 
     def _page(self, items: list[Any], request: HttpRequest) -> Reply:

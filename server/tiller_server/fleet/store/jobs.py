@@ -212,6 +212,21 @@ class JobStore:
                 due_ms=self._now_ms(connection) + wait_ms,
             )
 
+    def fail_attempt(self, job: int, lease: SlotLease, *, reason: str, wait_ms: int) -> Job:
+        """Queue a job again after a failure, or end it when that was its last attempt.
+
+        Raises:
+            FenceLost: The slot or the job is no longer this worker's.
+            JobEnded: It was cancelled or superseded meanwhile.
+        """
+        with self._database.begin() as connection:
+            now_ms = self._now_ms(connection)
+            if _existing(connection, job).attempts >= self._limits.max_attempts:
+                end: dict[str, Any] = {"state": "failed", "ended_ms": now_ms}
+            else:
+                end = {"state": "queued", "due_ms": now_ms + wait_ms}
+            return self._write(connection, job, lease, reason=reason, **end)
+
     def cancel(self, job: int, *, reason: str, state: JobState = "cancelled") -> Job:
         """End a job from outside; one that has ended stays as it is. Its worker sees it at its next write."""
         with self._database.begin() as connection:

@@ -64,9 +64,17 @@ JOB: Final = Table(
     Column("started_ms", BigInteger),
     Column("ended_ms", BigInteger),
     Column("result", Text),
+    Column("engine_round", Integer, nullable=False, default=-1),
     Index("job_by_state", "state", "due_ms"),
     Index("job_by_change", "forge", "repo", "number", "state"),
     Index("job_by_org", "org", "state"),
+)
+"""`engine_round` is the last round that the engine was handed; -1: none."""
+JOB_TO_HAND_OVER: Final = Index(
+    "job_to_hand_over",
+    JOB.c.id,
+    postgresql_where=JOB.c.engine_round < JOB.c.round,
+    sqlite_where=JOB.c.engine_round < JOB.c.round,
 )
 
 SLOT: Final = Table(
@@ -85,9 +93,18 @@ SESSION: Final = Table(
     "session",
     METADATA,
     Column("session", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("cwd", Text, nullable=False),
     Column("header", LargeBinary, nullable=False),
+    Column("summary", LargeBinary, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("slot", Integer, nullable=False, default=0),
+    Column("fence", BigInteger, nullable=False, default=0),
     Column("created_ms", BigInteger, nullable=False),
+    Column("modified_ms", BigInteger, nullable=False),
+    Index("session_by_folder", "kind", "cwd", "modified_ms"),
 )
+"""`seq` is the number of the last entry. `slot` and `fence` name the process that has it open; 0: none."""
 
 SESSION_ENTRY: Final = Table(
     "session_entry",
@@ -97,19 +114,20 @@ SESSION_ENTRY: Final = Table(
     Column("slot", Integer, nullable=False, default=0),
     Column("fence", BigInteger, nullable=False, default=0),
     Column("entry", LargeBinary, nullable=False),
-    Column("at_ms", BigInteger, nullable=False),
     PrimaryKeyConstraint("session", "seq"),
 )
 
 ARTEFACT: Final = Table(
     "artefact",
     METADATA,
-    Column("sha256", Text, primary_key=True),
-    Column("kind", Text, nullable=False),
-    Column("size", Integer, nullable=False),
     Column("job", NUMBER, ForeignKey("job.id"), nullable=False),
-    Column("content", LargeBinary),
+    Column("round", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("content", LargeBinary, nullable=False),
     Column("at_ms", BigInteger, nullable=False),
+    PrimaryKeyConstraint("job", "round", "kind"),
 )
 
 FINDING: Final = Table(
@@ -135,8 +153,8 @@ POST: Final = Table(
     Column("number", Integer, nullable=False),
     Column("target", Text, nullable=False),
     Column("fingerprint", Text, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("body_hash", Text, nullable=False),
+    Column("sent_hash", Text, nullable=False, default=""),
+    Column("confirmed_hash", Text, nullable=False, default=""),
     Column("state", Text, nullable=False),
     Column("reason", Text, nullable=False, default=""),
     Column("forge_id", Text),
@@ -145,6 +163,7 @@ POST: Final = Table(
     UniqueConstraint("forge", "repo", "number", "target", "fingerprint"),
     Index("post_by_job", "job", "state"),
 )
+"""`sent_hash` is of the text sent last, `confirmed_hash` of that seen on the forge last: another one is a person's edit."""
 
 LEDGER: Final = Table(
     "ledger",

@@ -9,16 +9,19 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.events import EventSubscription, MessageEnded, RunEnded, RunResult
-from agent_core.kernel import Clock
+from agent_core.kernel import Clock, MessageId
 from agent_core.kernel.errors import ModelUnknown
 from agent_core.kernel.values import Value
 from agent_core.messages import UserMessage
 from agent_core.session import AgentSession
+from agent_core.session.input.submission import Receipt
 from agent_core.transcript.entries import MessageEntry
 from tiller_server.review.findings.result import Finding, LeftOut, ReviewedFile
 from tiller_server.review.model.budget import ReviewBudgetTracker
 from tiller_server.review.model.chunks import ReviewChunk
 from tiller_server.review.model.prompts import closing_prompt, part_prompt
+from tiller_server.review.model.report_tool import Reports
+from tiller_server.review.model.stored_runs import StoredRun, message_id_of
 from tiller_server.review.options import ReviewCancellation, ReviewWatcher
 from tiller_server.review.rules import ProjectRules
 
@@ -45,6 +48,13 @@ class ModelReviewResult(Struct, kw_only=True):
     """Reason for an early end, in one sentence; None when the runs completed."""
 
 
+class PromptOutcome(Value, frozen=True, kw_only=True):
+    """Result of one prompt, by one run or several that continued each other."""
+
+    status: str
+    text: str
+
+
 class ModelReviewer(Value, frozen=True, kw_only=True):
     """One review's way through its parts."""
 
@@ -56,6 +66,9 @@ class ModelReviewer(Value, frozen=True, kw_only=True):
     wishes: str
     stop: ReviewCancellation
     left_out: Sequence[LeftOut] = ()
+    reports: Reports
+    stored: Mapping[MessageId, StoredRun]
+    """Runs of the session from before it was opened; a prompt of a finished one is not sent again."""
 
     async def review_parts(self, parts: Sequence[ReviewChunk]) -> ModelReviewResult:
         """Look at all parts; ends early, with what there is, when a run does not complete.
@@ -102,20 +115,27 @@ class ModelReviewer(Value, frozen=True, kw_only=True):
         if result is not None and result.status == "completed":
             look.summary = result.text.strip()
 
-    async def _run(self, prompt: str, look: ModelReviewResult) -> RunResult | None:
+    async def _run(self, prompt: str, look: ModelReviewResult) -> PromptOutcome | None:
+        message_id = message_id_of(prompt)
+        stored = self.stored.get(message_id)
+        if stored is not None:
+            for arguments in stored.reports:
+                await self.reports.repeat(arguments)
+            self.spending.add(stored.usage, turns=stored.turns)
+            if stored.is_finished:
+                return _judged(stored, look)
         now_s = self.clock.monotonic_s()
         if name := self.spending.used_up(now_s):
             look.stopped = "budget"
             look.why = f"the review ended at its budget (budgets.{name})"
             return None
         _ = self.session.info.configure(budgets=self.spending.left(now_s))
-        await self._begin_anew()
         if self.stop.asked:
             look.stopped, look.why = "cancelled", "it was stopped"
             return None
         reader = self.session.subscribe()
         try:
-            receipt = await self.session.prompt(prompt)
+            receipt = await self._start(prompt, message_id, stored)
             if self.stop.asked:  # there was nothing to abort yet
                 _ = await self.session.abort()
             turns = await self._follow(reader, receipt.run)
@@ -127,7 +147,14 @@ class ModelReviewer(Value, frozen=True, kw_only=True):
             return None
         self.spending.add(result.usage.tokens, turns=turns)
         _judge(result, look)
-        return result
+        return PromptOutcome(status=result.status, text=result.text)
+
+    async def _start(self, prompt: str, message_id: MessageId, stored: StoredRun | None) -> Receipt:
+        """Start the run of a prompt, or the one that continues an interrupted run of it."""
+        if stored is not None:
+            return await self.session.retry(stored.run)
+        await self._begin_anew()
+        return await self.session.prompt(prompt, message_id=message_id)
 
     async def _begin_anew(self) -> None:
         """Start a branch at the session's beginning, so that a part does not see those before it."""
@@ -152,6 +179,13 @@ class ModelReviewer(Value, frozen=True, kw_only=True):
                 if isinstance(event, RunEnded) and event.run == run:
                     return turns
         return turns
+
+
+def _judged(stored: StoredRun, look: ModelReviewResult) -> PromptOutcome:
+    if stored.status != "completed":
+        look.stopped = STOPS.get(stored.status, "failed")
+        look.why = f"the run was {stored.status}"
+    return PromptOutcome(status=stored.status, text=stored.text.strip())
 
 
 def _judge(result: RunResult, look: ModelReviewResult) -> None:

@@ -1,6 +1,7 @@
 """Tool `report_finding`: checks a finding of the model at once, so that the model can still correct it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Annotated, ClassVar, Final
 
@@ -11,9 +12,16 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from agent_core.kernel import JsonObject
+from agent_core.kernel.errors import ArgumentsInvalid
 from agent_core.kernel.redaction.redactor import TextRedactor
 from agent_core.tools import Tool, ToolContext, ToolResult, ToolSpec
-from agent_core.tools.arguments import ArgumentCount, ModelTool, ToolArguments, schema_of
+from agent_core.tools.arguments import (
+    ArgumentCount,
+    ModelTool,
+    ToolArguments,
+    schema_of,
+    validated,
+)
 from agent_core.tools.port import error_result, text_result
 from tiller_server.review.findings.raw_finding import RawFinding
 from tiller_server.review.findings.result import Category, Dropped, Finding, Severity
@@ -121,13 +129,16 @@ class Reports(Struct, kw_only=True):
         self.found.append(finding)
         return replace(checked, finding=finding)
 
+    async def repeat(self, arguments: JsonObject) -> None:
+        """Report a finding again, as a stored call of the model did; one with wrong arguments was none."""
+        with suppress(ArgumentsInvalid, FindingRejected):
+            _ = await self._take(validated(TOOL, ReportArguments, arguments))
+
     async def _report(self, arguments: ReportArguments, context: ToolContext) -> ToolResult:
         _ = context
-        raw = _raw(arguments)
         try:
-            checked = await self.take(raw)
+            checked = await self._take(arguments)
         except FindingRejected as refusal:
-            self._refuse(raw, refusal.why)
             return error_result(f"Not noted: {refusal}.")
         finding = checked.finding
         notes = "".join(f"; {note}" for note in checked.notes)
@@ -140,6 +151,14 @@ class Reports(Struct, kw_only=True):
                 "fingerprint": finding.fingerprint,
             },
         )
+
+    async def _take(self, arguments: ReportArguments) -> VerifiedFinding:
+        raw = _raw(arguments)
+        try:
+            return await self.take(raw)
+        except FindingRejected as refusal:
+            self._refuse(raw, refusal.why)
+            raise
 
     def _refuse(self, raw: RawFinding, why: str) -> None:
         title = title_of(self.cleaner.text(raw.title))

@@ -1,7 +1,7 @@
 """Protocol of a code host to which reviews are posted."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agent_core.kernel.values import Value
 from tiller_server.review.findings.result import Finding, Suggestion
@@ -39,6 +39,8 @@ class CodeHostState(Value, frozen=True, kw_only=True):
     """The newest commit of the change."""
     threads: tuple[Thread, ...] = ()
     summary: Summary | None = None
+    other_summaries: tuple[Summary, ...] = ()
+    """Summaries of ours after the first: a stopped process that continued wrote them."""
 
 
 class CommentDraft(Value, frozen=True, kw_only=True):
@@ -56,6 +58,17 @@ class CommentDraft(Value, frozen=True, kw_only=True):
     def is_sayable(self) -> bool:
         """Return whether the path can stand in JSON; bytes that are no UTF-8 cannot."""
         return not any("\ud800" <= sign <= "\udfff" for sign in self.finding.path)
+
+
+class CheckReport(Value, frozen=True, kw_only=True):
+    """Outcome of a review as a check on a commit."""
+
+    head: str
+    external_id: str
+    """Id of the job."""
+    conclusion: Literal["success", "neutral"]
+    title: str
+    text: str
 
 
 class CodeHost(Protocol):
@@ -97,6 +110,18 @@ class CodeHost(Protocol):
 
     async def edit_summary(self, summary: Summary, body: str) -> None:
         """Write the summary anew."""
+        ...
+
+    async def head(self) -> str:
+        """Return the newest commit of the change."""
+        ...
+
+    async def delete(self, own: Thread | Summary) -> None:
+        """Delete a comment of ours; one that is gone is no error."""
+        ...
+
+    async def check(self, report: CheckReport) -> str | None:
+        """Write the one check of a commit; returns its id, None: the host has none, or the token may not."""
         ...
 
     async def aclose(self) -> None:

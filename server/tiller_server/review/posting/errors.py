@@ -33,6 +33,10 @@ class HostLimited(PostingFailed):
 
     retryable = True
 
+    def __init__(self, message: str, *, wait_s: float) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
+
 
 class HostUnsure(PostingFailed):
     """The host failed or was cut off: look at what is there before anything is sent again."""

@@ -13,6 +13,7 @@ from agent_core.kernel.values import Value
 from tiller_server.review.findings.result import Finding, Suggestion
 from tiller_server.review.posting.ci_environment import GitHubPull
 from tiller_server.review.posting.code_host import (
+    CheckReport,
     CodeHost,
     CodeHostState,
     CommentDraft,
@@ -22,14 +23,20 @@ from tiller_server.review.posting.code_host import (
 from tiller_server.review.posting.comment_markers import read_finding_mark, read_summary_mark
 from tiller_server.review.posting.errors import HostLimited, HostRefused, PlaceRefused
 from tiller_server.review.posting.http_client import (
+    ANY_REQUEST,
     CodeHostClient,
     CodeHostResponse,
+    RequestRules,
     refuse,
     unreadable,
 )
 from tiller_server.review.posting.json_fields import each, inside, text
 
 MOST_PAGES: Final = 50
+HOUR_S: Final = 3600.0
+CHECK: Final = "Tiller"
+NO_CHECKS: Final = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
+"""Answers to a token that may not write checks: only those of an app may."""
 THREADS: Final = """
 query ($owner: String!, $name: String!, $number: Int!, $threads: String, $comments: String) {
   repository(owner: $owner, name: $name) {
@@ -73,7 +80,9 @@ ADVICE: Final[Mapping[int, str]] = {
 class GitHubHost(CodeHost):
     """A pull request."""
 
-    def __init__(self, target: GitHubPull, *, clock: Clock) -> None:
+    def __init__(
+        self, target: GitHubPull, *, clock: Clock, rules: RequestRules = ANY_REQUEST
+    ) -> None:
         self.comment_chars = 65_000
         self._target = target
         self._repository_url = f"{target.api_url}/repos/{target.repository}"
@@ -84,7 +93,7 @@ class GitHubHost(CodeHost):
             "User-Agent": "tiller",
             "X-GitHub-Api-Version": "2022-11-28",
         }
-        self._api = CodeHostClient("GitHub", headers=headers, clock=clock)
+        self._api = CodeHostClient("GitHub", headers=headers, clock=clock, rules=rules)
 
     @override
     def offer(self, suggestion: Suggestion) -> str | None:
@@ -100,21 +109,26 @@ class GitHubHost(CodeHost):
         }
         head = ""
         threads: list[Thread] = []
-        summary: Summary | None = None
+        summaries: list[Summary] = []
         for page in count(1):
             pull = await self._ask(THREADS, variables)
             if page > MOST_PAGES or not _is_whole(pull):
                 raise unreadable("GitHub", str(self._target))
             head = head or text(pull.get("headRefOid"))
             threads += _threads(inside(pull, "reviewThreads").get("nodes"))
-            summary = summary or _summary(inside(pull, "comments").get("nodes"))
+            summaries += _summaries(inside(pull, "comments").get("nodes"))
             more = [
                 _turn(pull, variables, field="reviewThreads", cursor="threads"),
                 _turn(pull, variables, field="comments", cursor="comments"),
             ]
             if not any(more):
                 break
-        return CodeHostState(head=head, threads=tuple(threads), summary=summary)
+        return CodeHostState(
+            head=head,
+            threads=tuple(threads),
+            summary=summaries[0] if summaries else None,
+            other_summaries=tuple(summaries[1:]),
+        )
 
     @override
     async def comment(self, drafts: Sequence[CommentDraft], *, head: str) -> tuple[Finding, ...]:
@@ -150,6 +164,46 @@ class GitHubHost(CodeHost):
     async def edit_summary(self, summary: Summary, body: str) -> None:
         url = f"{self._repository_url}/issues/comments/{summary.comment}"
         await self._send("PATCH", url, {"body": body}, what="edit the summary")
+
+    @override
+    async def head(self) -> str:
+        answer = await self._get(self._pull_url, what=f"read {self._target}")
+        return text(inside(answer.body, "head").get("sha"))
+
+    @override
+    async def delete(self, own: Thread | Summary) -> None:
+        kind = "pulls" if isinstance(own, Thread) else "issues"
+        url = f"{self._repository_url}/{kind}/comments/{own.comment}"
+        answer = await self._api.write("DELETE", url)
+        if not answer.is_done and answer.status != HTTPStatus.NOT_FOUND:
+            raise self._refused(answer, what="delete a comment of ours")
+
+    @override
+    async def check(self, report: CheckReport) -> str | None:
+        runs_url = f"{self._repository_url}/check-runs"
+        url = f"{self._repository_url}/commits/{report.head}/check-runs?check_name={CHECK}"
+        there = await self._api.read("GET", url)
+        if there.status in NO_CHECKS:
+            return None
+        if not there.is_done:
+            raise self._refused(there, what="read the checks")
+        own = next(each(inside(there.body).get("check_runs")), None)
+        body: dict[str, JsonValue] = {
+            "name": CHECK,
+            "external_id": report.external_id,
+            "status": "completed",
+            "conclusion": report.conclusion,
+            "output": {"title": report.title, "summary": report.text},
+        }
+        if own is None:
+            answer = await self._api.write("POST", runs_url, body={**body, "head_sha": report.head})
+        else:
+            answer = await self._api.write("PATCH", f"{runs_url}/{text(own.get('id'))}", body=body)
+        if answer.status in NO_CHECKS:
+            return None
+        if not answer.is_done:
+            raise self._refused(answer, what="write a check")
+        return text(inside(answer.body).get("id"))
 
     @override
     async def aclose(self) -> None:
@@ -206,8 +260,14 @@ class GitHubHost(CodeHost):
             return inside(answer.body, "data", "repository", "pullRequest")
         if "RATE_LIMITED" in kinds:
             message = "GitHub's limit for this token is used up; run the job again in an hour"
-            raise HostLimited(message)
+            raise HostLimited(message, wait_s=HOUR_S)
         raise self._refused(answer, what=f"read {self._target}", kinds=kinds)
+
+    async def _get(self, url: str, *, what: str) -> CodeHostResponse:
+        answer = await self._api.read("GET", url)
+        if not answer.is_done:
+            raise self._refused(answer, what=what)
+        return answer
 
     async def _send(self, method: str, url: str, body: JsonObject, *, what: str) -> None:
         answer = await self._api.write(method, url, body=body)
@@ -257,12 +317,11 @@ def _threads(nodes: JsonValue) -> Iterator[Thread]:
                 )
 
 
-def _summary(nodes: JsonValue) -> Summary | None:
+def _summaries(nodes: JsonValue) -> Iterator[Summary]:
     for comment in _ours(nodes):
         mark = read_summary_mark(comment.body)
         if mark is not None:
-            return Summary(comment=comment.comment, mark=mark, body=comment.body)
-    return None
+            yield Summary(comment=comment.comment, mark=mark, body=comment.body)
 
 
 def _ours(nodes: JsonValue) -> Iterator[_Comment]:

@@ -14,6 +14,7 @@ from tiller_server.review.findings.result import Finding, Suggestion
 from tiller_server.review.git.diff import read_hunks
 from tiller_server.review.posting.ci_environment import GitLabMerge
 from tiller_server.review.posting.code_host import (
+    CheckReport,
     CodeHost,
     CodeHostState,
     CommentDraft,
@@ -23,8 +24,10 @@ from tiller_server.review.posting.code_host import (
 from tiller_server.review.posting.comment_markers import read_finding_mark, read_summary_mark
 from tiller_server.review.posting.errors import HostRefused, PlaceRefused
 from tiller_server.review.posting.http_client import (
+    ANY_REQUEST,
     CodeHostClient,
     CodeHostResponse,
+    RequestRules,
     refuse,
     unreadable,
 )
@@ -44,13 +47,15 @@ ADVICE: Final[Mapping[int, str]] = {
 class GitLabHost(CodeHost):
     """A merge request."""
 
-    def __init__(self, target: GitLabMerge, *, clock: Clock) -> None:
+    def __init__(
+        self, target: GitLabMerge, *, clock: Clock, rules: RequestRules = ANY_REQUEST
+    ) -> None:
         self.comment_chars = 900_000
         self._target = target
         project = quote(target.project, safe="")
         self._merge_url = f"{target.api_url}/projects/{project}/merge_requests/{target.iid}"
         headers = {"PRIVATE-TOKEN": target.token, "User-Agent": "tiller"}
-        self._api = CodeHostClient("GitLab", headers=headers, clock=clock)
+        self._api = CodeHostClient("GitLab", headers=headers, clock=clock, rules=rules)
         self._commits: JsonObject = {}
 
     @override
@@ -66,14 +71,19 @@ class GitLabHost(CodeHost):
         if not me or not head:
             raise unreadable("GitLab", str(self._target))
         threads: list[Thread] = []
-        summary: Summary | None = None
+        summaries: list[Summary] = []
         async for discussion in self._pages(f"{self._merge_url}/discussions"):
             note = next(each(discussion.get("notes")), None)
             if note is None or text(inside(note, "author").get("id")) != me:
                 continue  # a mark in somebody else's note is a forgery
             threads += _thread(discussion, note)
-            summary = summary or _summary(note)
-        return CodeHostState(head=head, threads=tuple(threads), summary=summary)
+            summaries += _summaries(note)
+        return CodeHostState(
+            head=head,
+            threads=tuple(threads),
+            summary=summaries[0] if summaries else None,
+            other_summaries=tuple(summaries[1:]),
+        )
 
     @override
     async def comment(self, drafts: Sequence[CommentDraft], *, head: str) -> tuple[Finding, ...]:
@@ -108,6 +118,21 @@ class GitLabHost(CodeHost):
     async def edit_summary(self, summary: Summary, body: str) -> None:
         url = f"{self._merge_url}/notes/{summary.comment}"
         await self._send("PUT", url, {"body": body}, what="edit the summary")
+
+    @override
+    async def head(self) -> str:
+        return text(inside(await self._get(self._merge_url), "diff_refs").get("head_sha"))
+
+    @override
+    async def delete(self, own: Thread | Summary) -> None:
+        url = f"{self._merge_url}/notes/{own.comment}"
+        answer = await self._api.write("DELETE", url)
+        if not answer.is_done and answer.status != HTTPStatus.NOT_FOUND:
+            raise self._refused(answer, what="delete a note of ours")
+
+    @override
+    async def check(self, report: CheckReport) -> None:
+        """Write nothing: the summary is all that a merge request shows."""
 
     @override
     async def aclose(self) -> None:
@@ -212,10 +237,11 @@ def _thread(discussion: JsonObject, note: JsonObject) -> Iterator[Thread]:
     )
 
 
-def _summary(note: JsonObject) -> Summary | None:
+def _summaries(note: JsonObject) -> Iterator[Summary]:
     body = text(note.get("body"))
     mark = read_summary_mark(body)
-    return None if mark is None else Summary(comment=text(note.get("id")), mark=mark, body=body)
+    if mark is not None:
+        yield Summary(comment=text(note.get("id")), mark=mark, body=body)
 
 
 def _places(draft: CommentDraft, file: JsonObject) -> Iterator[tuple[str, JsonObject]]:

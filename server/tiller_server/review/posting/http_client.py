@@ -1,6 +1,6 @@
 """Requests to a host's API: waits out its limits, tries reading again, and never sends a change twice."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -22,6 +22,8 @@ FIRST_WAIT_S: Final = 2.0
 LIMIT_WAIT_S: Final = 60.0
 """Wait that GitHub asks for when it names no time."""
 MOST_WAIT_S: Final = 600.0
+WriteGuard = Callable[[], Awaitable[None]]
+"""Called right before every request that changes something; raises to prevent it."""
 REQUEST_S: Final = 60.0
 ANSWER_BYTES: Final = 32 * 1024 * 1024
 
@@ -49,14 +51,28 @@ class CodeHostResponse(Value, frozen=True, kw_only=True):
         return " ".join(_text_of(part) for part in parts if part)[:300]
 
 
+class RequestRules(Value, frozen=True, kw_only=True):
+    """Rules of the caller for its requests."""
+
+    guard: WriteGuard | None = None
+    most_wait_s: float = MOST_WAIT_S
+    """Longest wait for a limit of the host; a longer one is a `HostLimited`."""
+
+
+ANY_REQUEST: Final = RequestRules()
+
+
 class CodeHostClient:
     """A host's API; the caller closes it."""
 
-    def __init__(self, host: str, *, headers: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self, host: str, *, headers: Mapping[str, str], clock: Clock, rules: RequestRules
+    ) -> None:
         """Prepare; nothing is sent yet. `host` is its name for people, `headers` hold the token."""
         self.host = host
         self._headers = dict(headers)
         self._clock = clock
+        self._rules = rules
         self._client: httpx.AsyncClient | None = None
 
     async def read(self, method: str, url: str, *, body: JsonValue = None) -> CodeHostResponse:
@@ -68,7 +84,7 @@ class CodeHostClient:
         """
         for attempt in range(TRIES):
             try:
-                return await self.write(method, url, body=body)
+                return await self._within_limits(method, url, body)
             except HostUnsure:
                 if attempt == TRIES - 1:
                     raise
@@ -82,29 +98,36 @@ class CodeHostClient:
             HostUnsure: The host failed, or the connection broke: the change may have been made.
             HostLimited: It wants us to wait for too long.
         """
-        waited_s = 0.0
-        while True:
-            answer = await self._send(method, url, body)
-            wait_s = self._limited_for_s(answer)
-            if wait_s is None:
-                break
-            waited_s += wait_s
-            if waited_s > MOST_WAIT_S:
-                message = (
-                    f"{self.host} takes no more requests for {wait_s:.0f} s (status {answer.status}); "
-                    "run the job again after that, what is posted already is not posted twice"
-                )
-                raise HostLimited(message)
-            await self._clock.sleep(wait_s)
-        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            message = f"{self.host} failed with status {answer.status}; run the job again later"
-            raise HostUnsure(message)
-        return answer
+        return await self._within_limits(method, url, body, guard=self._rules.guard)
 
     async def aclose(self) -> None:
         """Close the connections."""
         if self._client is not None:
             await self._client.aclose()
+
+    async def _within_limits(
+        self, method: str, url: str, body: JsonValue, *, guard: WriteGuard | None = None
+    ) -> CodeHostResponse:
+        waited_s = 0.0
+        while True:
+            if guard is not None:
+                await guard()
+            answer = await self._send(method, url, body)
+            wait_s = self._limited_for_s(answer)
+            if wait_s is None:
+                break
+            waited_s += wait_s
+            if waited_s > self._rules.most_wait_s:
+                message = (
+                    f"{self.host} takes no more requests for {wait_s:.0f} s (status {answer.status}); "
+                    "run the job again after that, what is posted already is not posted twice"
+                )
+                raise HostLimited(message, wait_s=wait_s)
+            await self._clock.sleep(wait_s)
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            message = f"{self.host} failed with status {answer.status}; run the job again later"
+            raise HostUnsure(message)
+        return answer
 
     async def _send(self, method: str, url: str, body: JsonValue) -> CodeHostResponse:
         import httpx  # noqa: PLC0415 - see above

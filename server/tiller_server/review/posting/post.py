@@ -15,12 +15,18 @@ from agent_core.kernel.values import Value
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.outputs.summary import SHA_CHARS, counted, headline, place
 from tiller_server.review.posting.ci_environment import GitHubPull, GitLabMerge, Target
-from tiller_server.review.posting.code_host import CodeHost, CodeHostState, CommentDraft, Thread
+from tiller_server.review.posting.code_host import (
+    CodeHost,
+    CodeHostState,
+    CommentDraft,
+    Thread,
+)
 from tiller_server.review.posting.comment_markers import SummaryMark, write_summary_mark
 from tiller_server.review.posting.comment_text import cut, draft, fixed_comment, summary_text
 from tiller_server.review.posting.errors import HostUnsure
 from tiller_server.review.posting.github import GitHubHost
 from tiller_server.review.posting.gitlab import GitLabHost
+from tiller_server.review.posting.http_client import ANY_REQUEST, RequestRules
 
 TRIES: Final = 4
 FIRST_WAIT_S: Final = 3.0
@@ -129,17 +135,22 @@ async def post_review(review: Review, target: Target, *, clock: Clock) -> Postin
     Raises:
         PostingFailed: The host refused, or failed too often; comments posted by then stay.
     """
+    async with open_host(target, clock) as host:
+        return await post_to(host, review, target, clock=clock)
+
+
+async def post_to(host: CodeHost, review: Review, target: Target, *, clock: Clock) -> PostingResult:
+    """Post a review to an open host, as `post_review` does."""
     before: CodeHostState | None = None
-    async with _opened(target, clock) as host:
-        for attempt in range(TRIES):
-            try:
-                there = await host.read()
-                before = before or there
-                return await _post(review, target, host, there=there, before=before)
-            except HostUnsure:
-                if attempt == TRIES - 1:
-                    raise
-            await clock.sleep(FIRST_WAIT_S * 2**attempt)
+    for attempt in range(TRIES):
+        try:
+            there = await host.read()
+            before = before or there
+            return await _post(review, target, host, there=there, before=before)
+        except HostUnsure:
+            if attempt == TRIES - 1:
+                raise
+        await clock.sleep(FIRST_WAIT_S * 2**attempt)
     raise AssertionError  # the last attempt returns or raises
 
 
@@ -149,7 +160,7 @@ async def plan_review(review: Review, target: Target, *, clock: Clock) -> str:
     Raises:
         PostingFailed: The host cannot be read.
     """
-    async with _opened(target, clock) as host:
+    async with open_host(target, clock) as host:
         there = await host.read()
     if there.head != review.header.head.sha:
         return f"nothing: {_outdated(review, target, there)}\n"
@@ -157,8 +168,11 @@ async def plan_review(review: Review, target: Target, *, clock: Clock) -> str:
 
 
 @asynccontextmanager
-async def _opened(target: Target, clock: Clock) -> AsyncGenerator[CodeHost]:
-    host = _host(target, clock)
+async def open_host(
+    target: Target, clock: Clock, *, rules: RequestRules = ANY_REQUEST
+) -> AsyncGenerator[CodeHost]:
+    """Open a change on its host; nothing is sent before something is asked."""
+    host = _host(target, clock, rules)
     try:
         yield host
     finally:
@@ -166,12 +180,12 @@ async def _opened(target: Target, clock: Clock) -> AsyncGenerator[CodeHost]:
             await host.aclose()
 
 
-def _host(target: Target, clock: Clock) -> CodeHost:
+def _host(target: Target, clock: Clock, rules: RequestRules) -> CodeHost:
     match target:
         case GitHubPull():
-            return GitHubHost(target, clock=clock)
+            return GitHubHost(target, clock=clock, rules=rules)
         case GitLabMerge():
-            return GitLabHost(target, clock=clock)
+            return GitLabHost(target, clock=clock, rules=rules)
         case _:
             assert_never(target)
 
@@ -182,6 +196,7 @@ async def _post(
     head = review.header.head.sha
     if there.head != head:
         return PostingResult(is_outdated=True, lines=(_outdated(review, target, there),))
+    there = await _without_twins(host, there)
     steps = plan(review, there)
     drafts = [_draft(finding, review, host) for finding in steps.new]
     unplaced = await host.comment(drafts, head=head) if drafts else ()
@@ -203,6 +218,17 @@ async def _post(
         unplaced=len(unplaced),
     )
     return _with_report(posted, target, is_closed=may_close and may_open)
+
+
+async def _without_twins(host: CodeHost, there: CodeHostState) -> CodeHostState:
+    """Delete the younger of two comments of ours with one mark, which a process posted that was taken for dead."""
+    kept: dict[str, Thread] = {}
+    for thread in sorted(there.threads, key=lambda one: (len(one.comment), one.comment)):
+        _ = kept.setdefault(thread.fingerprint, thread)
+    twins = [thread for thread in there.threads if kept[thread.fingerprint] is not thread]
+    for twin in (*twins, *there.other_summaries):
+        await host.delete(twin)
+    return replace(there, threads=tuple(kept.values()), other_summaries=())
 
 
 def _draft(finding: Finding, review: Review, host: CodeHost) -> CommentDraft:

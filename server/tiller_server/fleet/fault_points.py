@@ -1,0 +1,65 @@
+"""Marked points at which a test ends the process, as the loss of the machine does."""
+
+import os
+import signal
+from typing import Final, Literal
+
+VARIABLE: Final = "TILLER_FLEET_FAULT"
+"""Names a point and its passage, `review.before:2`. Not set: nothing happens."""
+FaultPoint = Literal[
+    "admit.before",
+    "admit.after",
+    "step.before",
+    "step.after",
+    "checkout.before",
+    "checkout.after",
+    "review.before",
+    "review.after",
+    "prepare_posts.before",
+    "prepare_posts.after",
+    "deliver.before",
+    "deliver.after",
+    "close.before",
+    "close.after",
+    "append.before",
+    "append.after",
+    "post.intended",
+    "post.sending",
+    "post.sent",
+    "post.confirmed",
+    "hand_over.before",
+    "hand_over.after",
+    "put_back.before",
+    "put_back.after",
+    "requeue.before",
+    "requeue.after",
+    "renew.before",
+    "renew.after",
+    "adopt.after",
+    "launch.before",
+    "launch.after",
+]
+
+
+class FaultSwitch:
+    """Counts the passages of the point that the environment names, and kills the process at the one it names."""
+
+    def __init__(self, setting: str) -> None:
+        """Read a setting, `point:passage`; empty: no point is marked."""
+        self._point, _, passage = setting.partition(":")
+        self._left = int(passage or "1") if self._point else 0
+
+    def reach(self, point: FaultPoint) -> None:
+        """Pass a point."""
+        if point == self._point:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+SWITCH: Final = FaultSwitch(os.environ.get(VARIABLE, ""))  # noqa: TID251 - of tests alone
+
+
+def reach(point: FaultPoint) -> None:
+    """Pass a marked point; without effect outside of tests."""
+    SWITCH.reach(point)

@@ -1,0 +1,111 @@
+"""Forges of a fleet: addresses, tokens, and which repositories are worked on."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent_core.kernel.values import SecretValue
+from tiller_server.fleet.errors import FleetError
+from tiller_server.fleet.values import ChangeName
+from tiller_server.review.posting.ci_environment import (
+    GITHUB_API,
+    GITLAB_API,
+    GitHubPull,
+    GitLabMerge,
+    Target,
+)
+
+ForgeKind = Literal["github", "gitlab", "gitea"]
+
+
+class ForgeSettings(BaseModel):
+    """A forge as people write it in the settings of the fleet. Secrets are named by variables of the environment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: ForgeKind
+    api_url: str = ""
+    graphql_url: str = ""
+    clone_url: str = Field(default="", description="With `{repo}` for the path of the repository")
+    token_env: str = Field(default="", description="Variable with the token of the API")
+    webhook_secret_env: str = Field(default="", description="Variable with the webhooks' secret")
+    repos: tuple[str, ...] = Field(
+        default=("*",), description="Patterns of the repositories that are worked on"
+    )
+
+
+class Forge(SecretValue, frozen=True, kw_only=True):
+    """A forge, with its secrets."""
+
+    hidden: ClassVar = frozenset({"token", "webhook_secret"})
+
+    name: str
+    kind: ForgeKind
+    api_url: str
+    graphql_url: str
+    clone_url: str
+    token: str = ""
+    webhook_secret: str = ""
+    repos: Sequence[str] = ("*",)
+
+    def has(self, repo: str) -> bool:
+        """Return whether a repository is worked on."""
+        return any(fnmatchcase(repo, pattern) for pattern in self.repos)
+
+    def target(self, change: ChangeName) -> Target | None:
+        """Return where the reviews of a change are posted; None: reviews are not posted on this kind of forge."""
+        if not change.number:
+            return None
+        match self.kind:
+            case "github":
+                return GitHubPull(
+                    api_url=self.api_url,
+                    graphql_url=self.graphql_url,
+                    repository=change.repo,
+                    number=change.number,
+                    token=self.token,
+                )
+            case "gitlab":
+                return GitLabMerge(
+                    api_url=self.api_url,
+                    project=change.repo,
+                    iid=change.number,
+                    token=self.token,
+                )
+            case "gitea":
+                return None
+
+
+def forge_of(name: str, settings: ForgeSettings, env: Mapping[str, str]) -> Forge:
+    """Return a forge with the secrets that its settings name.
+
+    Raises:
+        FleetError: A forge of kind `gitea` has no `clone_url`.
+    """
+    api_url = settings.api_url.rstrip("/")
+    clone_url = settings.clone_url
+    match settings.kind:
+        case "github":
+            api_url = api_url or GITHUB_API
+            clone_url = clone_url or "https://github.com/{repo}.git"
+        case "gitlab":
+            api_url = api_url or GITLAB_API
+            clone_url = clone_url or "https://gitlab.com/{repo}.git"
+        case "gitea":
+            if not clone_url:
+                message = (
+                    f"the forge {name!r} has no clone_url; set it to https://<host>/{{repo}}.git"
+                )
+                raise FleetError(message)
+    return Forge(
+        name=name,
+        kind=settings.kind,
+        api_url=api_url,
+        graphql_url=settings.graphql_url or f"{api_url}/graphql",
+        clone_url=clone_url,
+        token=env.get(settings.token_env, ""),
+        webhook_secret=env.get(settings.webhook_secret_env, ""),
+        repos=settings.repos,
+    )

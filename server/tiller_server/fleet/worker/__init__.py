@@ -1,0 +1,1 @@
+"""The work of a job, step by step."""

@@ -1,0 +1,163 @@
+"""Checkouts of commits: one bare mirror per repository, one folder per job. Git gets no configuration but ours."""
+
+import base64
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import anyio
+from anyio.to_thread import run_sync
+
+from agent_core.kernel.values import Value
+from tiller_server.fleet.errors import FleetError, JobDeferred
+from tiller_server.fleet.forges import Forge
+from tiller_server.fleet.values import Job
+
+LOG: Final = logging.getLogger(__name__)
+LEAST_FREE_BYTES: Final = 512 * 1024 * 1024
+DISK_WAIT_MS: Final = 120_000
+NETWORK_WAIT_MS: Final = 30_000
+FETCH_S: Final = 600.0
+NO_COMMIT: Final = ("not our ref", "couldn't find remote ref", "no such remote ref", "unadvertised")
+NO_REPOSITORY: Final = ("not found", "does not appear to be a git repository", "does not exist")
+NO_ACCESS: Final = ("authentication failed", "could not read username", "error: 403", "error: 401")
+NO_SPACE: Final = "no space left on device"
+USERS: Final[Mapping[str, str]] = {
+    "github": "x-access-token",
+    "gitlab": "oauth2",
+    "gitea": "tiller",
+}
+
+
+class CommitMissing(FleetError):
+    """The repository no longer has the commit."""
+
+
+class RepositoryMissing(FleetError):
+    """The repository is gone, or the token may not read it."""
+
+
+class Checkout(Value, frozen=True, kw_only=True):
+    """The commit of a job on the disk."""
+
+    folder: Path
+    base: str
+    """Commit that the change goes into, as it was at the checkout."""
+
+
+class Checkouts:
+    """The checkouts of one machine, below one folder; its worker processes share them."""
+
+    def __init__(self, root: Path, *, path: str, least_free_bytes: int = LEAST_FREE_BYTES) -> None:
+        """Use a folder, which is made at the first checkout; `path` is where programs are looked up."""
+        self._root = root
+        self._least_free_bytes = least_free_bytes
+        self._env = {
+            "PATH": path,
+            "HOME": str(root),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "LC_ALL": "C",
+        }
+
+    async def make(self, job: Job, forge: Forge) -> Checkout:
+        """Check a commit out, once; repeating it after a kill completes it.
+
+        Raises:
+            CommitMissing: The repository no longer has the commit.
+            RepositoryMissing: There is no such repository for the token.
+            JobDeferred: The disk is full, or the forge cannot be reached.
+        """
+        folder = self._folder(job)
+        mirror = self._root / "mirrors" / job.forge / f"{quote(job.repo, safe='')}.git"
+        await run_sync(self._check_space)
+        head_ref, base_ref = (f"refs/tiller/{job.id}/{name}" for name in ("head", "base"))
+        if not await anyio.Path(mirror / "HEAD").exists():
+            await self._git("init", "--quiet", "--bare", str(mirror))
+        if not await self._has(mirror, base_ref):
+            url = forge.clone_url.format(repo=job.repo)
+            specs = [f"+{job.head}:{head_ref}", f"+{job.base}:{base_ref}"]
+            fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
+            await self._git("-C", str(mirror), *fetch, "--atomic", "--", url, *specs, forge=forge)
+        base = await self._git("-C", str(mirror), "rev-parse", f"{base_ref}^{{commit}}")
+        if not await anyio.Path(folder / "complete").exists():
+            await run_sync(_remove, folder)
+            source = folder / "source"
+            await self._git(
+                "clone", "--quiet", "--shared", "--no-checkout", str(mirror), str(source)
+            )
+            await self._git("-C", str(source), "fetch", "--quiet", "origin", head_ref)
+            await self._git("-C", str(source), "checkout", "--quiet", "--detach", job.head)
+            await anyio.Path(folder / "complete").touch()
+        return Checkout(folder=folder / "source", base=base)
+
+    async def remove(self, job: Job) -> None:
+        """Remove the folder of a job and the references that kept its commits."""
+        await run_sync(_remove, self._folder(job))
+        mirror = self._root / "mirrors" / job.forge / f"{quote(job.repo, safe='')}.git"
+        if await anyio.Path(mirror).exists():
+            for name in ("head", "base"):
+                ref = f"refs/tiller/{job.id}/{name}"
+                await self._git("-C", str(mirror), "update-ref", "-d", ref)
+
+    def _folder(self, job: Job) -> Path:
+        return self._root / "jobs" / str(job.id)
+
+    async def _has(self, mirror: Path, ref: str) -> bool:
+        verify = ["git", "-C", str(mirror), "rev-parse", "--verify", "--quiet", ref]
+        return (await anyio.run_process(verify, env=self._env, check=False)).returncode == 0
+
+    def _check_space(self) -> None:
+        self._root.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(self._root).free
+        if free < self._least_free_bytes:
+            message = (
+                f"the disk of {str(self._root)!r} has {free >> 20} MiB free; free some space there"
+            )
+            LOG.error("%s", message)
+            raise JobDeferred(message, wait_ms=DISK_WAIT_MS)
+
+    async def _git(self, *arguments: str, forge: Forge | None = None) -> str:
+        env = dict(self._env)
+        if forge is not None and forge.token and forge.clone_url.startswith("http"):
+            login = base64.b64encode(f"{USERS[forge.kind]}:{forge.token}".encode()).decode()
+            # In the environment, which other users do not see, unlike the arguments.
+            env |= {
+                "GIT_CONFIG_COUNT": "1",
+                "GIT_CONFIG_KEY_0": "http.extraHeader",
+                "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
+            }
+        hooks = ("-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0")
+        done = None
+        with anyio.move_on_after(FETCH_S):
+            done = await anyio.run_process(
+                ["git", *hooks, *arguments], env=env, check=False, stdin=None
+            )
+        if done is None:
+            message = f"git {arguments[0]} took longer than {FETCH_S:.0f} s"
+            raise JobDeferred(message, wait_ms=NETWORK_WAIT_MS)
+        if done.returncode:
+            raise _error_of(done.stderr.decode(errors="replace"))
+        return done.stdout.decode(errors="replace").strip()
+
+
+def _error_of(complaint: str) -> FleetError:
+    text = " ".join(complaint.split())[-300:]
+    lower = text.lower()
+    if NO_SPACE in lower:
+        return JobDeferred(f"the disk is full: {text}", wait_ms=DISK_WAIT_MS)
+    if any(part in lower for part in NO_COMMIT):
+        return CommitMissing(f"the repository no longer has the commit ({text})")
+    if any(part in lower for part in (*NO_REPOSITORY, *NO_ACCESS)):
+        return RepositoryMissing(f"the repository cannot be fetched ({text})")
+    return JobDeferred(f"the repository cannot be fetched now ({text})", wait_ms=NETWORK_WAIT_MS)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,126 @@
+"""A repository, a fake forge, a scripted model and the tables of a fleet: what the steps of a job need."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from tests.support.harness.isolation import TillerDirs
+from tests.support.provider import LoopbackProvider
+from tests.support.review.code_host import CodeHost, serving
+from tests.support.review.github_api import TOKEN, GitHubApi
+from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.workspace.repositories import Repository
+from tiller_server.fleet.forges import Forge
+from tiller_server.fleet.store.database import FleetDatabase
+from tiller_server.fleet.store.jobs import JobStore
+from tiller_server.fleet.store.posts import PostStore
+from tiller_server.fleet.store.sessions import FleetSessions
+from tiller_server.fleet.store.slots import SlotStore
+from tiller_server.fleet.values import ChangeName, Job, JobRequest, SlotLease
+from tiller_server.fleet.worker.steps import JobSteps
+
+CHANGE = ChangeName(forge="hub", repo="o/r", number=7)
+STEPS = ("checkout", "review", "prepare_posts", "deliver", "close")
+
+
+@dataclass(kw_only=True)
+class FleetWork:
+    """One change, and one worker for it."""
+
+    database: FleetDatabase
+    repository: Repository
+    reviewing: Reviewing
+    host: CodeHost
+    api: GitHubApi
+    folder: Path
+    lease: SlotLease
+    is_fresh: Callable[[], bool] = lambda: True
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def jobs(self) -> JobStore:
+        return JobStore(self.database)
+
+    def forge(self) -> Forge:
+        return Forge(
+            name="hub",
+            kind="github",
+            api_url=self.host.url,
+            graphql_url=f"{self.host.url}/graphql",
+            clone_url=f"file://{self.repository.root}",
+            token=TOKEN,
+        )
+
+    def steps(self) -> JobSteps:
+        """Make the steps of a new worker process."""
+        return JobSteps(
+            self.database,
+            forges={"hub": self.forge()},
+            folder=self.folder,
+            sessions=lambda lease: FleetSessions(self.database, lease),
+            is_fresh=self.is_fresh,
+            request=self.reviewing.request(**self.options),
+        )
+
+    def submit(self, **others: Any) -> Job:
+        """Submit the review of the head, and admit it."""
+        request = JobRequest(
+            kind="review",
+            change=CHANGE,
+            head=self.repository.head(),
+            base="main",
+            cause="person",
+        )
+        job = self.jobs.submit(replace(request, **others)).job
+        admitted = self.jobs.admit(job.id, self.lease)
+        assert isinstance(admitted, Job)
+        return admitted
+
+    async def run(self, job: Job, *steps: str) -> None:
+        """Run steps, all unless some are named."""
+        runner = self.steps()
+        for step in steps or STEPS:
+            await getattr(runner, step)(job.id, self.lease)
+
+    def script(self) -> None:
+        """Have the model report the one wrong line."""
+        self.reviewing.provider.script([reports(a_report("one.py", 1, "ONE = 2")), says("Wrong.")])
+
+    def posts(self) -> list[tuple[str, str]]:
+        """Return target and state of the posts of the change."""
+        rows = PostStore(self.database).of_change(CHANGE).values()
+        return sorted((row.target, row.state) for row in rows)
+
+
+@asynccontextmanager
+async def fleet_work(folder: Path, dirs: TillerDirs) -> AsyncGenerator[FleetWork]:
+    """Make a change of one file with one wrong line."""
+    repository = Repository(folder / "origin")
+    repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    repository.commit("Begin", {"one.py": "ONE = 1\n"})
+    repository.git("checkout", "--quiet", "-b", "feature")
+    head = repository.commit("Change", {"one.py": "ONE = 2\n"})
+    database = FleetDatabase(f"sqlite:///{folder}/fleet.db")
+    database.migrate()
+    slots = SlotStore(database, lease_ms=600_000)
+    slots.make(2)
+    api = GitHubApi(head=head, lines={"one.py": {1}})
+    with LoopbackProvider() as provider:
+        reviewing = Reviewing(repository=repository, provider=provider, dirs=dirs)
+        reviewing.configure()
+        async with serving(api) as host:
+            yield FleetWork(
+                database=database,
+                repository=repository,
+                reviewing=reviewing,
+                host=host,
+                api=api,
+                folder=folder / "work",
+                lease=slots.adopt(host="here", boot="1"),
+            )
+    assert api.problems == []
+    database.close()
