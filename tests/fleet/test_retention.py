@@ -22,7 +22,7 @@ def test_rows_of_jobs_that_ended_long_ago_are_removed(database: FleetDatabase) -
     _ = jobs.cancel(young.id, reason="a test")
     with later.begin() as connection:
         for job in (old, young):
-            entry = {"session": job.session, "seq": 1, "entry": b"{}", "at_ms": 0}
+            entry = {"session": job.session, "seq": 1, "entry": b"{}"}
             _ = connection.execute(insert(tables.SESSION_ENTRY).values(**entry))
     assert remove_old_rows(later, days=7) == RemovedRows(jobs=1)
     assert remove_old_rows(later, days=7) == RemovedRows()
