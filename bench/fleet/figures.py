@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from bench.fleet.day import CALLS_OF_A_REVIEW, DayResult
+from bench.fleet.day import DayResult
+from bench.fleet.outcome import CALLS, OutcomeWriter
 from bench.kit import percentile
 
 MEAN_REVIEW_S: Final = 184
@@ -11,7 +12,15 @@ PEAK: Final = 6
 DAY_S: Final = 24 * 60 * 60
 
 
-def report(result: DayResult, *, repositories: int, places: int, real_s: float, size: int) -> str:
+def report(
+    result: DayResult,
+    *,
+    repositories: int,
+    places: int,
+    real_s: float,
+    size: int,
+    outcomes: OutcomeWriter,
+) -> str:
     """Return a table: figure, replay, arithmetic."""
     peak = result.pushes / DAY_S * PEAK
     rows = [
@@ -32,11 +41,17 @@ def report(result: DayResult, *, repositories: int, places: int, real_s: float, 
             " / ".join(f"{one / 1000:,.0f}" for one in _ages(result.queue_ages_ms)),
             "-",
         ),
-        ("model calls", f"{result.model_calls:,}", f"{result.pushes * CALLS_OF_A_REVIEW:,}"),
+        ("model calls", f"{result.model_calls:,}", f"{result.pushes * CALLS:,}"),
         ("submit, median / p95, ms", _ms(result.times.submit), "< 50"),
         ("admit, median / p95, ms", _ms(result.times.admit), "< 50"),
         ("advance and finish, median / p95, ms", _ms(result.times.finish), "-"),
+        ("reviews whose session and posts were written", f"{result.written:,}", "-"),
+        ("of these: all posts of a review, median / p95, ms", _ms(result.times.post), "-"),
+        ("requests to the forge a review", _each(outcomes.requests, result.written), "12"),
+        ("posts made a review", _each(outcomes.posts, result.written), "-"),
+        ("comments that a finding has twice", f"{outcomes.doubled:,}", "0"),
         ("database, MB", f"{size / 1e6:,.0f}", "-"),
+        ("database, KB a written review", _each(size / 1000, result.written), "50"),
         ("end of the last job, h", f"{result.ended_ms / 3.6e6:.1f}", "24"),
         ("real time, s", f"{real_s:,.0f}", "-"),
     ]
@@ -59,3 +74,7 @@ def _ms(times: Sequence[float]) -> str:
     if not times:
         return "-"
     return f"{percentile(times, 50) * 1000:.1f} / {percentile(times, 95) * 1000:.1f}"
+
+
+def _each(total: float, count: int) -> str:
+    return f"{total / count:,.1f}" if count else "-"
