@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from agent_core.kernel.values import SecretValue
+from agent_core.kernel.values import SecretValue, Value
 from tiller_server.fleet.errors import FleetError
 from tiller_server.fleet.values import ChangeName
 from tiller_server.review.posting.ci_environment import (
@@ -20,20 +18,24 @@ from tiller_server.review.posting.ci_environment import (
 ForgeKind = Literal["github", "gitlab", "gitea"]
 
 
-class ForgeSettings(BaseModel):
-    """A forge as people write it in the settings of the fleet. Secrets are named by variables of the environment."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class ForgeSettings(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A forge in the settings of the fleet. Its secrets are named by variables of the environment."""
 
     kind: ForgeKind
     api_url: str = ""
+    """Empty: that of github.com or gitlab.com."""
     graphql_url: str = ""
-    clone_url: str = Field(default="", description="With `{repo}` for the path of the repository")
-    token_env: str = Field(default="", description="Variable with the token of the API")
-    webhook_secret_env: str = Field(default="", description="Variable with the webhooks' secret")
-    repos: tuple[str, ...] = Field(
-        default=("*",), description="Patterns of the repositories that are worked on"
-    )
+    """Of GitHub; empty: below `api_url`."""
+    clone_url: str = ""
+    """Has `{repo}` for the path of the repository."""
+    token_env: str = ""
+    """Variable with the token of the API."""
+    webhook_secret_env: str = ""
+    """Variable with the secret of the webhooks; empty: none is accepted."""
+    repos: tuple[str, ...] = ("*",)
+    """Patterns of the repositories that are worked on."""
+    polled: tuple[str, ...] = ()
+    """Repositories whose open changes are polled."""
 
 
 class Forge(SecretValue, frozen=True, kw_only=True):
