@@ -1,0 +1,1 @@
+"""The worker process: a slot, its lease, and the steps of jobs."""
