@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from typing_extensions import override
 
 from agent_core.assembly import SessionRequest
+from agent_core.events import Budgets
 from agent_core.kernel import Clock
 from agent_core.session import AgentSession
 from agent_core.storage import SessionStore
 from tiller_server.fleet.errors import FenceLost, JobDeferred, JobEnded
 from tiller_server.fleet.fault_points import reach
-from tiller_server.fleet.forges import Forge
+from tiller_server.fleet.forges import Forge, forge_of
 from tiller_server.fleet.posting.journal import SUMMARY, JournalHost, inline
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
@@ -27,6 +28,7 @@ from tiller_server.fleet.store.results import FindingRow, JobCost, ResultStore
 from tiller_server.fleet.values import ACTIVE_STATES, Job, JobState, SlotLease
 from tiller_server.fleet.worker.checkouts import Checkouts, CommitMissing, RepositoryMissing
 from tiller_server.fleet.worker.job_session import JobSessionStore
+from tiller_server.fleet.worker.worker import WorkerParts
 from tiller_server.review.engine import review
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.options import NullReviewWatcher, ReviewCancellation, ReviewOrder
@@ -56,6 +58,25 @@ class SessionWatcher(NullReviewWatcher):
     @override
     def opened(self, session: AgentSession) -> None:
         self.session = session
+
+
+def make_steps(parts: WorkerParts) -> "JobSteps":
+    """Return the steps of the jobs of a worker."""
+    config = parts.config
+    folder = Path(config.folder)
+    return JobSteps(
+        parts.database,
+        forges={
+            name: forge_of(name, settings, parts.env) for name, settings in config.forges.items()
+        },
+        folder=folder,
+        sessions=lambda _: parts.sessions,
+        is_fresh=parts.keeper.is_fresh,
+        request=SessionRequest(
+            workspace=folder, env=parts.env, model=config.model, clock=parts.clock
+        ),
+        order=ReviewOrder(budgets=Budgets(usd=config.job_usd)),
+    )
 
 
 class JobSteps:
