@@ -47,6 +47,7 @@ endif
 .PHONY: help
 help:
 	@echo "make demo      watch Tiller repair a small project"
+	@echo "make fleet-demo   run the intake, two workers and three reviews with a scripted model"
 	@echo "make quick     while you type: style, types of what changed, the tests that start no process"
 	@echo "make test      before you push: every check, all fast tests"
 	@echo "make full      everything at CI size: coverage, real editors, VS Code"
@@ -92,6 +93,10 @@ setup: $(RUN_STAMP)
 .PHONY: demo
 demo: $(RUN_STAMP)
 	@"$(VENV)/bin/tiller" demo
+
+.PHONY: fleet-demo
+fleet-demo: $(DEV_STAMP)
+	@"$(PY)" -m tests.support.fleet.demo
 
 $(REFERENCE_STAMP): $(DEV_STAMP)
 	@echo "Installing the agent that sessions are exchanged with (200 MB) ..."

@@ -48,7 +48,9 @@ async def test_a_command_that_is_killed_has_ended_and_its_output_is_that_of_the_
     assert not await to_thread.run_sync(processes_with, "ready-4711")
 
 
-@pytest.mark.parametrize(("option", "said"), [("allowOnce", "hi (0, None)"), ("rejectOnce", "refused: ")])
+@pytest.mark.parametrize(
+    ("option", "said"), [("allowOnce", "hi (0, None)"), ("rejectOnce", "refused: ")]
+)
 async def test_a_command_is_asked_about_with_its_folder_and_variables(
     office: AgentOffice, option: str, said: str
 ) -> None:

@@ -15,6 +15,7 @@ STARTED = {
     "run": (["run", "hi"], 0, "Hello there\n"),
     "rpc": (["rpc", "--in-process", "--no-session"], 0, ""),
     "web": (["web", "--listen", "example.org"], 2, "tiller web listens on this machine only"),
+    "fleet": (["fleet", "status"], 0, "there are no jobs"),
     "share": (["share", "--list"], 1, "tiller web does not run"),
     "review": (["review"], 0, "Hello there"),
     "eval": (["eval", "missing"], 2, "'missing' is not a folder"),

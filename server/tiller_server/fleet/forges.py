@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from agent_core.kernel.values import SecretValue
-from tiller_server.fleet.errors import FleetError
+from agent_core.kernel.values import SecretValue, Value
 from tiller_server.fleet.values import ChangeName
 from tiller_server.review.posting.ci_environment import (
     GITHUB_API,
     GITLAB_API,
+    LOOPBACK,
     GitHubPull,
     GitLabMerge,
     Target,
@@ -20,20 +19,24 @@ from tiller_server.review.posting.ci_environment import (
 ForgeKind = Literal["github", "gitlab", "gitea"]
 
 
-class ForgeSettings(BaseModel):
-    """A forge as people write it in the settings of the fleet. Secrets are named by variables of the environment."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class ForgeSettings(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A forge in the settings of the fleet. Its secrets are named by variables of the environment."""
 
     kind: ForgeKind
     api_url: str = ""
+    """Empty: that of github.com or gitlab.com."""
     graphql_url: str = ""
-    clone_url: str = Field(default="", description="With `{repo}` for the path of the repository")
-    token_env: str = Field(default="", description="Variable with the token of the API")
-    webhook_secret_env: str = Field(default="", description="Variable with the webhooks' secret")
-    repos: tuple[str, ...] = Field(
-        default=("*",), description="Patterns of the repositories that are worked on"
-    )
+    """Of GitHub; empty: below `api_url`."""
+    clone_url: str = ""
+    """Has `{repo}` for the path of the repository."""
+    token_env: str = ""
+    """Variable with the token of the API."""
+    webhook_secret_env: str = ""
+    """Variable with the secret of the webhooks; empty: none is accepted."""
+    repos: tuple[str, ...] = ("*",)
+    """Patterns of the repositories that are worked on."""
+    polled: tuple[str, ...] = ()
+    """Repositories whose open changes are polled."""
 
 
 class Forge(SecretValue, frozen=True, kw_only=True):
@@ -78,33 +81,32 @@ class Forge(SecretValue, frozen=True, kw_only=True):
                 return None
 
 
-def forge_of(name: str, settings: ForgeSettings, env: Mapping[str, str]) -> Forge:
-    """Return a forge with the secrets that its settings name.
+def forge_problem(settings: ForgeSettings) -> str | None:
+    """Return the first value that cannot be used, in one sentence."""
+    if settings.kind == "gitea" and not (settings.api_url and settings.clone_url):
+        return "a forge of kind gitea needs api_url and clone_url"
+    if settings.clone_url and "{repo}" not in settings.clone_url:
+        return (
+            f"clone_url is {settings.clone_url!r}; it has {{repo}} for the path of the repository"
+        )
+    for url in (settings.api_url, settings.graphql_url):
+        parts = urlsplit(url)
+        if url and parts.scheme != "https" and parts.hostname not in LOOPBACK:
+            return f"{url!r} does not begin with https://, and a token is sent there"
+    return None
 
-    Raises:
-        FleetError: A forge of kind `gitea` has no `clone_url`.
-    """
-    api_url = settings.api_url.rstrip("/")
-    clone_url = settings.clone_url
-    match settings.kind:
-        case "github":
-            api_url = api_url or GITHUB_API
-            clone_url = clone_url or "https://github.com/{repo}.git"
-        case "gitlab":
-            api_url = api_url or GITLAB_API
-            clone_url = clone_url or "https://gitlab.com/{repo}.git"
-        case "gitea":
-            if not clone_url:
-                message = (
-                    f"the forge {name!r} has no clone_url; set it to https://<host>/{{repo}}.git"
-                )
-                raise FleetError(message)
+
+def forge_of(name: str, settings: ForgeSettings, env: Mapping[str, str]) -> Forge:
+    """Return a forge with the secrets that its settings name."""
+    is_gitlab = settings.kind == "gitlab"
+    api_url = settings.api_url.rstrip("/") or (GITLAB_API if is_gitlab else GITHUB_API)
+    public = "https://gitlab.com/{repo}.git" if is_gitlab else "https://github.com/{repo}.git"
     return Forge(
         name=name,
         kind=settings.kind,
         api_url=api_url,
         graphql_url=settings.graphql_url or f"{api_url}/graphql",
-        clone_url=clone_url,
+        clone_url=settings.clone_url or public,
         token=env.get(settings.token_env, ""),
         webhook_secret=env.get(settings.webhook_secret_env, ""),
         repos=settings.repos,

@@ -177,3 +177,18 @@ async def test_a_token_without_rights_fails_the_job_with_the_reason(work: FleetW
     assert ended.state == "failed"
     assert "pull-requests: write" in ended.reason
     assert "failed" in work.api.checks[0]["output"]["title"]
+
+
+async def test_a_review_that_can_never_be_made_fails_at_once_and_the_check_says_so(
+    work: FleetWork,
+) -> None:
+    work.repository.git("checkout", "--quiet", "--orphan", "other")
+    work.api.head = work.repository.commit("Alone", {"one.py": "ONE = 3\n"})
+    job = work.submit()
+    with pytest.raises(JobEnded):
+        await work.run(job)
+    ended = work.jobs.job(job.id)
+    assert ended.state == "failed"
+    assert "no commit in common" in ended.reason
+    output = work.api.checks[0]["output"]
+    assert (output["title"], output["summary"]) == ("The review failed", ended.reason)

@@ -131,9 +131,10 @@ class Steps:
     async def do_kill(self, command: str, output: str) -> None:
         """Run a command, kill it when it has put something out, and ask about it after it was released."""
         async with self._terminal(command) as terminal:
-            while output not in (
-                shown := await self.client.terminal_output(self.session, terminal)
-            ).output:
+            while (
+                output
+                not in (shown := await self.client.terminal_output(self.session, terminal)).output
+            ):
                 assert shown.exit_status is None
             await self.client.kill_terminal(self.session, terminal)
             status = await self.client.wait_for_terminal_exit(self.session, terminal)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -61,6 +62,18 @@ class PostgresCluster:
     def restart_immediately(self) -> None:
         """Restart it as after a crash: connections are cut, open transactions are lost."""
         self._control("restart", "-m", "immediate", "-l", str(self.folder / "log"))
+
+    def wait_until_ready(self) -> None:
+        """Wait until it takes connections again, after it restarted itself."""
+        end_s = time.monotonic() + WAIT_S
+        while True:
+            try:
+                _ = self.query("SELECT 1")
+            except psycopg.OperationalError:
+                assert time.monotonic() < end_s, "the server does not come back"
+                time.sleep(0.05)
+            else:
+                return
 
     def stop(self) -> None:
         """Stop it and cut its connections."""

@@ -1,20 +1,26 @@
 """A repository, a fake forge, a scripted model and the tables of a fleet: what the steps of a job need."""
 
+import json
+import signal
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
 from msgspec.structs import replace
 
 from tests.support.harness.isolation import TillerDirs
+from tests.support.harness.shared import ROOT
 from tests.support.provider import LoopbackProvider
 from tests.support.review.code_host import CodeHost, serving
 from tests.support.review.github_api import TOKEN, GitHubApi
 from tests.support.review.reviewing import Reviewing, a_report, reports, says
 from tests.support.workspace.repositories import Repository
 from tiller_server.fleet.forges import Forge
+from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.posts import PostStore
@@ -85,6 +91,35 @@ class FleetWork:
         runner = self.steps()
         for step in steps or STEPS:
             await getattr(runner, step)(job.id, self.lease)
+
+    async def killed(self, job: Job, point: str) -> bool:
+        """Run the steps in a process that is killed at a point; returns whether it came there. Its slot is adopted then."""
+        env = dict(self.reviewing.request().env)
+        done = await anyio.run_process(
+            [
+                sys.executable,
+                "-m",
+                "tests.support.review.fleet_child",
+                f"sqlite:///{self.folder.parent}/fleet.db",
+                str(self.folder),
+                json.dumps(env),
+                self.host.url,
+                f"file://{self.repository.root}",
+                f"{job.id}/{self.lease.slot}/{self.lease.fence}",
+            ],
+            cwd=ROOT,
+            env={**env, "TILLER_FLEET_FAULT": point},
+            check=False,
+        )
+        if done.returncode != -signal.SIGKILL:
+            assert done.returncode == 0, done.stderr.decode()
+            return False
+        slots = SlotStore(self.database, lease_ms=600_000)
+        slots.release(self.lease)
+        self.lease = slots.adopt(host="here", boot="1")
+        jobs = JobStore(self.database, limits=FleetLimits(max_attempts=1000))
+        assert isinstance(jobs.admit(job.id, self.lease), Job)
+        return True
 
     def script(self) -> None:
         """Have the model report the one wrong line."""

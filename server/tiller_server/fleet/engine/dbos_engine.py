@@ -183,7 +183,7 @@ class DbosEngine:
                     if (running := at_work.get(job_id)) is not None:
                         running.stop()
         except (FleetError, SQLAlchemyError) as error:
-            LOG.warning("the database of the fleet cannot be used: %s", error)
+            LOG.warning("jobs are not looked for: %s", error)
 
     async def _drain(self, worker: "WorkerState") -> None:
         async with anyio.create_task_group() as group:
@@ -208,6 +208,7 @@ class DbosEngine:
                 "application_version": APPLICATION_VERSION,
                 "executor_id": f"slot-{lease.slot}",
                 "sys_db_pool_size": 6,
+                "sys_db_idle_transaction_timeout_sec": 5.0,
                 "log_level": "ERROR",
                 "enable_otlp": False,
             }
@@ -294,9 +295,9 @@ class DbosEngine:
                 if outcome is not None:
                     return outcome
             if step != "admit":
-                reach("step.before")
+                reach(f"{step}.before")
                 await getattr(self._steps, step)(job, lease)
-                reach("step.after")
+                reach(f"{step}.after")
         except JobEnded:
             worker.admitted.discard(job)
             return StepOutcome("ended")

@@ -1,13 +1,14 @@
 """Connection to the database of the fleet: SQLite on one machine, PostgreSQL for many."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, func, text
+from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, func, select, text
 from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.sql import cast, literal_column
 
 from tiller_server.fleet.errors import FleetError
@@ -17,6 +18,15 @@ Now = Callable[[Engine], ColumnElement[int]]
 """Returns an expression for the time in milliseconds since 1970."""
 LOCK_WAIT_S: Final = 15
 """A statement waits this long for a lock of another connection."""
+POSTGRES_ARGUMENTS: Final[Mapping[str, object]] = {
+    "connect_timeout": LOCK_WAIT_S,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 5,
+    "tcp_user_timeout": 20_000,
+    # A worker that is stopped in a transaction would hold its locks as long as it is stopped.
+    "options": "-c idle_in_transaction_session_timeout=5000",
+}
 MIGRATION_LOCK: Final = 0x7469_6C6C
 ADMISSION_LOCK: Final = 0x7469_6C6D
 """Names of advisory locks of PostgreSQL."""
@@ -49,7 +59,7 @@ class FleetDatabase:
             self.engine = create_engine(
                 parsed.set(drivername="postgresql+psycopg"),
                 pool_pre_ping=True,
-                connect_args={"connect_timeout": LOCK_WAIT_S},
+                connect_args=dict(POSTGRES_ARGUMENTS),
             )
         self.now: Final = now(self.engine)
 
@@ -79,7 +89,7 @@ class FleetDatabase:
                 migrate(connection)
         except SQLAlchemyError as error:
             shown = self.engine.url.render_as_string(hide_password=True)
-            message = f"the database of the fleet at {shown} cannot be used: {error}"
+            message = f"the database of the fleet at {shown} cannot be used: {reason_of(error)}"
             raise FleetError(message) from error
 
     def size_bytes(self) -> int:
@@ -92,9 +102,36 @@ class FleetDatabase:
         with self.begin() as connection:
             return int(connection.execute(text(query)).scalar_one())
 
+    def now_ms(self) -> int:
+        """Return the time of the database."""
+        with self.begin() as connection:
+            return int(connection.execute(select(self.now)).scalar_one())
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+def open_database(url: str) -> FleetDatabase:
+    """Open the database of a fleet, whose tables may not be there yet; the folder of a file is made.
+
+    Raises:
+        FleetError: The URL cannot be read, or the folder cannot be made.
+    """
+    try:
+        parsed = make_url(url)
+        if parsed.get_backend_name() == "sqlite" and parsed.database:
+            Path(parsed.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return FleetDatabase(url)
+    except (OSError, SQLAlchemyError) as error:
+        message = f"the database of the fleet cannot be opened: {error}"
+        raise FleetError(message) from error
+
+
+def reason_of(error: SQLAlchemyError) -> str:
+    """Return the reason of the database's driver, on one line."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return " ".join(str(cause).split())
 
 
 def time_of(ms: int) -> str:

@@ -12,6 +12,7 @@ from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.admission import deferral_of
 from tiller_server.fleet.store.database import FleetDatabase
+from tiller_server.fleet.store.fences import check_lease
 from tiller_server.fleet.values import (
     ACTIVE_STATES,
     OPEN_STATES,
@@ -125,7 +126,7 @@ class JobStore:
         ended: str | None = None
         with self._database.begin() as connection:
             self._database.serialize_admissions(connection)
-            self._check_lease(connection, lease)
+            check_lease(connection, self._database, lease)
             now_ms = self._now_ms(connection)
             there = _existing(connection, job)
             if there.state not in OPEN_STATES:
@@ -308,18 +309,8 @@ class JobStore:
         )
         return tuple(ended.scalars())
 
-    def _check_lease(self, connection: Connection, lease: SlotLease) -> None:
-        query = select(SLOT.c.id).where(
-            SLOT.c.id == lease.slot,
-            SLOT.c.fence == lease.fence,
-            SLOT.c.expires_ms > self._database.now,
-        )
-        if connection.execute(query).first() is None:
-            message = f"slot {lease.slot} is no longer this process's (fence {lease.fence})"
-            raise FenceLost(message)
-
     def _write(self, connection: Connection, job: int, lease: SlotLease, **values: Any) -> Job:
-        self._check_lease(connection, lease)
+        check_lease(connection, self._database, lease)
         written = connection.execute(
             update(JOB)
             .where(

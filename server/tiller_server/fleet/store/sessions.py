@@ -37,8 +37,9 @@ from agent_core.transcript.codec import (
 )
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 from tiller_server.fleet.errors import FenceLost
+from tiller_server.fleet.fault_points import reach
 from tiller_server.fleet.store import tables
-from tiller_server.fleet.store.database import FleetDatabase
+from tiller_server.fleet.store.database import FleetDatabase, reason_of
 from tiller_server.fleet.values import SlotLease
 
 Done = TypeVar("Done")
@@ -160,7 +161,9 @@ class FleetSessionLog:
             builder.take(entry_to_json(entry))
             rows.append(zlib.compress(encode_entry(entry), COMPRESSION))
         summary = builder.summary(None)
+        reach("append.before")
         await in_database(lambda: self._insert(rows, summary))
+        reach("append.after")
         self._seq += len(rows)
         self._summary = summary
 
@@ -396,7 +399,7 @@ async def in_database(use: Callable[[], Done]) -> Done:
     try:
         return await run_sync(use)
     except SQLAlchemyError as error:
-        message = f"the database of the fleet cannot be used: {error}"
+        message = f"the database of the fleet cannot be used: {reason_of(error)}"
         raise StorageUnavailable(message) from error
 
 

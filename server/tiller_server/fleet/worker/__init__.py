@@ -1,1 +1,1 @@
-"""The work of a job, step by step."""
+"""The worker process: a slot, its lease, and the steps of jobs."""

@@ -10,15 +10,19 @@ from typing import Final
 import anyio
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
+from sqlalchemy.exc import SQLAlchemyError
 from typing_extensions import override
 
 from agent_core.assembly import SessionRequest
+from agent_core.events import Budgets
 from agent_core.kernel import Clock
+from agent_core.kernel.errors import StorageError, UsageError
 from agent_core.session import AgentSession
 from agent_core.storage import SessionStore
-from tiller_server.fleet.errors import FenceLost, JobDeferred, JobEnded
+from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded
 from tiller_server.fleet.fault_points import reach
-from tiller_server.fleet.forges import Forge
+from tiller_server.fleet.forges import Forge, forge_of
+from tiller_server.fleet.limits import MAX_ATTEMPTS
 from tiller_server.fleet.posting.journal import SUMMARY, JournalHost, inline
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
@@ -27,6 +31,7 @@ from tiller_server.fleet.store.results import FindingRow, JobCost, ResultStore
 from tiller_server.fleet.values import ACTIVE_STATES, Job, JobState, SlotLease
 from tiller_server.fleet.worker.checkouts import Checkouts, CommitMissing, RepositoryMissing
 from tiller_server.fleet.worker.job_session import JobSessionStore
+from tiller_server.fleet.worker.worker import WorkerParts
 from tiller_server.review.engine import review
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.options import NullReviewWatcher, ReviewCancellation, ReviewOrder
@@ -58,6 +63,26 @@ class SessionWatcher(NullReviewWatcher):
         self.session = session
 
 
+def make_steps(parts: WorkerParts) -> "JobSteps":
+    """Return the steps of the jobs of a worker."""
+    config = parts.config
+    folder = Path(config.folder)
+    return JobSteps(
+        parts.database,
+        forges={
+            name: forge_of(name, settings, parts.env) for name, settings in config.forges.items()
+        },
+        folder=folder,
+        sessions=lambda _: parts.sessions,
+        is_fresh=parts.keeper.is_fresh,
+        request=SessionRequest(
+            workspace=folder, env=parts.env, model=config.model, clock=parts.clock
+        ),
+        order=ReviewOrder(budgets=Budgets(usd=config.job_usd)),
+        max_attempts=config.limits.max_attempts,
+    )
+
+
 class JobSteps:
     """Runs the steps of jobs for one worker process."""
 
@@ -71,6 +96,7 @@ class JobSteps:
         is_fresh: Callable[[], bool],
         request: SessionRequest,
         order: ReviewOrder | None = None,
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         """Prepare; nothing is opened yet.
 
@@ -82,6 +108,7 @@ class JobSteps:
             is_fresh: Returns whether the slot is surely this process's; asked before every write to a forge.
             request: How sessions are opened: the environment, the model, the clock.
             order: Limits of reviews; base, head and budget are those of the job.
+            max_attempts: Attempts of a job; the failure of the last one is written on the check of its commit.
         """
         self._database = database
         self._jobs = JobStore(database)
@@ -93,6 +120,7 @@ class JobSteps:
         self._is_fresh = is_fresh
         self._request = request
         self._order = order or ReviewOrder()
+        self._max_attempts = max_attempts
 
     async def checkout(self, job: int, lease: SlotLease) -> None:
         """Check the commit out."""
@@ -126,7 +154,13 @@ class JobSteps:
         )
         budgets = replace(self._order.budgets, usd=there.budget_usd or self._order.budgets.usd)
         order = replace(self._order, base=checkout.base, head=there.head, budgets=budgets)
-        made = await self._reviewed(there, order, request)
+        try:
+            async with self._failure_reported(there, lease), _ungrouped():
+                made = await self._reviewed(there, order, request)
+        except (
+            UsageError
+        ) as error:  # no model, no key, no common commit: another attempt ends alike
+            raise await self._end(there, lease, "failed", str(error)) from error
         await self._check_stop(there, lease, made)
         save = partial(
             self._results.save,
@@ -160,7 +194,7 @@ class JobSteps:
         if target is None:
             return
         try:
-            async with self._host(there, lease) as host:
+            async with self._failure_reported(there, lease), self._host(there, lease) as host:
                 posted = await post_to(host, made, target, clock=self._clock)
                 if not posted.is_outdated:
                     _ = await host.check(_check_report(there, made))
@@ -204,6 +238,18 @@ class JobSteps:
                     _ = await host.check(report)
             except (PostingFailed, ChangeMoved):
                 return
+
+    @asynccontextmanager
+    async def _failure_reported(self, job: Job, lease: SlotLease) -> AsyncGenerator[None]:
+        """Report an error that ends the last attempt of a job; other errors say what follows themselves."""
+        try:
+            yield
+        except (FleetError, PostingFailed, UsageError, SQLAlchemyError, StorageError):
+            raise
+        except Exception as error:
+            if job.attempts >= self._max_attempts:
+                await self.report_failure(job.id, lease, f"{type(error).__name__}: {error}")
+            raise
 
     @property
     def _clock(self) -> Clock:
@@ -293,6 +339,18 @@ class JobSteps:
         async with open_host(target, self._clock, rules=rules) as host:
             opened.append(host)
             yield JournalHost(host, self._posts, job, lease)
+
+
+@asynccontextmanager
+async def _ungrouped() -> AsyncGenerator[None]:
+    """Raise the one error of groups as itself: the engine decides by its class."""
+    try:
+        yield
+    except ExceptionGroup as group:
+        error: Exception = group
+        while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from group
 
 
 def _row(finding: Finding) -> FindingRow:
