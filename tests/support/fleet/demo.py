@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -91,18 +91,31 @@ async def _stop(process: Process) -> None:
 
 
 @asynccontextmanager
-async def demo_fleet(folder: Path, *, workers: int = 2) -> AsyncGenerator[DemoFleet]:
-    """Start everything, and stop it at the end."""
+async def demo_fleet(
+    folder: Path,
+    *,
+    workers: int = 2,
+    changes: Sequence[str] = CHANGES,
+    script: Sequence[dict[str, Any]] = SCRIPT,
+) -> AsyncGenerator[DemoFleet]:
+    """Start everything, and stop it at the end.
+
+    Args:
+        folder: Folder for all files.
+        workers: Number of processes.
+        changes: Names of changes, each on a forge of its own.
+        script: Answers of the model.
+    """
     dirs = TillerDirs.below(folder / "t")
     dirs.make()
     command = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "fleet")
     async with AsyncExitStack() as stack:
-        provider = stack.enter_context(LoopbackProvider(SCRIPT))
+        provider = stack.enter_context(LoopbackProvider(script))
         write_config(dirs.config, provider)
         heads: dict[str, str] = {}
         forges: dict[str, GitHubApi] = {}
         settings: dict[str, Any] = {}
-        for name in CHANGES:
+        for name in changes:
             _, heads[name] = _repository(folder, name)
             forges[name] = GitHubApi(head=heads[name], lines={"one.py": {1}})
             host = await stack.enter_async_context(serving(forges[name]))
