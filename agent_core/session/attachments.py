@@ -119,12 +119,11 @@ async def _stored_file(file: File, attachments: SessionAttachments | None) -> Us
     except ValueError as error:
         message = f"{name} is not sent as base64; encode its bytes."
         raise AttachmentRefused(message) from error
-    if attachments is not None:
-        return _file(await attachments.keep(data), name)
-    return _unstored(name, data, file.data)
+    checked = _checked(name, data, file.data)
+    return checked if attachments is None else _file(await attachments.keep(data), name)
 
 
-def _unstored(name: str, data: bytes, base64: str) -> Image | File:
+def _checked(name: str, data: bytes, base64: str) -> Image | File:
     mime = type_of(data[:SNIFFED_BYTES]) or TEXT_TYPE
     if mime in IMAGE_TYPES:
         return Image(mime=mime, data=base64)

@@ -96,6 +96,7 @@ async def test_a_file_that_is_too_large_or_of_no_known_type_is_refused(place: Pl
         with pytest.raises(AttachmentRefused, match=r"^plan\.pdf is not sent as base64"):
             await one.session.prompt([File(name="plan.pdf", mime="application/pdf", data="%%%%")])
     assert place.text == ""
+    assert place.stored == []
 
 
 async def test_a_session_in_memory_keeps_the_bytes_of_a_file() -> None:

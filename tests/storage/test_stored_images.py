@@ -1,6 +1,7 @@
 """Attachments of stored sessions: in exports, copies and imports, and removed when no session names them."""
 
 import os
+from base64 import b64encode
 from collections.abc import AsyncGenerator
 from functools import partial
 from hashlib import sha256
@@ -11,7 +12,7 @@ from anyio import to_thread
 
 from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.kernel import EntryId, SessionId, SystemClock
-from agent_core.messages import Image, Text, UserMessage
+from agent_core.messages import File, Image, Text, UserMessage
 from agent_core.resources.paths import AppPaths
 from agent_core.storage.adapters.attachments import KEPT_S
 from agent_core.storage.adapters.jsonl import JsonlStore
@@ -107,3 +108,30 @@ async def test_a_copy_names_the_same_file(library: SessionLibrary, paths: AppPat
     assert await collected(paths, after_s=-1) == 0
     assert await collected(paths, after_s=1) == 1
     assert await to_thread.run_sync(files, paths) == []
+
+
+async def test_a_file_is_kept_for_its_session_named_in_a_page_and_inlined_in_exported_lines(
+    library: SessionLibrary, paths: AppPaths, tmp_path: Path
+) -> None:
+    data = b"%PDF-1.7"
+    log = await JsonlStore(paths.sessions, SystemClock()).create(header("s2", cwd="/w/a"))
+    assert log.attachments is not None
+    kept = await log.attachments.keep(data)
+    file = File(name="plan.pdf", mime=kept.mime, blob=kept.blob, size=kept.size)
+    message = UserMessage(content=(file,), at_ms=AT_MS)
+    await log.append([MessageEntry(id=EntryId("e1"), parent=None, at_ms=AT_MS, message=message)])
+    await log.close()
+    assert (
+        "(file plan.pdf, application/pdf)"
+        in (await library.export(SessionId("s2"), "html")).decode()
+    )
+    lines = await library.export(SessionId("s2"), "jsonl")
+    assert kept.blob not in lines.decode()
+    elsewhere = AppPaths(config=tmp_path / "c", data=tmp_path / "e", runtime=tmp_path / "r")
+    async with open_library(elsewhere, clock=SystemClock()) as other:
+        copied = await other.import_(lines, "/w/b")
+        inline = File(name="plan.pdf", mime=kept.mime, data=b64encode(data).decode())
+        assert await content_of(other, copied.session) == (inline,)
+    for stored in await to_thread.run_sync(files, paths):
+        os.utime(stored, (0, OLD_S))
+    assert await collected(paths, after_s=1) == 0

@@ -245,6 +245,11 @@ test("a PDF that the model does not take comes back, and a text reaches it", asy
   await page.reload();
   await words("notes.md").waitFor();
   await picture("14-files-sent");
+  const opening = page.context().waitForEvent("page");
+  await page.getByRole("button", { name: "notes.md" }).click();
+  const opened = await opening;
+  await opened.getByText("Mind the corner.").waitFor();
+  await opened.close();
 });
 
 test("the sessions of other folders are listed and can be opened", async () => {

@@ -138,3 +138,30 @@ panelTest("a paste of 50 MB is refused in words, a big one becomes an attachment
   assert.match(await stage.text(stage.page.locator(".composer .chip")), /Pasted text/);
   assert.equal(await stage.value(stage.page.locator("#composer-text")), "");
 });
+
+panelTest("a PDF that is pasted goes along with its bytes, and another file is refused", async (stage) => {
+  await stage.play(HELLO, emptySnapshot());
+  const paste = (name: string, type: string) =>
+    stage.page.evaluate(
+      ({ name, type }) => {
+        const data = new DataTransfer();
+        data.items.add(new File(["%PDF-1.7"], name, { type }));
+        document
+          .querySelector("#composer-text")
+          ?.dispatchEvent(
+            new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }),
+          );
+      },
+      { name, type },
+    );
+  await paste("a.zip", "application/zip");
+  await stage.page.getByText("a.zip is no picture (PNG, JPEG, GIF or WebP) or PDF.").waitFor();
+  await paste("plan.pdf", "application/pdf");
+  await stage.page.locator(".composer .chip", { hasText: "plan.pdf" }).waitFor();
+  await stage.page.locator("#composer-text").press("Enter");
+  await stage.settled();
+  const [asked] = await stage.requests("agent/prompt");
+  assert.deepEqual(asked?.["content"], [
+    { type: "file", name: "plan.pdf", mime: "application/pdf", data: "JVBERi0xLjc=" },
+  ]);
+});

@@ -10,6 +10,7 @@ import type { Panel } from "../panel-context.js";
 import { type Picture, pictureAddress } from "../pictures.js";
 import type { SaidRow, ThoughtRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
+import { isWeb } from "../surface.js";
 import { checkpointOf, fork, rewrite, showCheckpoint } from "../verbs.js";
 import { plural } from "../words.js";
 import { codeBlock } from "./code.js";
@@ -105,9 +106,18 @@ export function chip(panel: Panel, block: Block): View {
   const range = block.type === "resource" || block.type === "selection" ? rangeOf(block) : undefined;
   const body = html`${icon(name)}<span class="chip-label">${oneLine(label)}</span>
     ${detail ? html`<span class="chip-detail">${detail}</span>` : nothing}`;
-  if (uri === undefined) return html`<span class="chip">${body}</span>`;
+  if (uri === undefined) return storedFile(panel, block, body);
   const open = () => panel.host.post({ type: "open", uri, ...(range && { range }) });
   return html`<button type="button" class="chip" title=${uri} @click=${open}>${body}</button>`;
+}
+
+/** A file that the server of the page has stored can be looked at; one that the panel of an editor names cannot. */
+function storedFile(panel: Panel, block: Block, inner: View): View {
+  const blob = block.type === "file" && isWeb(panel) ? (block as { blob?: string }).blob : undefined;
+  if (blob === undefined || !/^[0-9a-f]{64}$/.test(blob)) return html`<span class="chip">${inner}</span>`;
+  const url = new URL(`/v1/blobs/${blob}`, location.href).href;
+  const open = () => panel.host.post({ type: "openLink", url });
+  return html`<button type="button" class="chip" title="Open the file" @click=${open}>${inner}</button>`;
 }
 
 function rangeOf(block: Block): Extract<Block, { type: "selection" }>["range"] | undefined {
