@@ -116,6 +116,9 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 raise DaemonMissing(message)
             yield client
 
+    # Commands of this machine speak HTTP with a server, and look for its port in the name of this file.
+    suffix = "" if listen_address.certificate is None else ".https"
+
     async def run() -> int:
         server = WebServer(
             listener,
@@ -124,7 +127,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 role=options.role,
                 root=root,
                 paths=app_paths(env),
-                token_file=lambda port: folder / f"web-{port}.token",
+                token_file=lambda port: folder / f"web-{port}{suffix}.token",
             ),
             listen_address=listen_address,
             show_code=_show_code,
