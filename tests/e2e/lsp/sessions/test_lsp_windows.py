@@ -286,9 +286,9 @@ async def test_a_second_subscription_of_a_window_begins_where_the_first_one_is(
         await first.ready()
         await client.request("agent/prompt", prompt("go"))
         await first.wait(type="message.delta")
-        for _ in range(3):
-            second = client.subscribe()
-            await second.ready()
-            assert second.frames[0]["seq"] in [one.get("to") for one in first.frames]
-        await first.wait(type="run.ended")
-        await second.wait(type="run.ended")
+        others = [client.subscribe() for _ in range(3)]
+        for other in others:
+            await other.ready()
+            assert other.frames[0]["seq"] in [one.get("to") for one in first.frames]
+        for one in (first, *others):
+            await one.wait(type="run.ended")
