@@ -243,6 +243,7 @@ async def test_another_machine_logs_in_with_the_code_of_the_terminal(
             base_url=f"https://127.0.0.1:{found[1]}",
             headers={"host": host, "origin": f"https://{host}"},
             verify=ssl.create_default_context(cafile=str(cert)),
+            timeout=START_S,
         ) as phone:
             assert (await phone.get("/")).status_code == 303
             code = shown[-1].rpartition(" ")[2]
