@@ -1,5 +1,6 @@
 """Listening beyond this machine: what is refused, who logs in with a code of the terminal, and what a proxy may say."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,15 @@ def test_a_certificate_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         folder.mkdir()
     cert, _ = write_certificate(ours, PUBLIC_NAME)
     _, key = write_certificate(theirs, PUBLIC_NAME)
-    with pytest.raises(UsageError, match="cannot be used"):
+    with pytest.raises(UsageError, match="do not belong together"):
         read_listen_address(LAN, cert=cert, key=key)
     broken = tmp_path / "broken.pem"
     broken.write_text("-----BEGIN CERTIFICATE-----\n", "utf-8")
     with pytest.raises(UsageError, match="cannot be used"):
         read_listen_address(LAN, cert=broken, key=broken)
+    expired, key = write_certificate(nobody, PUBLIC_NAME, until=datetime(2020, 1, 1, tzinfo=UTC))
+    with pytest.raises(UsageError, match="certificate has expired"):
+        read_listen_address(LAN, cert=expired, key=key)
     wild, key = write_certificate(nobody, "*.example.com")
     with pytest.raises(UsageError, match="names no host"):
         read_listen_address(LAN, cert=wild, key=key)

@@ -236,10 +236,14 @@ async def test_another_machine_logs_in_with_the_code_of_the_terminal(
         assert found is not None
         host = f"{PUBLIC_NAME}:{found[1]}"
         assert len(shown) > 10, "the QR code lies between"
+        assert [one.name for one in tokens(ground)] == [f"web-{found[1]}.https.token"]
+        code, _, err = await shared(ground, "--list")
+        assert (code, "serves HTTP on this machine" in err) == (1, True), err
         async with httpx.AsyncClient(
             base_url=f"https://127.0.0.1:{found[1]}",
             headers={"host": host, "origin": f"https://{host}"},
             verify=ssl.create_default_context(cafile=str(cert)),
+            timeout=START_S,
         ) as phone:
             assert (await phone.get("/")).status_code == 303
             code = shown[-1].rpartition(" ")[2]

@@ -21,9 +21,9 @@ from tests.support.clients.browsers import (
 )
 from tests.support.clients.server import Ground, Json, calls, prompt, says
 from tests.support.harness.sizes import at_size
-from tiller_server.web.event_stream import read_positions, write_positions
+from tiller_server.web.event_stream import _FrameQueue, read_positions, write_positions
 from tiller_server.web.options import WebLimits
-from tiller_server.web.session_feed import Position
+from tiller_server.web.session_feed import Position, SessionFrame
 
 pytestmark = [pytest.mark.timeout(240)]
 
@@ -274,6 +274,20 @@ async def test_a_slow_tab_falls_behind_alone_and_has_the_whole_log_in_the_end(
         assert joined(slowly) == joined(quickly)
         assert stable(events_of(slowly)) == stable(events_of(quickly))
         assert len(slowly) < len(quickly), "it was never behind"
+
+
+async def test_all_sessions_of_a_slow_stream_continue_when_it_has_caught_up() -> None:
+    queue = _FrameQueue()
+    place = Position("e", 1)
+    for session in ("a", "b"):
+        queue.put(SessionFrame(session=session, event=None, first=1, position=place, data=b"x"))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        for _ in range(2):
+            tasks.create_task(queue.wait_until_empty())
+        await asyncio.sleep(0)
+        while queue.take() is not None:
+            pass
+    assert queue.size == 0
 
 
 async def test_a_silent_stream_shows_that_it_is_alive(ground: Ground) -> None:

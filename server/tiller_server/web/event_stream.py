@@ -63,6 +63,48 @@ def write_positions(positions: Mapping[str, Position], *, are_plain: bool) -> st
     return " ".join(f"{name}:{one.epoch}.{one.seq}" for name, one in positions.items())
 
 
+class _FrameQueue:
+    """Frames that wait for one reader."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        """Bytes of them."""
+        self._frames: deque[SessionFrame] = deque()
+        self._news = anyio.Event()
+        self._emptied = anyio.Event()
+
+    def put(self, frame: SessionFrame) -> None:
+        """Add a frame."""
+        self._frames.append(frame)
+        self.size += len(frame.data)
+        self.wake()
+
+    def take(self) -> SessionFrame | None:
+        """Return and remove the first frame; None: there is none."""
+        if not self._frames:
+            return None
+        frame = self._frames.popleft()
+        self.size -= len(frame.data)
+        if not self._frames:
+            self._emptied.set()
+            self._emptied = anyio.Event()
+        return frame
+
+    def wake(self) -> None:
+        """End `wait`."""
+        self._news.set()
+
+    async def wait(self) -> None:
+        """Wait for a frame, or for `wake`."""
+        self._news = anyio.Event()
+        await self._news.wait()
+
+    async def wait_until_empty(self) -> None:
+        """Wait until all frames were taken."""
+        while self._frames:
+            await self._emptied.wait()
+
+
 class EventResponse(Response):
     """An endless answer with the events of sessions."""
 
@@ -99,17 +141,14 @@ class EventResponse(Response):
         self._positions = dict(positions)
         self._seen = dict(positions)
         self._seats: dict[str, Seat] = {}
-        self._waiting: deque[SessionFrame] = deque()
-        self._bytes = 0
+        self._waiting = _FrameQueue()
         self._followed = len(sessions)
         self._is_over = False
-        self._news = anyio.Event()
-        self._sent = anyio.Event()
 
     def close(self) -> None:
         """End the stream after what was sent."""
         self._is_over = True
-        self._news.set()
+        self._waiting.wake()
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,12 +182,13 @@ class EventResponse(Response):
         reason = LAGGING
         try:
             while reason == LAGGING:
-                await self._send_waiting()
+                # A reader that was too slow has its frames before it continues.
+                await self._waiting.wait_until_empty()
                 reason = await self._share(session)
         except AgentRefused as error:
             _log.info("A stream of session %s ends: %s", session, error)
         self._followed -= 1
-        self._news.set()
+        self._waiting.wake()
 
     async def _share(self, session: str) -> str:
         """Follow with the other streams, and alone until they are at the same event; return why that ended."""
@@ -186,51 +226,38 @@ class EventResponse(Response):
             )
         return LAGGING
 
-    async def _send_waiting(self) -> None:
-        """Wait until everything is sent: a reader that was too slow has its frames before it continues."""
-        while self._waiting:
-            self._sent = anyio.Event()
-            await self._sent.wait()
-
     def _take(self, frame: SessionFrame) -> bool:
-        if self._bytes > self._limits.max_ahead:
+        if self._waiting.size > self._limits.max_ahead:
             return False
         self._put(frame)
         return True
 
     def _put(self, frame: SessionFrame) -> None:
         self._seen[frame.session] = frame.position
-        self._bytes += len(frame.data)
-        if self._bytes > self._limits.max_buffered:
+        self._waiting.put(frame)
+        if self._waiting.size > self._limits.max_buffered:
             _log.info("A stream of session %s ends: its reader is too slow", frame.session)
             self._is_over = True
-        self._waiting.append(frame)
-        self._news.set()
 
     async def _send(self, send: Send) -> None:
         while not self._is_over:
-            if self._waiting:
-                await self._send_next(send)
+            if (frame := self._waiting.take()) is not None:
+                await self._send_frame(send, frame)
             elif self._followed == 0:
                 return
             else:
-                self._news = anyio.Event()
                 with anyio.move_on_after(self._limits.heartbeat_s) as quiet:
-                    await self._news.wait()
+                    await self._waiting.wait()
                 if quiet.cancelled_caught:
                     await _send_data(send, b": alive\n\n")
 
-    async def _send_next(self, send: Send) -> None:
-        one = self._waiting.popleft()
-        self._bytes -= len(one.data)
+    async def _send_frame(self, send: Send, one: SessionFrame) -> None:
         self._positions[one.session] = one.position
         name = "" if one.event is None else f"event: {one.event}\n"
         place = write_positions(self._positions, are_plain=self._has_plain_ids)
         await _send_data(send, f"{name}id: {place}\ndata: ".encode() + one.data + b"\n\n")
         if one.token is not None:
             self._link.acknowledge(one.token, one.position.seq)
-        if not self._waiting:
-            self._sent.set()
 
 
 async def _send_data(send: Send, data: bytes) -> None:

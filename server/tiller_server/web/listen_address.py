@@ -192,7 +192,11 @@ def _certificate(cert: Path, key: Path) -> Certificate:
     try:
         names = _names(cert, key)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "verify_message", None) or getattr(error, "strerror", None) or error
+        reason = getattr(error, "verify_message", None) or (
+            "they are no PEM, do not belong together, or the key has a password"
+            if isinstance(error, ssl.SSLError)
+            else getattr(error, "strerror", None) or error
+        )
         message = f"--tls-cert {str(cert)!r} with --tls-key {str(key)!r} cannot be used: {reason}"
         raise UsageError(message) from error
     if not names:

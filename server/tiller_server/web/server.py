@@ -71,6 +71,29 @@ class _Protocol(H11Protocol):
             self._late = None
 
 
+def _config(guard: Guard, listen_address: ListenAddress, *, head_s: float) -> _Config:
+    shown = listen_address.certificate
+    config = _Config(
+        guard,
+        ssl_certfile=None if shown is None else shown.file,
+        ssl_keyfile=None if shown is None else shown.key,
+        http=_Protocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=END_S,
+    )
+    config.head_s = head_s
+    return config
+
+
 class WebServer(uvicorn.Server):
     """One server, with its connection to the daemon."""
 
@@ -128,26 +151,7 @@ class WebServer(uvicorn.Server):
             limits=options.limits,
             clock=clock,
         )
-        shown = listen_address.certificate
-        config = _Config(
-            self.guard,
-            ssl_certfile=None if shown is None else shown.file,
-            ssl_keyfile=None if shown is None else shown.key,
-            http=_Protocol,
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=END_S,
-        )
-        config.head_s = options.limits.head_s
-        super().__init__(config)
+        super().__init__(_config(self.guard, listen_address, head_s=options.limits.head_s))
 
     async def run_web(self) -> None:
         """Serve until a signal or `should_exit` ends it. Runs of the daemon go on."""

@@ -81,7 +81,7 @@ class ShareClient:
         """
         ports = web_ports(runtime)
         if not ports:
-            message = "tiller web does not run, which serves the page; start it first"
+            message = "no tiller web that serves HTTP on this machine runs, which serves the page; start it first"
             raise ShareRefused(message)
         self._port = ports[0]
         self._token = (runtime / f"web-{ports[0]}.token").read_text("utf-8").strip()

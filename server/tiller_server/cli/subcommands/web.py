@@ -76,11 +76,22 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     return code_of("web", lambda: _serve(options, environment.variables), debug=options.debug)
 
 
-def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
+def _check_installed() -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         message = f"{' and '.join(missing)} is not installed; run pip install 'tillerd[web]'"
         raise UsageError(message)
+
+
+def _runtime_folder(env: Mapping[str, str]) -> Path:
+    try:
+        return private_folder(paths.runtime_folder(env))
+    except (CannotServe, ValueError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
+    _check_installed()
     if options.verbose:
         logging.getLogger("tiller_server.web").setLevel("INFO")
     from tiller_server.web.listen_address import listen, read_listen_address  # noqa: PLC0415 - as below
@@ -97,11 +108,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
         proxy=options.behind_proxy,
     )
 
-    root = Path.cwd()
-    try:
-        folder = private_folder(paths.runtime_folder(env))
-    except (CannotServe, ValueError) as error:
-        raise UsageError(str(error)) from error
+    root, folder = Path.cwd(), _runtime_folder(env)
     listener = listen(listen_address)
 
     @asynccontextmanager
@@ -116,6 +123,9 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 raise DaemonMissing(message)
             yield client
 
+    # Commands of this machine speak HTTP with a server, and look for its port in the name of this file.
+    suffix = "" if listen_address.certificate is None else ".https"
+
     async def run() -> int:
         server = WebServer(
             listener,
@@ -124,7 +134,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 role=options.role,
                 root=root,
                 paths=app_paths(env),
-                token_file=lambda port: folder / f"web-{port}.token",
+                token_file=lambda port: folder / f"web-{port}{suffix}.token",
             ),
             listen_address=listen_address,
             show_code=_show_code,

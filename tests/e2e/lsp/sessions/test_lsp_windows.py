@@ -274,3 +274,21 @@ async def test_a_file_with_unsaved_text_in_two_windows_is_left_alone_and_both_ar
         shown = await other.wait_method("window/showMessage")
         assert "at once" in shown["params"]["message"]
     assert path.read_text("utf-8") == "old\n"
+
+
+async def test_a_second_subscription_of_a_window_begins_where_the_first_one_is(
+    ground: Ground,
+) -> None:
+    ground.provider.script([{"deltas": 100, "delta_delay_s": 0.003}])
+    async with serving(ground) as windows, windows.window(clientId="one") as client:
+        await opened(client)
+        first = client.subscribe()
+        await first.ready()
+        await client.request("agent/prompt", prompt("go"))
+        await first.wait(type="message.delta")
+        others = [client.subscribe() for _ in range(3)]
+        for other in others:
+            await other.ready()
+            assert other.frames[0]["seq"] in [one.get("to") for one in first.frames]
+        for one in (first, *others):
+            await one.wait(type="run.ended")
