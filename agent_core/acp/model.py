@@ -23,6 +23,7 @@ from agent_core.acp.requests import (
     answer_to,
     call_for,
     error,
+    image_in,
     text_of_block,
     todo_items,
 )
@@ -279,6 +280,8 @@ class ExternalAgent:
         """Return the call for a request of the agent, for a tool that it has run, or for its plan; None: it needs none."""
         update = self._update_in(message)
         match update.get("sessionUpdate"):
+            case "agent_message_chunk" if image := image_in(update.get("content")):
+                return self._steps.show(image, self._new_id())
             case "tool_call" | "tool_call_update":
                 return self._steps.update(update, self._new_id())
             case "plan" if TODO_TOOL in self._order.tools:
@@ -319,7 +322,7 @@ class ExternalAgent:
         """Return the text in a message, if it is one of text; keep what it says of the cost."""
         update = self._update_in(message)
         match update.get("sessionUpdate"):
-            case "agent_message_chunk":
+            case "agent_message_chunk" if image_in(update.get("content")) is None:
                 text = text_of_block(update.get("content"))
                 return TextDelta(text=text) if text else None
             case "agent_thought_chunk":

@@ -2,7 +2,9 @@
 
 import re
 import shlex
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from os.path import normpath
 from pathlib import Path
 from typing import Final
@@ -13,7 +15,7 @@ from agent_core.kernel import JsonObject, JsonValue, ToolCallId
 from agent_core.kernel.json import as_object, as_text, is_object
 from agent_core.kernel.text import one_line
 from agent_core.kernel.values import Value
-from agent_core.messages import ToolCall, ToolResultMessage, text_of
+from agent_core.messages import Image, ToolCall, ToolResultMessage, text_of
 
 START: Final = "agent_start"
 STEP: Final = "agent_step"
@@ -40,6 +42,14 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL: Final = -32603
 TITLE_CHARS: Final = 200
+MOST_IMAGES: Final = 10
+IMAGES: Final[Mapping[str, str]] = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+}
+"""Kinds of images by their first bytes in base64."""
 CHANGING: Final = frozenset({"edit", "delete", "move"})
 LOOKING: Final = frozenset({"read", "search"})
 REASON: Final = "tiller.dev/reason"
@@ -114,10 +124,10 @@ def call_for(
 def _terminal(params: JsonObject, id_: str, agent: AskingAgent) -> ToolCall | Refused:
     """Return the call that starts a command; folder and variables are a part of its line, so that they are judged and shown."""
     line, listed, variables = params.get("command"), params.get("args"), params.get("env")
-    words = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    rest = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
     if not isinstance(line, str) or not line.strip():
         return Refused(code=INVALID_PARAMS, message="command must be a text")
-    line = shlex.join([line, *words]) if words else line
+    line = shlex.join([line, *rest]) if rest else line
     pairs: list[str] = []
     for one in variables if isinstance(variables, list | tuple) else ():
         name, value = (as_object(one).get(key) for key in ("name", "value"))
@@ -241,6 +251,28 @@ def reply(id_: JsonValue, result: JsonObject) -> JsonObject:
 def error(id_: JsonValue, code: int, message: str) -> JsonObject:
     """Return the response to a request that failed."""
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
+
+
+def image_in(block: JsonValue) -> Image | None:
+    """Return the image in a content block; None: it has none, or not a whole one of a known kind."""
+    content = as_object(block)
+    data = content.get("data")
+    if content.get("type") != "image" or not isinstance(data, str):
+        return None
+    mime = next((mime for begin, mime in IMAGES.items() if data.startswith(begin)), None)
+    try:
+        _ = b64decode(data, validate=True)
+    except ValueError:
+        return None
+    return None if mime is None else Image(mime=mime, data=data)
+
+
+def images_of_call(call: JsonObject) -> tuple[Image, ...]:
+    """Return the images that a tool call of the agent has put out, at most `MOST_IMAGES`."""
+    listed = call.get("content")
+    parts = [as_object(one) for one in listed] if isinstance(listed, list | tuple) else []
+    found = (image_in(one.get("content")) for one in parts if one.get("type") == "content")
+    return tuple(islice((image for image in found if image is not None), MOST_IMAGES))
 
 
 def text_of_block(block: JsonValue) -> str:

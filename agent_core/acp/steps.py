@@ -6,11 +6,11 @@ from typing import Final
 from msgspec import Struct
 
 from agent_core.acp.port import AgentFailed
-from agent_core.acp.requests import STEP, text_of_call
+from agent_core.acp.requests import STEP, images_of_call, text_of_call
 from agent_core.kernel import JsonObject, ToolCallId
 from agent_core.kernel.json import as_object, as_text
 from agent_core.kernel.text import cut_bytes, one_line
-from agent_core.messages import Cost, ToolCall, Usage
+from agent_core.messages import Cost, Image, ToolCall, Usage
 
 TITLE_CHARS: Final = 80
 OUTPUT_BYTES: Final = 8_192
@@ -27,6 +27,7 @@ class AgentStep(Struct, kw_only=True):
     kind: str = ""
     status: str = ""
     output: str = ""
+    images: tuple[Image, ...] = ()
 
 
 class AgentSteps:
@@ -70,9 +71,16 @@ class AgentSteps:
         step.kind = as_text(update.get("kind")) or step.kind
         step.status = as_text(update.get("status")) or step.status
         step.output = cut_bytes(text_of_call(update, self._terminal), OUTPUT_BYTES) or step.output
-        if step.status not in ENDED:
-            return None
-        self._ended[id_] = self._running.pop(theirs)
+        step.images = images_of_call(update) or step.images
+        return self._call(self._running.pop(theirs), id_) if step.status in ENDED else None
+
+    def show(self, image: Image, id_: ToolCallId) -> ToolCall:
+        """Return the call for an image in a message of the agent; an answer of a model has no images."""
+        step = AgentStep(title="image", kind="other", status="completed", images=(image,))
+        return self._call(step, id_)
+
+    def _call(self, step: AgentStep, id_: ToolCallId) -> ToolCall:
+        self._ended[id_] = step
         arguments = {"title": step.title, "kind": step.kind, "request": id_}
         return ToolCall(id=id_, name=STEP, arguments=arguments)
 

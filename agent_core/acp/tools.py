@@ -20,6 +20,7 @@ from agent_core.acp.terminals import AgentTerminals
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import NotText
 from agent_core.kernel.json import as_text
+from agent_core.messages import Text
 from agent_core.tools.arguments import ModelTool, ToolArguments, ToolArgumentsT, schema_of
 from agent_core.tools.command import start_bash
 from agent_core.tools.port import Tool, ToolContext, ToolResult, ToolSpec, error_result, text_result
@@ -124,7 +125,8 @@ def agent_tools(agent: str, work: Callable[[], AgentWork]) -> Sequence[Tool]:
         details: dict[str, JsonValue] = {"kind": done.kind, "status": done.status}
         if done.status == FAILED:
             return error_result(done.output or "it failed", details=details)
-        return text_result(done.output or "done", details=details)
+        text = Text(text=done.output or "done")
+        return ToolResult(content=(text, *done.images), details=details)
 
     return (
         _tool(START, AgentStartArguments, "execute", _allowed, f"start external agent {agent}"),

@@ -1,15 +1,21 @@
-"""Terminals of external agents: commands that Tiller runs for them, judged and contained as those of any model."""
+"""Terminals of external agents, which are judged and contained as commands of any model, and their images."""
 
-from pathlib import Path
+from hashlib import sha256
 
 import pytest
 from anyio import to_thread
 
 from agent_core.events import PermissionRequested
 from tests.support.acp.agent_office import AgentOffice, scripted
+from tests.support.provider.images import PNG, PNG_BASE64
 from tests.support.workspace.processes import processes_with
 
 pytestmark = pytest.mark.timeout(60)
+
+
+def stored_text(office: AgentOffice, session: str) -> str:
+    """Return the file of a session."""
+    return next(office.folder.dirs.data.rglob(f"*{session}.jsonl")).read_text("utf-8")
 
 
 async def test_an_agent_runs_commands_in_terminals(office: AgentOffice) -> None:
@@ -40,11 +46,11 @@ async def test_a_command_that_is_killed_has_ended_and_its_output_is_that_of_the_
             session, ["kill", "echo ready-4711; sleep 600", "ready-4711"], ["recap"]
         )
         (task,) = office.tasks
-        stored = Path(next(office.folder.dirs.data.rglob(f"*{task.session}.jsonl")))
+        stored = await to_thread.run_sync(stored_text, office, task.session)
     assert "ended: None, SIG" in report
     assert "refused: " in report
     assert "there is no terminal" in report
-    assert stored.read_text("utf-8").count("ready-4711\\n") >= 1
+    assert "ready-4711\\n" in stored
     assert not await to_thread.run_sync(processes_with, "ready-4711")
 
 
@@ -102,3 +108,28 @@ async def test_too_many_terminals_are_refused(office: AgentOffice) -> None:
         report = await office.give(session, *steps, ["run", "echo x"], ["recap"])
     assert "16 terminals are open: release one first" in report
     assert not await to_thread.run_sync(processes_with, "sleep 4713")
+
+
+async def test_images_of_an_agent_are_attachments_of_the_session_of_its_task(
+    office: AgentOffice,
+) -> None:
+    office.agents(robot=scripted())
+    async with office.session(trusted=True) as session:
+        report = await office.give(session, ["draw", PNG_BASE64], ["say", "Done."])
+        (task,) = office.tasks
+        stored = await to_thread.run_sync(stored_text, office, task.session)
+    assert report.endswith("Done.")
+    assert task.tool_calls == 3
+    assert stored.count(f'"blob":"{sha256(PNG).hexdigest()}"') == 2
+    assert stored.count(PNG_BASE64) == 1  # in the prompt of the task
+
+
+async def test_what_is_no_image_is_named(office: AgentOffice) -> None:
+    office.agents(robot=scripted())
+    async with office.session(trusted=True) as session:
+        report = await office.give(session, ["draw", "AAAA"], ["draw", "no base64"], ["recap"])
+        (task,) = office.tasks
+        stored = await to_thread.run_sync(stored_text, office, task.session)
+    assert task.state == "completed", report
+    assert stored.count("[image]") >= 2
+    assert '"blob"' not in stored

@@ -38,6 +38,26 @@ async def test_an_agent_is_contained_like_a_command(office: AgentOffice, tmp_pat
     assert not (tmp_path / "b.txt").exists()
 
 
+async def test_a_command_in_a_terminal_is_contained_also_where_the_agent_is_not(
+    office: AgentOffice, tmp_path: Path
+) -> None:
+    await to_thread.run_sync(require_full)
+    office.agents(robot=scripted(sandbox="off"), settings={"sandbox": "auto"})
+    inside, outside = office.folder.root / "a.txt", tmp_path / "b.txt"
+    async with office.session(trusted=True) as session:
+        report = await office.give(
+            session,
+            ["run", "touch", str(inside)],
+            ["run", "touch", str(outside)],
+            ["put", str(tmp_path / "c.txt"), "x"],
+            ["recap"],
+        )
+    assert "(0, None)" in report
+    assert inside.exists()
+    assert not outside.exists()
+    assert (tmp_path / "c.txt").exists()
+
+
 async def test_an_agent_works_in_the_worktree_of_its_task(office: AgentOffice) -> None:
     office.agents(robot=scripted())
     root = office.folder.root

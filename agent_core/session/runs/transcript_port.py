@@ -39,6 +39,7 @@ from agent_core.session.permissions.permission_prompts import MOST_DENIALS, Perm
 from agent_core.session.permissions.trust import TrustManager
 from agent_core.session.runs.slot import AFTER_CANCEL_S
 from agent_core.session.runs.usage import RunBudgets, UsageTracker
+from agent_core.transcript.entries import AnyEntry
 
 LAST_ANSWER = "The run has reached its limit of {most} answers (maxTurns). The model is asked for a last one without tools."
 LAST_REQUEST = (
@@ -219,14 +220,14 @@ class RunTranscript:
         """Keep an answer, count it, and end a retry that it made good; too late for an abandoned run."""
         if self._run.activity.abandoned:
             return EntryId("")
-        stored = message_entry(message)
-        entry = await self._recorder.keep(
-            lambda other, *place: stored(
-                other if entry in self._recorder.transcript else entry, *place
-            )
-        )
+        transcript, stored = self._recorder.transcript, message_entry(message)
+
+        def draft(drawn: EntryId, parent: EntryId | None, at_ms: int) -> AnyEntry:
+            return stored(drawn if entry in transcript else entry, parent, at_ms)
+
+        kept = await self._recorder.keep(draft)
         self._usage.answered(message)
-        self.attempt = None if message.stop_reason in {"stop", "tool_use"} else entry
+        self.attempt = None if message.stop_reason in {"stop", "tool_use"} else kept
         self.text = message.text or self.text
         whole = message.stop_reason not in {"error", "aborted"}
         if whole and self.retries.going_on:
@@ -234,7 +235,7 @@ class RunTranscript:
             self._run.publish(RetryEnded(run=self._run.id, success=True, attempt=attempt))
         if whole or message.usage.total:
             self._run.publish(SessionUsage(usage=self._usage.of_session()))
-        return entry
+        return kept
 
     async def store_images(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
         """Return content with its images stored; an image that cannot be stored stays in it."""

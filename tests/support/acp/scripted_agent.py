@@ -114,6 +114,35 @@ class Steps:
             )
         )
 
+    async def do_plan(self, *entries: list[str]) -> None:
+        await self._tell(
+            acp.update_plan(acp.plan_entry(text, status=STATES[state]) for text, state in entries)
+        )
+
+    async def do_cost(self, amount: float, currency: str = "USD") -> None:
+        cost = schema.Cost(amount=amount, currency=currency)
+        await self._tell(
+            schema.UsageUpdate(session_update="usage_update", used=10, size=100, cost=cost)
+        )
+
+    async def _tell(self, update: Any) -> None:
+        await self.client.session_update(session_id=self.session, update=update)
+
+    def _path(self, path: str) -> str:
+        return path if path.startswith("relative:") else str(self.cwd / path)
+
+
+class ShownSteps(Steps):
+    """What a prompt can ask for that shows images or runs in terminals."""
+
+    async def do_draw(self, data: str) -> None:
+        """Send an image as a message, and as the output of a tool call."""
+        image = acp.image_block(data, "image/png")
+        await self._tell(acp.update_agent_message(image))
+        await self._tell(acp.start_tool_call("t3", "Draw", kind="other"))
+        content = [acp.tool_content(acp.text_block("Drawn.")), acp.tool_content(image)]
+        await self._tell(acp.update_tool_call("t3", status="completed", content=content))
+
     async def do_run(self, command: str, *args: str, **more: Any) -> None:
         """Run a command in a terminal of the client, to its end; say its output and end."""
         async with self._terminal(command, *args, **more) as terminal:
@@ -164,25 +193,8 @@ class Steps:
         yield made.terminal_id
         await self.client.release_terminal(self.session, made.terminal_id)
 
-    async def do_plan(self, *entries: list[str]) -> None:
-        await self._tell(
-            acp.update_plan(acp.plan_entry(text, status=STATES[state]) for text, state in entries)
-        )
 
-    async def do_cost(self, amount: float, currency: str = "USD") -> None:
-        cost = schema.Cost(amount=amount, currency=currency)
-        await self._tell(
-            schema.UsageUpdate(session_update="usage_update", used=10, size=100, cost=cost)
-        )
-
-    async def _tell(self, update: Any) -> None:
-        await self.client.session_update(session_id=self.session, update=update)
-
-    def _path(self, path: str) -> str:
-        return path if path.startswith("relative:") else str(self.cwd / path)
-
-
-class ScriptedAgent(Steps):
+class ScriptedAgent(ShownSteps):
     """Does the steps of each prompt."""
 
     async def do_wait(self, marker: str) -> None:
