@@ -94,6 +94,9 @@ class Checkouts:
             )
             await self._git("-C", str(source), "fetch", "--quiet", "origin", head_ref)
             await self._git("-C", str(source), "checkout", "--quiet", "--detach", job.head)
+            # Memory names a project by this address.
+            address = forge.clone_url.format(repo=job.repo)
+            await self._git("-C", str(source), "remote", "set-url", "origin", address)
             await anyio.Path(folder / "complete").touch()
         return Checkout(folder=folder / "source", base=base)
 
