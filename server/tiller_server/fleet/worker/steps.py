@@ -1,4 +1,4 @@
-"""The steps of a job. Each may be repeated after a kill: what is done is in the tables, in the session and on the forge."""
+"""The steps of a job. Each may be repeated after a kill: the tables, the session and the forge show the work that is done."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -121,7 +121,7 @@ class JobSteps:
         self._posts = PostStore(database)
         self._results = ResultStore(database)
         self._forges = forges
-        self._checkouts = Checkouts(folder, path=request.env.get("PATH", ""))
+        self._checkouts = Checkouts(folder, env=request.env)
         self._sessions = sessions
         self._is_fresh = is_fresh
         self._request = request
