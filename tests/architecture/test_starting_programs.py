@@ -71,6 +71,7 @@ def test_who_finds_git_has_the_rest_made_for_it() -> None:
             "agent_core/workspace/git/object_command.py",
             "agent_core/workspace/git/client.py",
             "server/tiller_server/evaluation/tasks/repositories.py",
+            "server/tiller_server/fleet/worker/checkouts.py",
         }
     )
 

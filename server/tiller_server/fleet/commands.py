@@ -20,7 +20,7 @@ from tiller_server.fleet.store.slots import SlotStore
 from tiller_server.fleet.values import ChangeName, Job, JobRequest, JobState, WorkerSlot
 
 COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
-REPO: Final = re.compile(r"[\w.-]+(/[\w.-]+)+")
+REPO: Final = re.compile(r"((?!\.+/)[\w.-]+/)+(?!\.+$)[\w.-]+")
 MAX_INTEGER: Final = 2**31 - 1
 MAX_ID: Final = 2**63 - 1
 MAX_DELAY_S: Final = 365 * 24 * 3600

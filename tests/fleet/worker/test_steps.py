@@ -3,13 +3,21 @@
 import anyio
 import pytest
 
+from agent_core.memory.access import open_memory
+from agent_core.memory.values import MemoryDraft
+from agent_core.resources.paths import app_paths
 from tests.support.harness.clock import FakeClock
 from tests.support.review.code_host import Fault, Reply
 from tests.support.review.fleet_work import CHANGE, STEPS, FleetWork
 from tests.support.review.github_api import PULL, Comment, Thread
 from tiller_server.fleet.errors import FenceLost, JobDeferred, JobEnded
 from tiller_server.fleet.store.posts import PostStore
+from tiller_server.fleet.store.results import ResultStore
 from tiller_server.fleet.store.slots import SlotStore
+from tiller_server.fleet.values import Job
+from tiller_server.review.findings.rejection_memory import KIND
+from tiller_server.review.findings.result import Review
+from tiller_server.review.outputs.json_report import read_json
 
 pytestmark = [pytest.mark.timeout(300)]
 CONFIRMED = [("check", "confirmed"), ("inline", "confirmed"), ("summary", "confirmed")]
@@ -18,6 +26,13 @@ CONFIRMED = [("check", "confirmed"), ("inline", "confirmed"), ("summary", "confi
 def on_forge(work: FleetWork) -> tuple[int, int, int]:
     """Count comments on lines, summaries and checks."""
     return len(work.api.threads), len(work.api.comments), len(work.api.checks)
+
+
+def made_by(work: FleetWork, job: Job) -> Review:
+    """Return the review that a job has stored."""
+    content = ResultStore(work.database).result(job, "review")
+    assert content is not None
+    return read_json(content, name="result")
 
 
 async def test_a_review_is_posted_once_and_leaves_no_checkout(work: FleetWork) -> None:
@@ -192,3 +207,29 @@ async def test_a_review_that_can_never_be_made_fails_at_once_and_the_check_says_
     assert "no commit in common" in ended.reason
     output = work.api.checks[0]["output"]
     assert (output["title"], output["summary"]) == ("The review failed", ended.reason)
+
+
+async def test_a_finding_that_a_person_rejected_in_a_clone_is_not_posted(work: FleetWork) -> None:
+    work.repository.git("remote", "add", "origin", work.forge().clone_url)
+    first = work.submit()
+    await work.run(first, "checkout", "review")
+    (finding,) = made_by(work, first).findings
+    request = work.reviewing.request()
+    memory = await open_memory(
+        app_paths(request.env).memory,
+        work.repository.root,
+        env=request.env,
+        clock=request.clock,
+        redactor=request.redactor,
+    )
+    await memory.switch(on=True)
+    fields = {"fingerprint": finding.fingerprint, "rule": finding.category, "file": finding.path}
+    draft = MemoryDraft(text="It is meant so.", kind=KIND, expires="2999-01-01", fields=fields)
+    await memory.store.add(memory.project.scope, [draft])
+    work.api.head = work.repository.commit("Again", {"two.py": "TWO = 2\n"})
+    work.script()
+    second = work.submit()
+    await work.run(second)
+    made = made_by(work, second)
+    assert (made.findings, made.suppressed) == ((), 1)
+    assert len(work.api.threads) == 0

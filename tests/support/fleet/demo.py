@@ -80,6 +80,17 @@ def _repository(folder: Path, name: str) -> tuple[Repository, str]:
     return made, made.commit(f"Change {name}", {"one.py": "ONE = 2\n"})
 
 
+async def _started(verb: str, config: Path, env: Mapping[str, str], *, log: Any) -> Process:
+    command = [sys.executable, "-P", "-m", "tiller_server.cli.entry", "fleet", verb]
+    return await anyio.open_process(
+        [*command, "--config", str(config)],
+        cwd=ROOT,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=log,
+    )
+
+
 async def _stop(process: Process) -> None:
     if process.returncode is None:
         process.terminate()
@@ -108,7 +119,6 @@ async def demo_fleet(
     """
     dirs = TillerDirs.below(folder / "t")
     dirs.make()
-    command = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "fleet")
     async with AsyncExitStack() as stack:
         provider = stack.enter_context(LoopbackProvider(script))
         write_config(dirs.config, provider)
@@ -145,24 +155,12 @@ async def demo_fleet(
             "DEMO_TOKEN": TOKEN,
             "DEMO_SECRET": SECRET,
         }
-        serve = await anyio.open_process(
-            [*command, "serve", "--config", str(config)],
-            cwd=ROOT,
-            env=env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        serve = await _started("serve", config, env, log=subprocess.PIPE)
         stack.push_async_callback(_stop, serve)
         fleet = DemoFleet(url=await _address(serve), heads=heads, forges=forges)
         for number in range(workers):
             log = stack.enter_context((folder / f"worker-{number}.log").open("wb"))
-            worker = await anyio.open_process(
-                [*command, "worker", "--config", str(config)],
-                cwd=ROOT,
-                env=env,
-                stdout=log,
-                stderr=log,
-            )
+            worker = await _started("worker", config, env, log=log)
             stack.push_async_callback(_stop, worker)
             fleet.workers.append(worker)
         yield fleet

@@ -13,18 +13,18 @@ from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.private_file import replace_text
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.memory.access import OFF, FolderMemory, open_memory
-from agent_core.memory.values import MOST_CHARS, MemoryDraft, MemoryEntry, one_of
+from agent_core.memory.access import OFF, FolderMemory, open_if_on
+from agent_core.memory.values import MOST_CHARS, MemoryDraft
 from agent_core.resources.paths import app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, complain
 from tiller_server.cli.review.files import content_of
+from tiller_server.review.findings.rejection_memory import KIND, read_rejections
 from tiller_server.review.findings.rejections import RejectedFinding, sketch_of
-from tiller_server.review.findings.result import CATEGORIES, Finding, Review
+from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.outputs.json_report import read_json, render_json
 from tiller_server.review.outputs.summary import place
 
-KIND: Final = "rejected-finding"
 DAYS: Final = 90
 LAST: Final = "last-review.json"
 LEAST_PREFIX: Final = 6
@@ -44,12 +44,10 @@ async def rejected_findings(
     memory = await _memory_if_on(workspace, variables, redactor)
     if memory is None:
         return ()
-    file = await memory.store.read(memory.project.scope)
-    for problem in file.problems:
+    rejected, problems = await read_rejections(memory)
+    for problem in problems:
         complain("review", str(problem))
-    today = memory.store.today
-    current = (entry for entry in file.entries if not entry.is_expired(today))
-    return tuple(one for entry in current if (one := _rejected(entry)) is not None)
+    return rejected
 
 
 async def store_review(
@@ -143,27 +141,13 @@ async def _lines(workspace: Path, path: str) -> Sequence[str]:
     return text.splitlines()
 
 
-def _rejected(entry: MemoryEntry) -> RejectedFinding | None:
-    fields = entry.fields
-    category = one_of(CATEGORIES, fields.get("rule"))
-    if entry.kind != KIND or category is None:
-        return None
-    return RejectedFinding(
-        fingerprint=fields.get("fingerprint", ""),
-        path=fields.get("file", ""),
-        category=category,
-        sketch=fields.get("sketch", ""),
-    )
-
-
 async def _memory_if_on(
     workspace: Path, variables: Mapping[str, str], redactor: Redactor
 ) -> FolderMemory | None:
-    memory = await open_memory(
+    return await open_if_on(
         app_paths(variables).memory,
         workspace,
         env=variables,
         clock=SystemClock(),
         redactor=redactor,
     )
-    return memory if await memory.is_on() else None

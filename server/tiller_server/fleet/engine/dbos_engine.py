@@ -20,6 +20,7 @@ from tiller_server.fleet.engine.port import StepRunner
 from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded
 from tiller_server.fleet.fault_points import reach
 from tiller_server.fleet.limits import FleetLimits
+from tiller_server.fleet.store.database import reason_of
 from tiller_server.fleet.store.handover import HandoverStore
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.values import OPEN_STATES, Deferral, Job, SlotLease
@@ -138,10 +139,10 @@ class DbosEngine:
     async def run(self, lease: SlotLease, *, sessions: int) -> None:
         """Run jobs until `stop` is called."""
         worker = self._worker = WorkerState(lease=lease)
-        reach("launch.before")
-        await run_sync(partial(self._launch, lease, sessions))
-        reach("launch.after")
         try:
+            reach("launch.before")
+            await self._launched(lease, sessions)
+            reach("launch.after")
             while not worker.is_draining:
                 await self._look()
                 with anyio.move_on_after(self._options.poll_s):
@@ -167,6 +168,26 @@ class DbosEngine:
             if there.state not in OPEN_STATES:
                 return there
             await self._clock.sleep(self._options.poll_s)
+
+    async def _launched(self, lease: SlotLease, sessions: int) -> None:
+        """Start the library; again when the database went away meanwhile.
+
+        Raises:
+            FleetError: It was gone for too long.
+        """
+        began_s = self._clock.monotonic_s()
+        while not self._worker.is_draining:
+            try:
+                await run_sync(partial(self._launch, lease, sessions))
+            except SQLAlchemyError as error:
+                if self._clock.monotonic_s() - began_s > self._options.outage_s:
+                    message = f"the engine of the fleet cannot be started: {reason_of(error)}"
+                    raise FleetError(message) from error
+                LOG.warning("the engine is not started yet: %s", reason_of(error))
+            else:
+                return
+            await run_sync(_destroy)
+            await self._clock.sleep(0.5)
 
     async def _look(self) -> None:
         """Hand new jobs over to the engine, and stop the steps of jobs that were ended from outside."""
@@ -280,7 +301,9 @@ class DbosEngine:
                 if now_s - tried_s > self._options.outage_s:  # it worked for long before
                     began_s = now_s
                 if now_s - began_s > self._options.outage_s:
-                    message = f"the database of the fleet cannot be used for {self._options.outage_s:.0f} s: {error}"
+                    message = (
+                        f"the database of the fleet was gone for {self._options.outage_s:.0f} s"
+                    )
                     raise FenceLost(message) from error
                 LOG.warning("a step waits for the database: %s", error)
             await self._clock.sleep(pause_s)

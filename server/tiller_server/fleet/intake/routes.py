@@ -41,7 +41,7 @@ DEBOUNCE_MS: Final = 90_000
 MOST_BODY_BYTES: Final = 8 * 1024 * 1024
 MOST_JOBS: Final = 200
 PAGE_JOBS: Final = 50
-Handler = Callable[[Request], Awaitable[Response]]
+RouteHandler = Callable[[Request], Awaitable[Response]]
 
 
 class RequestRefused(FleetError):
@@ -58,7 +58,7 @@ class IntakeOptions(SecretValue, frozen=True, kw_only=True):
     hidden: ClassVar = frozenset({"token_sha256"})
 
     token_sha256: str
-    """SHA-256 of the token of `/jobs`, `/metrics` and the page, in hexadecimal digits; empty: nobody has access."""
+    """SHA-256 of the token of `/jobs`, `/metrics` and the page, in hexadecimal digits; empty: none has access."""
     provider: str = ""
     """Provider that the jobs count for."""
     budget_usd: float | None = None
@@ -251,7 +251,7 @@ class FleetIntake:
             parts.append(part)
         return b"".join(parts)
 
-    def _private(self, handler: Handler) -> Handler:
+    def _private(self, handler: RouteHandler) -> RouteHandler:
         async def checked(request: Request) -> Response:
             if not self._has_access(request.headers.get("authorization", "")):
                 raise RequestRefused(401, "this needs the token of the fleet")
@@ -273,7 +273,7 @@ class FleetIntake:
         digest = sha256(token.encode()).hexdigest()
         return hmac.compare_digest(digest.encode(), self._options.token_sha256.lower().encode())
 
-    def _answered(self, handler: Handler) -> Handler:
+    def _answered(self, handler: RouteHandler) -> RouteHandler:
         async def answered(request: Request) -> Response:
             try:
                 response = await handler(request)

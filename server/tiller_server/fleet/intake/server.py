@@ -15,7 +15,7 @@ from agent_core.kernel.values import Value
 from tiller_server.fleet.config import FleetConfig
 from tiller_server.fleet.errors import FleetError
 from tiller_server.fleet.forges import Forge, forge_of
-from tiller_server.fleet.intake.polling import poll
+from tiller_server.fleet.intake.open_changes import poll
 from tiller_server.fleet.intake.routes import FleetIntake, IntakeOptions
 from tiller_server.fleet.store.database import open_database
 from tiller_server.review.posting.errors import PostingFailed

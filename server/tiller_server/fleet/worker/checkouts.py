@@ -2,9 +2,9 @@
 
 import base64
 import logging
-import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -13,6 +13,13 @@ import anyio
 from anyio.to_thread import run_sync
 
 from agent_core.kernel.values import Value
+from agent_core.workspace.git.client import GitAnswer, run_command
+from agent_core.workspace.git.command import (
+    GitCommand,
+    find_git,
+    git_command,
+    git_environment,
+)
 from tiller_server.fleet.errors import FleetError, JobDeferred
 from tiller_server.fleet.forges import Forge
 from tiller_server.fleet.values import Job
@@ -52,19 +59,17 @@ class Checkout(Value, frozen=True, kw_only=True):
 class Checkouts:
     """The checkouts of one machine, below one folder; its worker processes share them."""
 
-    def __init__(self, root: Path, *, path: str, least_free_bytes: int = LEAST_FREE_BYTES) -> None:
-        """Use a folder, which is made at the first checkout; `path` is where programs are looked up."""
+    def __init__(
+        self,
+        root: Path,
+        *,
+        env: Mapping[str, str],
+        least_free_bytes: int = LEAST_FREE_BYTES,
+    ) -> None:
+        """Use a folder, which is made at the first checkout; git is looked up in the environment of the worker."""
         self._root = root
         self._least_free_bytes = least_free_bytes
-        self._env = {
-            "PATH": path,
-            "HOME": str(root),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_LFS_SKIP_SMUDGE": "1",
-            "LC_ALL": "C",
-        }
+        self._env = env
 
     async def make(self, job: Job, forge: Forge) -> Checkout:
         """Check a commit out, once; repeating it after a kill completes it.
@@ -94,6 +99,9 @@ class Checkouts:
             )
             await self._git("-C", str(source), "fetch", "--quiet", "origin", head_ref)
             await self._git("-C", str(source), "checkout", "--quiet", "--detach", job.head)
+            # Memory names a project by this address.
+            address = forge.clone_url.format(repo=job.repo)
+            await self._git("-C", str(source), "remote", "set-url", "origin", address)
             await anyio.Path(folder / "complete").touch()
         return Checkout(folder=folder / "source", base=base)
 
@@ -110,8 +118,8 @@ class Checkouts:
         return self._root / "jobs" / str(job.id)
 
     async def _has(self, mirror: Path, ref: str) -> bool:
-        verify = ["git", "-C", str(mirror), "rev-parse", "--verify", "--quiet", ref]
-        return (await anyio.run_process(verify, env=self._env, check=False)).returncode == 0
+        answer = await self._ask("-C", str(mirror), "rev-parse", "--verify", "--quiet", ref)
+        return answer.code == 0
 
     def _check_space(self) -> None:
         self._root.mkdir(parents=True, exist_ok=True)
@@ -124,27 +132,41 @@ class Checkouts:
             raise JobDeferred(message, wait_ms=DISK_WAIT_MS)
 
     async def _git(self, *arguments: str, forge: Forge | None = None) -> str:
-        env = dict(self._env)
+        variables: dict[str, str] = {}
         if forge is not None and forge.token and forge.clone_url.startswith("http"):
             login = base64.b64encode(f"{USERS[forge.kind]}:{forge.token}".encode()).decode()
             # In the environment, which other users do not see, unlike the arguments.
-            env |= {
+            variables = {
                 "GIT_CONFIG_COUNT": "1",
                 "GIT_CONFIG_KEY_0": "http.extraHeader",
                 "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
             }
-        hooks = ("-c", f"core.hooksPath={os.devnull}", "-c", "gc.auto=0")
-        done = None
+        answer = await self._ask(*arguments, **variables)
+        if answer.code:
+            raise _error_of(answer.errors)
+        return answer.output.decode(errors="replace").strip()
+
+    async def _ask(self, *arguments: str, **variables: str) -> GitAnswer:
+        command = await run_sync(partial(self._command, arguments, variables))
         with anyio.move_on_after(FETCH_S):
-            done = await anyio.run_process(
-                ["git", *hooks, *arguments], env=env, check=False, stdin=None
-            )
-        if done is None:
-            message = f"git {arguments[0]} took longer than {FETCH_S:.0f} s"
-            raise JobDeferred(message, wait_ms=NETWORK_WAIT_MS)
-        if done.returncode:
-            raise _error_of(done.stderr.decode(errors="replace"))
-        return done.stdout.decode(errors="replace").strip()
+            return await run_command(command, self._root)
+        message = f"git took longer than {FETCH_S:.0f} s"
+        raise JobDeferred(message, wait_ms=NETWORK_WAIT_MS)
+
+    def _command(self, arguments: Sequence[str], variables: Mapping[str, str]) -> GitCommand:
+        program = find_git(self._env, roots=(self._root,))
+        if program is None:
+            message = "git was not found on the PATH; a worker needs it"
+            raise JobDeferred(message, wait_ms=DISK_WAIT_MS)
+        environment = git_environment(self._env, roots=(self._root,))
+        # A clone of our own mirror uses `file`.
+        return git_command(
+            program,
+            *arguments,
+            environment=environment,
+            GIT_ALLOW_PROTOCOL="https:http:file",
+            **variables,
+        )
 
 
 def _error_of(complaint: str) -> FleetError:

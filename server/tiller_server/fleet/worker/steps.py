@@ -1,6 +1,7 @@
-"""The steps of a job. Each may be repeated after a kill: what is done is in the tables, in the session and on the forge."""
+"""The steps of a job. Each may be repeated after a kill: the tables, the session and the forge show the work that is done."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
@@ -17,6 +18,8 @@ from agent_core.assembly import SessionRequest
 from agent_core.events import Budgets
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import StorageError, UsageError
+from agent_core.memory.access import open_if_on
+from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from agent_core.storage import SessionStore
 from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded
@@ -33,6 +36,8 @@ from tiller_server.fleet.worker.checkouts import Checkouts, CommitMissing, Repos
 from tiller_server.fleet.worker.job_session import JobSessionStore
 from tiller_server.fleet.worker.worker import WorkerParts
 from tiller_server.review.engine import review
+from tiller_server.review.findings.rejection_memory import read_rejections
+from tiller_server.review.findings.rejections import RejectedFinding
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.options import NullReviewWatcher, ReviewCancellation, ReviewOrder
 from tiller_server.review.outputs.json_report import read_json, render_json
@@ -42,6 +47,7 @@ from tiller_server.review.posting.errors import HostLimited, HostUnsure, Posting
 from tiller_server.review.posting.http_client import RequestRules
 from tiller_server.review.posting.post import open_host, post_to
 
+LOG: Final = logging.getLogger(__name__)
 REVIEW: Final = "review"
 WATCH_S: Final = 3.0
 OUTAGE_WAIT_MS: Final = 60_000
@@ -115,7 +121,7 @@ class JobSteps:
         self._posts = PostStore(database)
         self._results = ResultStore(database)
         self._forges = forges
-        self._checkouts = Checkouts(folder, path=request.env.get("PATH", ""))
+        self._checkouts = Checkouts(folder, env=request.env)
         self._sessions = sessions
         self._is_fresh = is_fresh
         self._request = request
@@ -153,7 +159,13 @@ class JobSteps:
             trusted=False,
         )
         budgets = replace(self._order.budgets, usd=there.budget_usd or self._order.budgets.usd)
-        order = replace(self._order, base=checkout.base, head=there.head, budgets=budgets)
+        order = replace(
+            self._order,
+            base=checkout.base,
+            head=there.head,
+            budgets=budgets,
+            rejected=await self._rejected(checkout.folder),
+        )
         try:
             async with self._failure_reported(there, lease), _ungrouped():
                 made = await self._reviewed(there, order, request)
@@ -277,6 +289,22 @@ class JobSteps:
             raise JobEnded(message)
         return read_json(content, name=f"the result of job {job.id}")
 
+    async def _rejected(self, folder: Path) -> tuple[RejectedFinding, ...]:
+        """Return the findings that a person rejected in the project before; none without memory."""
+        request = self._request
+        paths = request.paths or app_paths(request.env)
+        if not await anyio.Path(paths.memory / "projects.json").exists():
+            return ()
+        memory = await open_if_on(
+            paths.memory, folder, env=request.env, clock=request.clock, redactor=request.redactor
+        )
+        if memory is None:
+            return ()
+        rejected, problems = await read_rejections(memory)
+        for problem in problems:
+            LOG.warning("%s", problem)
+        return rejected
+
     async def _reviewed(self, job: Job, order: ReviewOrder, request: SessionRequest) -> Review:
         """Review, and stop when the job has ended meanwhile."""
         stop, watcher = ReviewCancellation(), SessionWatcher()
@@ -347,10 +375,12 @@ async def _ungrouped() -> AsyncGenerator[None]:
     try:
         yield
     except ExceptionGroup as group:
-        error: Exception = group
-        while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-            error = error.exceptions[0]
-        raise error from group
+        raise _single(group) from group
+
+
+def _single(error: Exception) -> Exception:
+    inner: Sequence[Exception] = error.exceptions if isinstance(error, ExceptionGroup) else ()
+    return _single(inner[0]) if len(inner) == 1 else error
 
 
 def _row(finding: Finding) -> FindingRow:

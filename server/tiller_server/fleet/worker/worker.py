@@ -5,7 +5,7 @@ import os
 import platform
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlalchemy.exc import SQLAlchemyError
 
 from agent_core.kernel import Clock, SystemClock
-from agent_core.kernel.errors import UsageError
+from agent_core.kernel.errors import TillerError, UsageError
 from tiller_server.fleet.config import FleetConfig
 from tiller_server.fleet.engine.dbos_engine import DbosEngine, EngineOptions
 from tiller_server.fleet.engine.port import StepRunner
@@ -96,18 +96,26 @@ class FleetWorker:
             FleetError: The database was gone for too long.
         """
         database = open_database(self._config.database)
+        failures: list[TillerError] = []
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._watch_signals)
-                await self._outlasted(database.migrate)
-                slots = SlotStore(database, lease_ms=int(self._config.lease_s * 1000))
-                await self._outlasted(partial(slots.make, self._config.slots))
-                lease = await self._adopted(slots)
-                if lease is not None:
-                    await self._work(database, slots, lease)
-                group.cancel_scope.cancel()
+            await self._run(database)
+        except* TillerError as group:
+            failures.extend(leaves(group))
         finally:
             database.close()
+        if failures:
+            raise failures[0]
+
+    async def _run(self, database: FleetDatabase) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch_signals)
+            await self._outlasted(database.migrate)
+            slots = SlotStore(database, lease_ms=int(self._config.lease_s * 1000))
+            await self._outlasted(partial(slots.make, self._config.slots))
+            lease = await self._adopted(slots)
+            if lease is not None:
+                await self._work(database, slots, lease)
+            group.cancel_scope.cancel()
 
     async def _work(self, database: FleetDatabase, slots: SlotStore, lease: SlotLease) -> None:
         config = self._config
@@ -213,6 +221,15 @@ def end_process(reason: str) -> NoReturn:
         except psutil.Error:
             continue
     os._exit(LOST)
+
+
+def leaves(group: BaseExceptionGroup[TillerError]) -> Iterator[TillerError]:
+    """Return the errors of a group of tasks, and of the groups in it."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error
 
 
 def _reason(error: FleetError | SQLAlchemyError) -> str:

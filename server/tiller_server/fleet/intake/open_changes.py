@@ -25,7 +25,7 @@ async def poll(forge: Forge, repo: str, submit: Submit, *, clock: Clock) -> int:
     Args:
         forge: With its token.
         repo: Path of the repository.
-        submit: Blocks; what is submitted already has no effect.
+        submit: Submits an event, and blocks; a repeated one has no effect.
         clock: Time.
 
     Raises:
