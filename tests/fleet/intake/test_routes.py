@@ -10,9 +10,12 @@ import httpx
 import pytest
 
 from tests.fleet.intake.conftest import SECRET, TOKEN
+from tests.support.session.entries import assistant, chain, header, user
 from tiller_server.fleet.intake.routes import DEBOUNCE_MS, FleetIntake
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
+from tiller_server.fleet.store.sessions import FleetSessions
+from tiller_server.fleet.store.slots import SlotStore
 
 pytestmark = [pytest.mark.timeout(60)]
 FORGES = ("github", "gitlab", "gitea")
@@ -23,6 +26,7 @@ PRIVATE = (
     ("GET", "/jobs"),
     ("POST", "/jobs"),
     ("GET", "/jobs/1"),
+    ("GET", "/jobs/1/transcript"),
 )
 ACTIONS: Mapping[str, Mapping[str, str]] = {
     "github": {"open": "opened", "push": "synchronize", "close": "closed", "merge": "closed"},
@@ -224,3 +228,21 @@ async def test_the_page_and_the_metrics_show_the_jobs_and_no_markup_of_others(
     assert 'tiller_fleet_jobs{state="failed"} 1' in metrics
     assert 'tiller_fleet_slots{state="free"} 2' in metrics
     assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_the_transcript_of_a_job_is_read_while_it_runs(
+    client: httpx.AsyncClient, database: FleetDatabase
+) -> None:
+    _ = await deliver(client, "github", "open", "1")
+    jobs, slots = JobStore(database), SlotStore(database)
+    job = jobs.jobs()[0]
+    early = await client.get(f"/jobs/{job.id}/transcript", headers=BEARER)
+    assert early.status_code == 404
+    assert "no model was asked" in early.json()["error"]
+    lease = slots.adopt(host="here", boot="1")
+    log = await FleetSessions(database, lease).create(header(job.session))
+    await log.append(chain(user("Review a change <script>"), assistant("One line is wrong.")))
+    shown = await client.get(f"/jobs/{job.id}/transcript", headers=BEARER)
+    assert shown.headers["content-type"].startswith("text/plain")
+    assert "One line is wrong." in shown.text
+    await log.close()

@@ -1,7 +1,7 @@
 """The page and the metrics of the fleet: text made on the server, without a script. Pure."""
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from typing import Final
@@ -88,15 +88,29 @@ def _slots(numbers: FleetStatistics) -> Iterator[tuple[str, ...]]:
 
 
 def _jobs(title: str, jobs: Sequence[Job]) -> str:
-    rows = (
+    rows = [
         (str(job.id), job.kind, str(job.change), job.head[:12], time_of(job.created_ms), job.reason)
         for job in jobs
-    )
-    return _table(title, ("Job", "Kind", "Change", "Commit", "Created", "Reason"), rows)
+    ]
+    links = [f"/jobs/{job.id}/transcript" if job.started_ms else "" for job in jobs]
+    heads = ("Job", "Kind", "Change", "Commit", "Created", "Reason")
+    return _table(title, heads, rows, links=links)
 
 
-def _table(title: str, heads: Sequence[str], rows: Iterator[tuple[str, ...]]) -> str:
-    lines = [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
+def _table(
+    title: str,
+    heads: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    *,
+    links: Sequence[str] = (),
+) -> str:
+    """Return a table; `links` are those of the first cells, empty for none."""
+    lines: list[str] = []
+    for number, row in enumerate(rows):
+        first, *cells = (escape(cell) for cell in row)
+        if number < len(links) and links[number]:
+            first = f'<a href="{escape(links[number])}">{first}</a>'
+        lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in (first, *cells))}</tr>")
     if not lines:
         return f"<h2>{escape(title)}</h2><p>None.</p>"
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)

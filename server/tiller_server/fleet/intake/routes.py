@@ -18,7 +18,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from agent_core.kernel import SessionId
+from agent_core.kernel.errors import SessionNotFound
 from agent_core.kernel.values import SecretValue
+from agent_core.transcript.export.markdown_document import markdown
 from tiller_server.fleet.errors import FleetError, JobUnknown
 from tiller_server.fleet.forges import Forge
 from tiller_server.fleet.intake.page import POLICY, render_metrics, render_page
@@ -33,6 +36,7 @@ from tiller_server.fleet.intake.webhooks import (
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.deliveries import DeliveryStore
 from tiller_server.fleet.store.jobs import JobStore
+from tiller_server.fleet.store.sessions import FleetSessions
 from tiller_server.fleet.store.statistics import read_statistics
 from tiller_server.fleet.values import ChangeName, Job, JobKind, JobRequest
 
@@ -104,6 +108,7 @@ class FleetIntake:
             ("/jobs", "GET", self._private(self._list)),
             ("/jobs", "POST", self._private(self._submit)),
             ("/jobs/{id:int}", "GET", self._private(self._show)),
+            ("/jobs/{id:int}/transcript", "GET", self._private(self._transcript)),
             ("/webhooks/{forge}", "POST", self._webhook),
         )
         return Starlette(
@@ -207,11 +212,25 @@ class FleetIntake:
         return JSONResponse({"jobs": [_shown(job) for job in jobs]})
 
     async def _show(self, request: Request) -> Response:
+        return JSONResponse(_shown(await self._job(request)))
+
+    async def _transcript(self, request: Request) -> Response:
+        """Answer with what was said in the session of a job so far."""
+        job = await self._job(request)
         try:
-            job = await run_sync(self._jobs.job, request.path_params["id"])
+            stored = await FleetSessions(self._database).read(SessionId(job.session))
+        except SessionNotFound as error:
+            message = f"job {job.id} has no transcript: no model was asked, or it is too old"
+            raise RequestRefused(404, message) from error
+        title = f"{job.kind} of {job.change}"
+        text = await run_sync(partial(markdown, stored.header, stored.entries, title=title))
+        return PlainTextResponse(text, headers={"Content-Security-Policy": POLICY})
+
+    async def _job(self, request: Request) -> Job:
+        try:
+            return await run_sync(self._jobs.job, request.path_params["id"])
         except JobUnknown as error:
             raise RequestRefused(404, str(error)) from error
-        return JSONResponse(_shown(job))
 
     async def _health(self, request: Request) -> Response:
         _ = request
