@@ -125,7 +125,7 @@ class JobStore:
         ended: str | None = None
         with self._database.begin() as connection:
             self._database.serialize_admissions(connection)
-            self._check_lease(connection, lease)
+            _check_lease(self._database, connection, lease)
             now_ms = self._now_ms(connection)
             there = _existing(connection, job)
             if there.state not in OPEN_STATES:
@@ -308,18 +308,8 @@ class JobStore:
         )
         return tuple(ended.scalars())
 
-    def _check_lease(self, connection: Connection, lease: SlotLease) -> None:
-        query = select(SLOT.c.id).where(
-            SLOT.c.id == lease.slot,
-            SLOT.c.fence == lease.fence,
-            SLOT.c.expires_ms > self._database.now,
-        )
-        if connection.execute(query).first() is None:
-            message = f"slot {lease.slot} is no longer this process's (fence {lease.fence})"
-            raise FenceLost(message)
-
     def _write(self, connection: Connection, job: int, lease: SlotLease, **values: Any) -> Job:
-        self._check_lease(connection, lease)
+        _check_lease(self._database, connection, lease)
         written = connection.execute(
             update(JOB)
             .where(
@@ -338,6 +328,17 @@ class JobStore:
             message = f"job {job} is {there.state}: {there.reason}"
             raise JobEnded(message)
         message = f"job {job} is slot {there.slot}'s now"
+        raise FenceLost(message)
+
+
+def _check_lease(database: FleetDatabase, connection: Connection, lease: SlotLease) -> None:
+    query = select(SLOT.c.id).where(
+        SLOT.c.id == lease.slot,
+        SLOT.c.fence == lease.fence,
+        SLOT.c.expires_ms > database.now,
+    )
+    if connection.execute(query).first() is None:
+        message = f"slot {lease.slot} is no longer this process's (fence {lease.fence})"
         raise FenceLost(message)
 
 
