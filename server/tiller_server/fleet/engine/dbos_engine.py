@@ -107,8 +107,13 @@ class DbosEngine:
 
         Args:
             database: URL of our tables.
+            jobs: The jobs of these tables.
+            handover: The same jobs, on their way into the engine.
+            steps: Steps of the jobs.
+            options: Times and limits.
             takes_work: Whether this worker may begin jobs now.
             on_lost: Called from any thread with the reason why this process must end at once.
+            clock: The time.
         """
         self._database = database
         self._jobs = jobs
@@ -216,19 +221,7 @@ class DbosEngine:
         from dbos import DBOS  # noqa: PLC0415 - at first use: 500 modules
 
         options = self._options
-        _ = DBOS(
-            config={
-                "name": "tiller-fleet",
-                "system_database_url": engine_url(self._database),
-                "dbos_system_schema": SCHEMA,
-                "application_version": APPLICATION_VERSION,
-                "executor_id": f"slot-{lease.slot}",
-                "sys_db_pool_size": 6,
-                "sys_db_idle_transaction_timeout_sec": 5.0,
-                "log_level": "ERROR",
-                "enable_otlp": False,
-            }
-        )
+        _ = DBOS(config=_library_config(self._database, lease))
 
         @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=RECOVERIES)
         async def fleet_job(job: int) -> str:
@@ -417,6 +410,20 @@ class WorkerState:
             message = "the engine does not run in this process"
             raise FenceLost(message)
         return self.lease
+
+
+def _library_config(database: str, lease: SlotLease) -> Any:
+    return {
+        "name": "tiller-fleet",
+        "system_database_url": engine_url(database),
+        "dbos_system_schema": SCHEMA,
+        "application_version": APPLICATION_VERSION,
+        "executor_id": f"slot-{lease.slot}",
+        "sys_db_pool_size": 6,
+        "sys_db_idle_transaction_timeout_sec": 5.0,
+        "log_level": "ERROR",
+        "enable_otlp": False,
+    }
 
 
 def _enqueue_options(job: Job, name: str, *, wait_ms: int = 0) -> dict[str, Any]:

@@ -162,15 +162,15 @@ class FleetWorker:
 
     async def _adopted(self, slots: SlotStore) -> SlotLease | None:
         """Wait for a slot, as a spare does; None: the worker is ended before."""
-        is_told = False
+        was_logged = False
         adopt = partial(slots.adopt, host=platform.node(), boot=_boot_id())
         while not self._stopping.is_set():
             try:
                 return await self._outlasted(adopt)
             except SlotMissing as error:
-                if not is_told:
+                if not was_logged:
                     LOG.info("%s; this one waits as a spare", error)
-                is_told = True
+                was_logged = True
             with anyio.move_on_after(self._config.lease_s / 10):
                 await self._stopping.wait()
         return None
