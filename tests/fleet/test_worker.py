@@ -9,7 +9,7 @@ from tests.support.fleet.fleet_runs import supervised_fleet
 from tests.support.fleet.recording_office import recording_office
 from tiller_server.fleet.store.jobs import JobStore
 
-pytestmark = [pytest.mark.e2e, pytest.mark.starts, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
 
 def test_a_worker_that_is_ended_leaves_its_slot_to_the_spare(

@@ -26,7 +26,7 @@ MAX_ID: Final = 2**63 - 1
 MAX_DELAY_S: Final = 365 * 24 * 3600
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class FleetAnswer(Value, frozen=True, kw_only=True):
     """Answer of a command, for programs and for people."""
 
     body: JsonObject
@@ -42,7 +42,7 @@ class FleetCommands:
         self._jobs = JobStore(database, limits=config.limits)
         self._slots = SlotStore(database, lease_ms=int(config.lease_s * 1000))
 
-    def submit(self, options: argparse.Namespace) -> Answer:
+    def submit(self, options: argparse.Namespace) -> FleetAnswer:
         """Store a job.
 
         Raises:
@@ -50,7 +50,7 @@ class FleetCommands:
         """
         submission = self._jobs.submit(_request(options))
         line = _line(submission.job)
-        return Answer(
+        return FleetAnswer(
             body={
                 "job": _json(submission.job),
                 "isNew": submission.is_new,
@@ -59,7 +59,7 @@ class FleetCommands:
             text=line if submission.is_new else f"it was submitted before: {line}",
         )
 
-    def status(self, *, states: Sequence[JobState], repo: str | None, limit: int) -> Answer:
+    def status(self, *, states: Sequence[JobState], repo: str | None, limit: int) -> FleetAnswer:
         """Return the counts of jobs, and the newest of those that are asked for."""
         if not 0 <= limit <= MAX_INTEGER:
             message = f"--limit is {limit}; name the count of jobs to show"
@@ -67,24 +67,24 @@ class FleetCommands:
         counts: dict[str, JsonValue] = {**self._jobs.counts()}
         jobs = self._jobs.jobs(states=states, repo=repo, limit=limit)
         shown = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-        return Answer(
+        return FleetAnswer(
             body={"counts": counts, "jobs": [_json(job) for job in jobs]},
             text="\n".join([shown or "there are no jobs", *map(_line, jobs)]),
         )
 
-    def job(self, job: int) -> Answer:
+    def job(self, job: int) -> FleetAnswer:
         """Return a job."""
         return _answer(self._jobs.job(_id(job)))
 
-    def cancel(self, job: int, *, reason: str) -> Answer:
+    def cancel(self, job: int, *, reason: str) -> FleetAnswer:
         """End a job that has not ended."""
         return _answer(self._jobs.cancel(_id(job), reason=reason))
 
-    def retry(self, job: int) -> Answer:
+    def retry(self, job: int) -> FleetAnswer:
         """Queue a failed or cancelled job again."""
         return _answer(self._jobs.retry(_id(job)))
 
-    def drain(self, slot: int | None) -> Answer:
+    def drain(self, slot: int | None) -> FleetAnswer:
         """Mark one slot, or all, to be drained.
 
         Raises:
@@ -94,13 +94,13 @@ class FleetCommands:
         if not count:
             message = "there are no slots" if slot is None else f"there is no slot {slot}"
             raise FleetError(message)
-        return Answer(body={"drained": count}, text=f"{count} slots are drained")
+        return FleetAnswer(body={"drained": count}, text=f"{count} slots are drained")
 
-    def slots(self) -> Answer:
+    def slots(self) -> FleetAnswer:
         """Return the slots."""
         now_ms = self._database.now_ms()
         slots = self._slots.slots()
-        return Answer(
+        return FleetAnswer(
             body={"slots": [_slot_json(slot, now_ms=now_ms) for slot in slots]},
             text="\n".join(_slot_line(slot, now_ms=now_ms) for slot in slots)
             or "there are no slots; the first worker makes them",
@@ -168,12 +168,12 @@ def _id(job: int) -> int:
     return job
 
 
-def _answer(job: Job) -> Answer:
+def _answer(job: Job) -> FleetAnswer:
     lines = [_line(job)]
     if job.reason:
         lines.append(f"reason: {job.reason}")
     lines.append(f"head {job.head}, base {job.base}, {job.attempts} attempts, cause {job.cause}")
-    return Answer(body={"job": _json(job)}, text="\n".join(lines))
+    return FleetAnswer(body={"job": _json(job)}, text="\n".join(lines))
 
 
 def _json(job: Job) -> JsonObject:

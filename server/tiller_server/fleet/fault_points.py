@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import cache
 from typing import Final
 
 VARIABLE: Final = "TILLER_FLEET_FAULT"
@@ -16,7 +17,7 @@ class FaultSwitch:
         self._point, _, passage = setting.partition(":")
         self._left = int(passage or "1") if self._point else 0
 
-    def reach(self, point: str) -> None:
+    def pass_point(self, point: str) -> None:
         """Pass a point."""
         if point == self._point:
             self._left -= 1
@@ -24,9 +25,11 @@ class FaultSwitch:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-SWITCH: Final = FaultSwitch(os.environ.get(VARIABLE, ""))  # noqa: TID251 - of tests alone
+@cache
+def _switch() -> FaultSwitch:
+    return FaultSwitch(os.environ.get(VARIABLE, ""))  # noqa: TID251 - of tests alone
 
 
-def reach(point: str) -> None:
+def pass_point(point: str) -> None:
     """Pass a marked point; without effect outside of tests."""
-    SWITCH.reach(point)
+    _switch().pass_point(point)

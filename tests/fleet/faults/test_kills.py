@@ -12,7 +12,7 @@ from tests.support.fleet.recording_office import recording_office
 from tests.support.harness.sizes import at_size, is_campaign
 from tiller_server.fleet.values import Job
 
-pytestmark = [pytest.mark.e2e, pytest.mark.starts, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 STEPS = ("checkout", "review", "prepare_posts", "deliver", "close")
 POINTS = (
     *("adopt.after", "launch.before", "launch.after", "renew.before", "renew.after"),

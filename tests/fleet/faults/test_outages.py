@@ -19,7 +19,7 @@ from tests.support.programs.postgres import (
     remove,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.starts, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 ENDED = frozenset({0, 1, -signal.SIGTERM})
 """Exit codes of a worker that is ended by a signal: after its jobs, without its lease, or while it starts."""
 SEEDS = range(at_size(ci=1, campaign=50))

@@ -26,8 +26,9 @@ from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.slots import SlotStore
 from tiller_server.fleet.values import OPEN_STATES, ChangeName, Job, JobRequest
 
-CLI = (sys.executable, "-P", "-m", "tiller_server.cli.entry", "fleet", "worker")
-LEASE_S, RENEW_S = 1.5, 0.3
+# `-s` keeps the command from being forked: a fork has read the fault of the process that it is forked from.
+CLI = (sys.executable, "-P", "-s", "-m", "tiller_server.cli.entry", "fleet", "worker")
+LEASE_S, RENEW_S = 4.0, 0.8
 WAIT_S = 180.0
 LOOK_S = 0.05
 ENTRY = tables.SESSION_ENTRY

@@ -14,7 +14,7 @@ from agent_core.kernel.errors import SessionNotFound
 from agent_core.storage.port import SessionLog
 from tests.support.session.entries import assistant, entry, header, user
 from tiller_server.fleet.errors import FenceLost, JobDeferred
-from tiller_server.fleet.fault_points import reach
+from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.values import SlotLease
 from tiller_server.fleet.worker.worker import WorkerParts
@@ -94,7 +94,7 @@ class ScriptedSteps:
             state = await run_sync(self.state, job, fingerprint)
             if state == "confirmed":
                 continue
-            reach("post.intended")
+            pass_point("post.intended")
             await run_sync(self.set_state, job, fingerprint, "sent")
             marker = f"{job}/{fingerprint}"
             posts: list[str] = (await self.client.get("/posts")).json()
@@ -102,14 +102,14 @@ class ScriptedSteps:
                 if not self.parts.keeper.is_fresh():
                     message = "the lease may be over"
                     raise FenceLost(message)
-                reach("post.sending")
+                pass_point("post.sending")
                 answer = await self.client.post("/posts", json={"name": marker})
-                reach("post.sent")
+                pass_point("post.sent")
                 if answer.status_code != 200:
                     message = "the forge answered 502"
                     raise JobDeferred(message, wait_ms=50)
             await run_sync(self.set_state, job, fingerprint, "confirmed")
-            reach("post.confirmed")
+            pass_point("post.confirmed")
 
     def state(self, job: int, fingerprint: str) -> str:
         with self.parts.database.begin() as connection:

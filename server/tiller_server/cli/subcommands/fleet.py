@@ -4,7 +4,7 @@ import argparse
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import JsonValue, encode
@@ -14,9 +14,7 @@ from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE
 from tiller_server.cli.terminal.stdio import speak_json
 from tiller_server.cli.terminal.text import safe
-
-if TYPE_CHECKING:
-    from tiller_server.fleet.config import FleetConfig
+from tiller_server.fleet.config import FleetConfig, read_config
 
 EXAMPLE: Final = (
     "examples: tiller fleet worker --config fleet.json · tiller fleet submit --repo team/app --number 7 "
@@ -89,10 +87,6 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
         if missing:
             message = f"{', '.join(missing)} is not installed; run pip install 'tillerd[fleet]'"
             raise UsageError(message)
-        from tiller_server.fleet.config import (  # noqa: PLC0415 - only this command loads the extra
-            read_config,
-        )
-
         config = read_config(options.config, data=app_paths(environment.variables).data)
         if options.verb in {"worker", "serve"}:
             return _run(options.verb, config, environment)
@@ -101,7 +95,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     return code_of("fleet", work, debug=options.debug, as_json=options.json)
 
 
-def _run(verb: str, config: "FleetConfig", environment: Environment) -> int:
+def _run(verb: str, config: FleetConfig, environment: Environment) -> int:
     import logging  # noqa: PLC0415 - as below
 
     import anyio  # noqa: PLC0415 - as below
@@ -123,7 +117,7 @@ def _run(verb: str, config: "FleetConfig", environment: Environment) -> int:
     return DONE
 
 
-def _ask(options: argparse.Namespace, config: "FleetConfig") -> int:
+def _ask(options: argparse.Namespace, config: FleetConfig) -> int:
     from tiller_server.fleet import commands  # noqa: PLC0415 - only this command loads the extra
 
     with commands.opened(config) as fleet:

@@ -18,7 +18,7 @@ from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.values import Value
 from tiller_server.fleet.engine.port import StepRunner
 from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded
-from tiller_server.fleet.fault_points import reach
+from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store.database import reason_of
 from tiller_server.fleet.store.handover import HandoverStore
@@ -109,7 +109,7 @@ class DbosEngine:
             database: URL of our tables.
             jobs: The jobs of these tables.
             handover: The same jobs, on their way into the engine.
-            steps: What is run.
+            steps: Steps of the jobs.
             options: Times and limits.
             takes_work: Whether this worker may begin jobs now.
             on_lost: Called from any thread with the reason why this process must end at once.
@@ -140,9 +140,9 @@ class DbosEngine:
         """Run jobs until `stop` is called."""
         worker = self._worker = WorkerState(lease=lease)
         try:
-            reach("launch.before")
+            pass_point("launch.before")
             await self._launched(lease, sessions)
-            reach("launch.after")
+            pass_point("launch.after")
             while not worker.is_draining:
                 await self._look()
                 with anyio.move_on_after(self._options.poll_s):
@@ -155,7 +155,7 @@ class DbosEngine:
             worker.stopped.set()
 
     async def stop(self, *, grace_s: float) -> None:
-        """Stop taking jobs, wait at most so long for those at work, and queue the others again."""
+        """Stop taking jobs."""
         self._worker.grace_s = grace_s
         self._worker.is_draining = True
         self._worker.stopping.set()
@@ -193,11 +193,11 @@ class DbosEngine:
         """Hand new jobs over to the engine, and stop the steps of jobs that were ended from outside."""
         try:
             waiting = await run_sync(self._handover.waiting)
-            reach("hand_over.before")
+            pass_point("hand_over.before")
             for job in waiting:
                 await run_sync(_enqueue, job, workflow_id(job))
             if waiting:
-                reach("hand_over.after")
+                pass_point("hand_over.after")
                 await run_sync(self._handover.mark, waiting)
             if at_work := dict(self._worker.at_work):
                 for job_id in await run_sync(self._handover.ended, tuple(self._worker.admitted)):
@@ -221,19 +221,7 @@ class DbosEngine:
         from dbos import DBOS  # noqa: PLC0415 - at first use: 500 modules
 
         options = self._options
-        _ = DBOS(
-            config={
-                "name": "tiller-fleet",
-                "system_database_url": engine_url(self._database),
-                "dbos_system_schema": SCHEMA,
-                "application_version": APPLICATION_VERSION,
-                "executor_id": f"slot-{lease.slot}",
-                "sys_db_pool_size": 6,
-                "sys_db_idle_transaction_timeout_sec": 5.0,
-                "log_level": "ERROR",
-                "enable_otlp": False,
-            }
-        )
+        _ = DBOS(config=_library_config(self._database, lease))
 
         @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=RECOVERIES)
         async def fleet_job(job: int) -> str:
@@ -263,10 +251,10 @@ class DbosEngine:
                     {"name": "settle"}, self._settle, job, int(job_round), int(turn), outcome
                 )
                 if again is not None:
-                    reach("requeue.before")
+                    pass_point("requeue.before")
                     options: Any = again
                     _ = await DBOS.enqueue_workflow_with_options_async(options, job)
-                    reach("requeue.after")
+                    pass_point("requeue.after")
                 return str(outcome["state"])
         return "done"
 
@@ -318,9 +306,9 @@ class DbosEngine:
                 if outcome is not None:
                     return outcome
             if step != "admit":
-                reach(f"{step}.before")
+                pass_point(f"{step}.before")
                 await getattr(self._steps, step)(job, lease)
-                reach(f"{step}.after")
+                pass_point(f"{step}.after")
         except JobEnded:
             worker.admitted.discard(job)
             return StepOutcome("ended")
@@ -336,7 +324,7 @@ class DbosEngine:
         return StepOutcome()
 
     async def _admit(self, job: int, job_round: int, lease: SlotLease) -> StepOutcome | None:
-        """Take the job; also in its later steps, when a former worker was lost after its admission."""
+        """Admit the job; also in its later steps, when a former worker was lost after its admission."""
         worker = self._worker
         if worker.is_draining:
             return StepOutcome("deferred")
@@ -344,12 +332,12 @@ class DbosEngine:
             return StepOutcome("deferred", BUSY_MS)
         if (await run_sync(self._jobs.job, job)).round != job_round:
             return StepOutcome("ended")
-        reach("admit.before")
+        pass_point("admit.before")
         admitted = await run_sync(self._jobs.admit, job, lease)
         if isinstance(admitted, Deferral):
             return StepOutcome("deferred", admitted.wait_ms)
         worker.admitted.add(job)
-        reach("admit.after")
+        pass_point("admit.after")
         return None
 
     async def _put_back(self, job: int, reason: str, *, wait_ms: int) -> StepOutcome:
@@ -357,10 +345,10 @@ class DbosEngine:
         if job not in worker.admitted:
             return StepOutcome("ended")
         try:
-            reach("put_back.before")
+            pass_point("put_back.before")
             back = partial(self._jobs.put_back, reason=reason, wait_ms=wait_ms)
             _ = await run_sync(back, job, worker.needed_lease())
-            reach("put_back.after")
+            pass_point("put_back.after")
         except JobEnded:
             return StepOutcome("ended")
         finally:
@@ -422,6 +410,20 @@ class WorkerState:
             message = "the engine does not run in this process"
             raise FenceLost(message)
         return self.lease
+
+
+def _library_config(database: str, lease: SlotLease) -> Any:
+    return {
+        "name": "tiller-fleet",
+        "system_database_url": engine_url(database),
+        "dbos_system_schema": SCHEMA,
+        "application_version": APPLICATION_VERSION,
+        "executor_id": f"slot-{lease.slot}",
+        "sys_db_pool_size": 6,
+        "sys_db_idle_transaction_timeout_sec": 5.0,
+        "log_level": "ERROR",
+        "enable_otlp": False,
+    }
 
 
 def _enqueue_options(job: Job, name: str, *, wait_ms: int = 0) -> dict[str, Any]:

@@ -37,12 +37,12 @@ from agent_core.transcript.codec import (
 )
 from agent_core.transcript.entries import AnyEntry, ColdEntry, Header, WholeEntry
 from tiller_server.fleet.errors import FenceLost
-from tiller_server.fleet.fault_points import reach
+from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.database import FleetDatabase, reason_of
 from tiller_server.fleet.values import SlotLease
 
-Done = TypeVar("Done")
+_Done = TypeVar("_Done")
 SESSION: Final = tables.SESSION
 ENTRY: Final = tables.SESSION_ENTRY
 SLOT: Final = tables.SLOT
@@ -161,9 +161,9 @@ class FleetSessionLog:
             builder.take(entry_to_json(entry))
             rows.append(zlib.compress(encode_entry(entry), COMPRESSION))
         summary = builder.summary(None)
-        reach("append.before")
+        pass_point("append.before")
         await in_database(lambda: self._insert(rows, summary))
-        reach("append.after")
+        pass_point("append.after")
         self._seq += len(rows)
         self._summary = summary
 
@@ -390,7 +390,7 @@ class FleetSessions:
             return tuple(_summary(row) for row in connection.execute(query))
 
 
-async def in_database(use: Callable[[], Done]) -> Done:
+async def in_database(use: Callable[[], _Done]) -> _Done:
     """Run blocking statements in a thread.
 
     Raises:

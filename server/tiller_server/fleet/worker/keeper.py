@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agent_core.kernel import Clock, SystemClock
 from tiller_server.fleet.errors import FenceLost
-from tiller_server.fleet.fault_points import reach
+from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.store.slots import SlotStore
 from tiller_server.fleet.values import SlotLease
 
@@ -84,7 +84,7 @@ class SlotKeeper:
     def renew(self) -> None:
         """Renew the lease once."""
         asked_s = self._clock.monotonic_s()
-        reach("renew.before")
+        pass_point("renew.before")
         try:
             slot = self._slots.renew(self.lease)
         except FenceLost as error:
@@ -94,7 +94,7 @@ class SlotKeeper:
             self._failures += 1
             LOG.warning("the lease of slot %d was not renewed: %s", self.lease.slot, error)
             return
-        reach("renew.after")
+        pass_point("renew.after")
         self._renewed_s = asked_s
         self._failures = 0
         self._is_drained = slot.is_drained

@@ -22,7 +22,7 @@ from tiller_server.fleet.config import FleetConfig
 from tiller_server.fleet.engine.dbos_engine import DbosEngine, EngineOptions
 from tiller_server.fleet.engine.port import StepRunner
 from tiller_server.fleet.errors import FleetError, SchemaRefused, SlotMissing
-from tiller_server.fleet.fault_points import reach
+from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.store.database import FleetDatabase, open_database, reason_of
 from tiller_server.fleet.store.handover import HandoverStore
 from tiller_server.fleet.store.jobs import JobStore
@@ -32,7 +32,7 @@ from tiller_server.fleet.values import SlotLease
 from tiller_server.fleet.worker.keeper import SlotKeeper
 
 LOG: Final = logging.getLogger(__name__)
-Done = TypeVar("Done")
+_Done = TypeVar("_Done")
 LOST: Final = 1
 """Exit code of a process that lost its slot."""
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -123,7 +123,7 @@ class FleetWorker:
             slots, lease, renew_s=config.renew_s, on_lost=end_process, clock=self._clock
         )
         keeper.start()
-        reach("adopt.after")
+        pass_point("adopt.after")
         jobs = JobStore(database, limits=config.limits)
         parts = WorkerParts(
             config=config,
@@ -173,20 +173,20 @@ class FleetWorker:
 
     async def _adopted(self, slots: SlotStore) -> SlotLease | None:
         """Wait for a slot, as a spare does; None: the worker is ended before."""
-        is_told = False
+        was_logged = False
         adopt = partial(slots.adopt, host=platform.node(), boot=_boot_id())
         while not self._stopping.is_set():
             try:
                 return await self._outlasted(adopt)
             except SlotMissing as error:
-                if not is_told:
+                if not was_logged:
                     LOG.info("%s; this one waits as a spare", error)
-                is_told = True
+                was_logged = True
             with anyio.move_on_after(self._config.lease_s / 10):
                 await self._stopping.wait()
         return None
 
-    async def _outlasted(self, use: Callable[[], Done]) -> Done:
+    async def _outlasted(self, use: Callable[[], _Done]) -> _Done:
         """Run statements; wait for a database that is gone.
 
         Raises:
