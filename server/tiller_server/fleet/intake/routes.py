@@ -48,7 +48,7 @@ PAGE_JOBS: Final = 50
 RouteHandler = Callable[[Request], Awaitable[Response]]
 
 
-class RequestRefused(FleetError):
+class IntakeRefused(FleetError):
     """A request is answered with a status of its own."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -146,17 +146,17 @@ class FleetIntake:
         if forge is None:
             # As for a wrong signature: names of forges are not for strangers.
             message = "the signature of the webhook is not that of the forge"
-            raise RequestRefused(401, message)
+            raise IntakeRefused(401, message)
         try:
             event = read_webhook(forge, request.headers, body)
         except WebhookForged as error:
-            raise RequestRefused(401, str(error)) from error
+            raise IntakeRefused(401, str(error)) from error
         except WebhookUnreadable as error:
-            raise RequestRefused(400, str(error)) from error
+            raise IntakeRefused(400, str(error)) from error
         if await run_sync(self._deliveries.is_handled, forge.name, event.delivery):
             return JSONResponse({"status": "repeated"})
         if event.action != "other" and not forge.has(event.repo):
-            raise RequestRefused(404, f"the repository {event.repo!r} is not one of this fleet")
+            raise IntakeRefused(404, f"the repository {event.repo!r} is not one of this fleet")
         submit = partial(self.submit_event, forge, event, cause=f"webhook:{event.delivery}")
         answer = await run_sync(submit)
         # Only now: a delivery that was lost before is sent again, and submitting is idempotent.
@@ -171,16 +171,16 @@ class FleetIntake:
             problems = "; ".join(
                 f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()
             )
-            raise RequestRefused(400, f"the job cannot be read: {problems}") from error
+            raise IntakeRefused(400, f"the job cannot be read: {problems}") from error
         forge = self._forges.get(body.forge)
         if forge is None or not forge.has(body.repo):
             message = f"the repository {body.repo!r} of {body.forge!r} is not one of this fleet"
-            raise RequestRefused(404, message)
+            raise IntakeRefused(404, message)
         if not is_commit(body.head) or not is_ref(body.base):
             message = "head is the whole hash of a commit, and base a branch or commit"
-            raise RequestRefused(400, message)
+            raise IntakeRefused(400, message)
         if body.kind != "review" and not body.prompt:
-            raise RequestRefused(400, f"a job of kind {body.kind} needs a prompt")
+            raise IntakeRefused(400, f"a job of kind {body.kind} needs a prompt")
         submission = await run_sync(
             self._jobs.submit,
             JobRequest(
@@ -200,7 +200,7 @@ class FleetIntake:
     async def _list(self, request: Request) -> Response:
         before = request.query_params.get("before")
         if before is not None and not (before.isascii() and before.isdecimal()):
-            raise RequestRefused(400, "before is the id of a job")
+            raise IntakeRefused(400, "before is the id of a job")
         jobs = await run_sync(
             partial(
                 self._jobs.jobs,
@@ -221,7 +221,7 @@ class FleetIntake:
             stored = await FleetSessions(self._database).read(SessionId(job.session))
         except SessionNotFound as error:
             message = f"job {job.id} has no transcript: no model was asked, or it is too old"
-            raise RequestRefused(404, message) from error
+            raise IntakeRefused(404, message) from error
         title = f"{job.kind} of {job.change}"
         text = await run_sync(partial(markdown, stored.header, stored.entries, title=title))
         return PlainTextResponse(text, headers={"Content-Security-Policy": POLICY})
@@ -230,7 +230,7 @@ class FleetIntake:
         try:
             return await run_sync(self._jobs.job, request.path_params["id"])
         except JobUnknown as error:
-            raise RequestRefused(404, str(error)) from error
+            raise IntakeRefused(404, str(error)) from error
 
     async def _health(self, request: Request) -> Response:
         _ = request
@@ -258,7 +258,7 @@ class FleetIntake:
         """Read a body up to the limit.
 
         Raises:
-            RequestRefused: It is larger.
+            IntakeRefused: It is larger.
         """
         most = self._options.most_body_bytes
         parts: list[bytes] = []
@@ -266,14 +266,14 @@ class FleetIntake:
         async for part in request.stream():
             size += len(part)
             if size > most:
-                raise RequestRefused(413, f"the body is larger than {most} bytes")
+                raise IntakeRefused(413, f"the body is larger than {most} bytes")
             parts.append(part)
         return b"".join(parts)
 
     def _private(self, handler: RouteHandler) -> RouteHandler:
         async def checked(request: Request) -> Response:
             if not self._has_access(request.headers.get("authorization", "")):
-                raise RequestRefused(401, "this needs the token of the fleet")
+                raise IntakeRefused(401, "this needs the token of the fleet")
             return await handler(request)
 
         return checked
@@ -296,7 +296,7 @@ class FleetIntake:
         async def answered(request: Request) -> Response:
             try:
                 response = await handler(request)
-            except RequestRefused as refusal:
+            except IntakeRefused as refusal:
                 response = JSONResponse({"error": str(refusal)}, status_code=refusal.status)
                 if refusal.status == 401 and request.method == "GET":  # noqa: PLR2004
                     response.headers["WWW-Authenticate"] = 'Basic realm="tiller fleet"'
