@@ -1,4 +1,4 @@
-"""Polling of open changes, for forges that cannot reach the intake and for webhooks that were lost."""
+"""Polling of open changes, for forges that webhooks do not come from, and for webhooks that were lost."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

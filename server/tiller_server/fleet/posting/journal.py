@@ -8,7 +8,7 @@ from typing import Final
 from anyio.to_thread import run_sync
 from typing_extensions import override
 
-from tiller_server.fleet.fault_points import reach
+from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.store.posts import Post, PostKey, PostState, PostStore
 from tiller_server.fleet.values import Job, SlotLease
 from tiller_server.review.findings.result import Finding, Suggestion
@@ -76,7 +76,7 @@ class JournalHost(CodeHost):
         keys = {inline(one.finding.fingerprint): hash_of(one.body) for one in drafts}
         await self._sending(keys)
         unplaced = await self._host.comment(drafts, head=head)
-        reach("post.sent")
+        pass_point("post.sent")
         self._unplaced |= {finding.fingerprint for finding in unplaced}
         return unplaced
 
@@ -86,7 +86,7 @@ class JournalHost(CodeHost):
         if await self._may_edit(key, thread):
             await self._sending({key: hash_of(body)})
             await self._host.edit(thread, body)
-            reach("post.sent")
+            pass_point("post.sent")
 
     @override
     async def resolve(self, thread: Thread) -> bool:
@@ -100,14 +100,14 @@ class JournalHost(CodeHost):
     async def write_summary(self, body: str) -> None:
         await self._sending({SUMMARY: hash_of(body)})
         await self._host.write_summary(body)
-        reach("post.sent")
+        pass_point("post.sent")
 
     @override
     async def edit_summary(self, summary: Summary, body: str) -> None:
         if await self._may_edit(SUMMARY, summary):
             await self._sending({SUMMARY: hash_of(body)})
             await self._host.edit_summary(summary, body)
-            reach("post.sent")
+            pass_point("post.sent")
 
     @override
     async def head(self) -> str:
@@ -122,7 +122,7 @@ class JournalHost(CodeHost):
         key = PostKey(target="check", fingerprint=report.head)
         await self._sending({key: hash_of(report.text)})
         written = await self._host.check(report)
-        reach("post.sent")
+        pass_point("post.sent")
         if written is None:
             await self._write("dropped", {key: {"reason": NO_CHECK}})
         else:
@@ -156,7 +156,7 @@ class JournalHost(CodeHost):
                         "confirmed", {row.key: {"forge_id": there.summary.comment, **seen}}
                     )
         await self._write("dropped", dropped)
-        reach("post.confirmed")
+        pass_point("post.confirmed")
 
     async def _may_edit(self, key: PostKey, own: Thread | Summary) -> bool:
         row = self._rows.get(key)
@@ -172,7 +172,7 @@ class JournalHost(CodeHost):
             await run_sync(self._posts.prepare, self._job, self._lease, missing)
         await self._write("sent", {key: {"sent_hash": value} for key, value in hashes.items()})
         await self._load()
-        reach("post.sending")
+        pass_point("post.sending")
 
     async def _load(self) -> None:
         self._rows = await run_sync(self._posts.of_change, self._job.change)

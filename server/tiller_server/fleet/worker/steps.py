@@ -22,8 +22,8 @@ from agent_core.memory.access import open_if_on
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from agent_core.storage import SessionStore
-from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded
-from tiller_server.fleet.fault_points import reach
+from tiller_server.fleet.errors import FenceLost, FleetError, JobEnded
+from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.forges import Forge, forge_of
 from tiller_server.fleet.limits import MAX_ATTEMPTS
 from tiller_server.fleet.posting.journal import SUMMARY, JournalHost, inline
@@ -34,6 +34,7 @@ from tiller_server.fleet.store.results import FindingRow, JobCost, ResultStore
 from tiller_server.fleet.values import ACTIVE_STATES, Job, JobState, SlotLease
 from tiller_server.fleet.worker.checkouts import Checkouts, CommitMissing, RepositoryMissing
 from tiller_server.fleet.worker.job_session import JobSessionStore
+from tiller_server.fleet.worker.outages import Outages
 from tiller_server.fleet.worker.worker import WorkerParts
 from tiller_server.review.engine import review
 from tiller_server.review.findings.rejection_memory import read_rejections
@@ -50,7 +51,6 @@ from tiller_server.review.posting.post import open_host, post_to
 LOG: Final = logging.getLogger(__name__)
 REVIEW: Final = "review"
 WATCH_S: Final = 3.0
-OUTAGE_WAIT_MS: Final = 60_000
 MOST_LIMIT_WAIT_S: Final = 5.0
 """A longer wait for a limit of the forge is not spent in the worker."""
 
@@ -120,6 +120,7 @@ class JobSteps:
         self._jobs = JobStore(database)
         self._posts = PostStore(database)
         self._results = ResultStore(database)
+        self._outages = Outages(database)
         self._forges = forges
         self._checkouts = Checkouts(folder, env=request.env)
         self._sessions = sessions
@@ -174,6 +175,7 @@ class JobSteps:
         ) as error:  # no model, no key, no common commit: another attempt ends alike
             raise await self._end(there, lease, "failed", str(error)) from error
         await self._check_stop(there, lease, made)
+        await self._outages.ended(f"provider:{there.provider}")
         save = partial(
             self._results.save,
             content=render_json(made).encode(),
@@ -196,7 +198,7 @@ class JobSteps:
             keys = [*dict.fromkeys(keys), SUMMARY, check]
             await run_sync(self._posts.prepare, there, lease, keys)
         _ = await run_sync(self._jobs.advance, job, lease, "posting")
-        reach("post.intended")
+        pass_point("post.intended")
 
     async def deliver(self, job: int, lease: SlotLease) -> None:
         """Send the posts that are not on the forge, and confirm those that are."""
@@ -205,9 +207,11 @@ class JobSteps:
         target = self._forges[there.forge].target(there.change)
         if target is None:
             return
+        circuit = f"forge:{there.forge}"
         try:
             async with self._failure_reported(there, lease), self._host(there, lease) as host:
                 posted = await post_to(host, made, target, clock=self._clock)
+                await self._outages.ended(circuit)
                 if not posted.is_outdated:
                     _ = await host.check(_check_report(there, made))
                     await host.settle()
@@ -215,9 +219,10 @@ class JobSteps:
         except ChangeMoved as error:
             raise await self._end(there, lease, "superseded", str(error)) from error
         except HostLimited as error:
-            raise JobDeferred(str(error), wait_ms=int(error.wait_s * 1000)) from error
+            wait_ms = int(error.wait_s * 1000)
+            raise await self._outages.deferred(circuit, str(error), limit_ms=wait_ms) from error
         except HostUnsure as error:
-            raise JobDeferred(str(error), wait_ms=OUTAGE_WAIT_MS) from error
+            raise await self._outages.deferred(circuit, str(error)) from error
         except PostingFailed as error:
             raise await self._end(there, lease, "failed", str(error)) from error
         raise await self._end(there, lease, "superseded", posted.lines[0])
@@ -333,7 +338,7 @@ class JobSteps:
             message = f"the review of job {job.id} was stopped: {why}"
             raise FenceLost(message)
         if made.stopped == "outage":
-            raise JobDeferred(why, wait_ms=OUTAGE_WAIT_MS)
+            raise await self._outages.deferred(f"provider:{job.provider}", why)
         if made.stopped in {"failed", "refused"}:
             raise await self._end(job, lease, "failed", why)
 
