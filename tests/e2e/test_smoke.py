@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.starts, pytest.mark.timeout(60)]
 STARTED = {
     "run": (["run", "hi"], 0, "Hello there\n"),
     "rpc": (["rpc", "--in-process", "--no-session"], 0, ""),
-    "web": (["web", "--listen", "example.org"], 2, "tiller web listens on this machine only"),
+    "web": (["web", "--listen", "example.org"], 2, "name an address of this machine"),
     "fleet": (["fleet", "status"], 0, "there are no jobs"),
-    "share": (["share", "--list"], 1, "tiller web does not run"),
+    "share": (["share", "--list"], 1, "no tiller web that serves HTTP on this machine runs"),
     "review": (["review"], 0, "Hello there"),
     "eval": (["eval", "missing"], 2, "'missing' is not a folder"),
     "demo": (["demo"], 1, "the tests still fail"),

@@ -1,7 +1,7 @@
 """Circuits: three failures in a row, or the other side's wish, let jobs wait."""
 
 from tests.fleet.test_jobs import wanted
-from tiller_server.fleet.store.circuits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CircuitStore
+from tiller_server.fleet.store.admission import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, CircuitStore
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.slots import SlotStore

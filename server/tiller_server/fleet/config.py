@@ -64,6 +64,8 @@ class FleetConfig(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Model of the reviews; None: that of the user's settings."""
     job_usd: float | None = None
     """Budget of a job that names none."""
+    keep_days: int = 7
+    """Days for which the intake keeps transcripts and results of jobs that have ended."""
     folder: str = ""
     """Folder of the checkouts; empty: one in Tiller's data folder."""
     steps: str = STEPS

@@ -91,6 +91,22 @@ async def _started(verb: str, config: Path, env: Mapping[str, str], *, log: Any)
     )
 
 
+def _settings(folder: Path, forges: Mapping[str, Any]) -> str:
+    intake = {
+        "port": 0,
+        "debounce_s": 0,
+        "token_sha256": sha256(API_TOKEN.encode()).hexdigest(),
+    }
+    settings = {
+        "database": f"sqlite:///{folder}/fleet.db",
+        "folder": str(folder / "checkouts"),
+        "poll_s": 0.2,
+        "forges": forges,
+        "intake": intake,
+    }
+    return json.dumps(settings)
+
+
 async def _stop(process: Process) -> None:
     if process.returncode is None:
         process.terminate()
@@ -137,18 +153,7 @@ async def demo_fleet(
                 "webhook_secret_env": "DEMO_SECRET",
             }
         config = folder / "fleet.json"
-        written = {
-            "database": f"sqlite:///{folder}/fleet.db",
-            "folder": str(folder / "checkouts"),
-            "poll_s": 0.2,
-            "forges": settings,
-            "intake": {
-                "port": 0,
-                "debounce_s": 0,
-                "token_sha256": sha256(API_TOKEN.encode()).hexdigest(),
-            },
-        }
-        await anyio.Path(config).write_text(json.dumps(written), encoding="utf-8")
+        await anyio.Path(config).write_text(_settings(folder, settings), encoding="utf-8")
         env = {
             "PATH": "/usr/bin:/bin",
             **dirs.variables(),

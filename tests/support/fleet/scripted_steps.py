@@ -76,8 +76,6 @@ class ScriptedSteps:
             "number": there.number,
             "target": "inline",
             "fingerprint": fingerprint,
-            "body": b"",
-            "body_hash": "",
             "state": "intended",
             "expected_head": there.head,
             "at_ms": 0,

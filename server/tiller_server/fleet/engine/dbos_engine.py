@@ -20,7 +20,7 @@ from tiller_server.fleet.engine.port import StepRunner
 from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded
 from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.limits import FleetLimits
-from tiller_server.fleet.store.database import reason_of
+from tiller_server.fleet.store.database import OUTAGES, reason_of
 from tiller_server.fleet.store.handover import HandoverStore
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.values import OPEN_STATES, Deferral, Job, SlotLease
@@ -284,7 +284,7 @@ class DbosEngine:
             tried_s = self._clock.monotonic_s()
             try:
                 return await work()
-            except (StorageUnavailable, SQLAlchemyError) as error:
+            except (StorageUnavailable, *OUTAGES) as error:
                 now_s = self._clock.monotonic_s()
                 if now_s - tried_s > self._options.outage_s:  # it worked for long before
                     began_s = now_s
@@ -314,7 +314,7 @@ class DbosEngine:
             return StepOutcome("ended")
         except JobDeferred as error:
             return await self._put_back(job, str(error), wait_ms=error.wait_ms)
-        except (FenceLost, StorageUnavailable, SQLAlchemyError):
+        except (FenceLost, StorageUnavailable, *OUTAGES):
             raise
         except Exception as error:
             LOG.warning("step %s of job %d failed", step, job, exc_info=error)

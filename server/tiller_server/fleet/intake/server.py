@@ -2,13 +2,14 @@
 
 import logging
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 import anyio
 import uvicorn
 from anyio.to_thread import run_sync
+from sqlalchemy.exc import SQLAlchemyError
 
 from agent_core.kernel import Clock, SystemClock
 from agent_core.kernel.values import Value
@@ -17,13 +18,16 @@ from tiller_server.fleet.errors import FleetError
 from tiller_server.fleet.forges import Forge, forge_of
 from tiller_server.fleet.intake.open_changes import poll
 from tiller_server.fleet.intake.routes import FleetIntake, IntakeOptions
-from tiller_server.fleet.store.database import open_database
+from tiller_server.fleet.store.database import FleetDatabase, open_database, reason_of
+from tiller_server.fleet.store.retention import remove_old_rows
 from tiller_server.review.posting.errors import PostingFailed
 
 LOG: Final = logging.getLogger(__name__)
 KEEP_ALIVE_S: Final = 5
 END_S: Final = 5
 BACKLOG: Final = 128
+REMOVE_S: Final = 3600.0
+"""Pause between two removals of old rows."""
 MOST_CONNECTIONS: Final = 256
 
 
@@ -67,6 +71,7 @@ async def serve(config: FleetConfig, env: Mapping[str, str]) -> None:
             listener,
             polled=polled,
             poll_s=config.intake.poll_s,
+            beside=partial(_remove_old, database, days=config.keep_days, clock=SystemClock()),
             clock=SystemClock(),
         )
     finally:
@@ -93,6 +98,7 @@ async def serve_intake(
     *,
     polled: Sequence[PolledRepository] = (),
     poll_s: float = 300.0,
+    beside: Callable[[], Coroutine[None, None, None]] | None = None,
     clock: Clock,
 ) -> None:
     """Serve until SIGINT or SIGTERM, and poll.
@@ -102,6 +108,7 @@ async def serve_intake(
         listener: Socket that listens; it is closed at the end.
         polled: Repositories to poll.
         poll_s: Time between two polls of all.
+        beside: Runs beside it until the end; None: nothing does.
         clock: Time.
     """
     config = uvicorn.Config(
@@ -115,6 +122,8 @@ async def serve_intake(
     )
     server = uvicorn.Server(config)
     async with anyio.create_task_group() as group:
+        if beside is not None:
+            group.start_soon(beside)
         if polled:
             group.start_soon(partial(_poll, intake, polled, poll_s=poll_s, clock=clock))
         await server.serve(sockets=[listener])
@@ -132,3 +141,15 @@ async def _poll(
             except PostingFailed as error:
                 LOG.warning("%s of %s cannot be polled: %s", one.repo, one.forge.name, error)
         await clock.sleep(poll_s)
+
+
+async def _remove_old(database: FleetDatabase, *, days: int, clock: Clock) -> None:
+    while True:
+        try:
+            removed = await run_sync(partial(remove_old_rows, database, days=days))
+        except SQLAlchemyError as error:
+            LOG.warning("old transcripts cannot be removed now: %s", reason_of(error))
+        else:
+            if removed.jobs:
+                LOG.info("the transcripts of %d jobs were removed", removed.jobs)
+        await clock.sleep(REMOVE_S)

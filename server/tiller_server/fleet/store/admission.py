@@ -1,12 +1,16 @@
-"""Limits of running jobs, circuits and budgets of the day, as the tables show them when a job is admitted."""
+"""Limits of running jobs, circuits and budgets of the day, as the tables show them when a job is admitted.
 
-from typing import Final
+A circuit opens when a forge or provider fails again and again: it is not asked for a while, and jobs wait instead of failing.
+"""
 
-from sqlalchemy import ColumnElement, and_, func, select
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, and_, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store import tables
+from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.values import ACTIVE_STATES, Deferral, Job
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -14,6 +18,11 @@ BUSY_WAIT_MS: Final = 5_000
 """Pause before a job asks again that a limit of running jobs deferred."""
 LONGEST_WAIT_MS: Final = 15 * 60 * 1000
 JOB: Final = tables.JOB
+CIRCUIT: Final = tables.CIRCUIT
+FAILURES: Final = 3
+"""Failures in a row that open a circuit."""
+FIRST_PAUSE_MS: Final = 30_000
+LONGEST_PAUSE_MS: Final = 15 * 60 * 1000
 
 
 def deferral_of(
@@ -41,9 +50,9 @@ def deferral_of(
         if limit and _running(connection, condition) >= limit:
             reason = f"{limit} jobs of the {scope} {name} are running"
             return Deferral(reason=reason, wait_ms=BUSY_WAIT_MS)
-    circuits = select(tables.CIRCUIT).where(
-        tables.CIRCUIT.c.name.in_([f"forge:{job.forge}", f"provider:{job.provider}"]),
-        tables.CIRCUIT.c.open_until_ms > now_ms,
+    circuits = select(CIRCUIT).where(
+        CIRCUIT.c.name.in_([f"forge:{job.forge}", f"provider:{job.provider}"]),
+        CIRCUIT.c.open_until_ms > now_ms,
     )
     for row in connection.execute(circuits):
         wait_ms = min(row.open_until_ms - now_ms, LONGEST_WAIT_MS)
@@ -86,3 +95,47 @@ def _day_limit(
 def _running(connection: Connection, condition: ColumnElement[bool]) -> int:
     query = select(func.count()).select_from(JOB).where(condition, JOB.c.state.in_(ACTIVE_STATES))
     return int(connection.execute(query).scalar_one())
+
+
+class CircuitStore:
+    """The circuits of a fleet, by `forge:NAME` and `provider:NAME`. The methods block."""
+
+    def __init__(self, database: FleetDatabase) -> None:
+        """Read and write the circuits of a database that is migrated."""
+        self._database = database
+
+    def failed(self, name: str, *, reason: str, wait_ms: int = 0) -> int:
+        """Count a failure; returns the milliseconds for which the circuit is open, 0 while it is closed.
+
+        Args:
+            name: Circuit.
+            reason: Shown with the jobs that wait.
+            wait_ms: Time that the other side asked for: it opens the circuit at once.
+        """
+        with self._database.begin() as connection:
+            self._database.serialize_admissions(connection)
+            query = select(CIRCUIT.c.failures).where(CIRCUIT.c.name == name)
+            there = connection.execute(query).scalar()
+            failures = (there or 0) + 1
+            doubled_ms = FIRST_PAUSE_MS * 2 ** min(max(failures - FAILURES, 0), 10)
+            pause_ms = min(doubled_ms, LONGEST_PAUSE_MS) if failures >= FAILURES else 0
+            pause_ms = max(pause_ms, wait_ms)
+            values: dict[str, Any] = {"failures": failures, "reason": reason}
+            if pause_ms:
+                values["open_until_ms"] = self._database.now + pause_ms
+            statement = (
+                insert(CIRCUIT).values(name=name, **values)
+                if there is None
+                else update(CIRCUIT).where(CIRCUIT.c.name == name).values(**values)
+            )
+            _ = connection.execute(statement)
+            return pause_ms
+
+    def succeeded(self, name: str) -> None:
+        """Close a circuit."""
+        with self._database.begin() as connection:
+            _ = connection.execute(
+                update(CIRCUIT)
+                .where(CIRCUIT.c.name == name, CIRCUIT.c.failures > 0)
+                .values(failures=0, open_until_ms=0, reason="")
+            )

@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, func, select, text
 from sqlalchemy.engine import Connection, make_url
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    SQLAlchemyError,
+    TimeoutError as PoolTimeout,
+)
 from sqlalchemy.sql import cast, literal_column
 
 from tiller_server.fleet.errors import FleetError
@@ -28,6 +35,8 @@ POSTGRES_ARGUMENTS: Final[Mapping[str, object]] = {
     "options": "-c idle_in_transaction_session_timeout=5000",
 }
 MIGRATION_LOCK: Final = 0x7469_6C6C
+OUTAGES: Final = (OperationalError, InterfaceError, InternalError, PoolTimeout)
+"""Errors of a database that is gone, restarts, is full or is read-only; others are faults of a statement."""
 ADMISSION_LOCK: Final = 0x7469_6C6D
 """Names of advisory locks of PostgreSQL."""
 

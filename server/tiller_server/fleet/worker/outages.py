@@ -6,7 +6,7 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from tiller_server.fleet.errors import JobDeferred
-from tiller_server.fleet.store.circuits import CircuitStore
+from tiller_server.fleet.store.admission import CircuitStore
 from tiller_server.fleet.store.database import FleetDatabase
 
 OUTAGE_WAIT_MS: Final = 60_000
