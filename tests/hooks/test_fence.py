@@ -310,7 +310,11 @@ async def test_what_a_hook_does_to_messages_stays_with_it() -> None:
 @pytest.mark.parametrize(
     ("point", "outcome", "why"),
     [
-        (InputTyped, InputReplaced(content="words"), "content must be tuple[Text | Image, ...]"),  # pyright: ignore[reportArgumentType] - wrong on purpose
+        (
+            InputTyped,
+            InputReplaced(content="words"),  # pyright: ignore[reportArgumentType] - wrong on purpose
+            "content must be tuple[Text | Image | File, ...]",
+        ),
         (ToolCalled, ArgumentsReplaced(arguments=[1]), "arguments must be a JSON object"),  # pyright: ignore[reportArgumentType] - wrong on purpose
         (ToolReturned, ResultReplaced(details={"a": object()}), "details must be JSON"),  # pyright: ignore[reportArgumentType] - wrong on purpose
         (

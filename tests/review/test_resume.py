@@ -41,7 +41,7 @@ TURNS: Sequence[Json] = (
 class KilledLog(MemoryLog):
     """A log whose process dies after a number of appends: later ones are lost, and the scope is cancelled."""
 
-    def __init__(self, log: SessionLog, kept: int, scope: anyio.CancelScope) -> None:
+    def __init__(self, log: SessionLog, kept: int, scope: anyio.CancelScope | None) -> None:
         assert isinstance(log, MemoryLog)
         super().__init__(log._kept)
         self._left = kept
@@ -52,7 +52,7 @@ class KilledLog(MemoryLog):
         if self._left > 0:
             await super().append(entries)
             self._left -= 1
-        if not self._left:
+        if not self._left and self._scope is not None:
             self._scope.cancel()
 
 
@@ -60,7 +60,8 @@ class KilledStore(MemoryStore):
     """Sessions under one name, whose logs die as often as wanted."""
 
     kept = 10_000
-    scope = anyio.CancelScope()
+    scope: anyio.CancelScope | None = None
+    """Cancelled when a log dies; set while a review runs."""
 
     @override
     async def create(self, header: Header) -> MemoryLog:
@@ -99,7 +100,8 @@ async def _review(reviewing: Reviewing, store: KilledStore) -> Review | None:
     reviewing.provider.script(list(TURNS[done:]))
     order = ReviewOrder(base="main", head="HEAD", part_chars=PART_CHARS)
     request = reviewing.request(store=store, session=NAME if is_there else "new")
-    with anyio.CancelScope() as store.scope:
+    with anyio.CancelScope() as scope:
+        store.scope = scope
         return await review(order, request)
     return None
 
