@@ -152,7 +152,7 @@ panelTest("what a task changed is reviewed, and a chosen part of it is merged an
   assert.equal((await stage.text(merge)).trim(), "Merge all 4 changes");
   await stage.page.getByRole("checkbox", { name: "Merge the change at line 21" }).uncheck();
   const whole = stage.page.getByRole("checkbox", { name: "Merge src/parse.py" });
-  assert.equal(await whole.evaluate((box) => (box as HTMLInputElement).indeterminate), true);
+  await whole.and(stage.page.locator(":indeterminate")).waitFor();
   await stage.page.getByRole("checkbox", { name: "Merge docs/parser.png" }).uncheck();
   await stage.page.getByRole("button", { name: "Line 4" }).click();
   assert.deepEqual((await stage.sent()).at(-1), {
