@@ -23,7 +23,7 @@ def test_jobs_wait_for_an_open_circuit_and_lose_no_attempt(database: FleetDataba
     assert circuits.failed("forge:forge", reason="it asked to wait", wait_ms=60_000) == 60_000
     deferral = jobs.admit(job.id, lease)
     assert isinstance(deferral, Deferral)
-    assert deferral.reason == "forge:forge is not asked for now: it asked to wait"
+    assert deferral.reason == "the forge forge is not asked for now: it asked to wait"
     assert 0 < deferral.wait_ms <= 60_000
     circuits.succeeded("forge:forge")
     admitted = jobs.admit(job.id, lease)

@@ -89,6 +89,10 @@ def test_a_mistake_is_one_sentence(
         ),
         ('{"slotz": 2}', "holds no settings of a fleet: Object contains unknown field `slotz`"),
         ('{"slots": 0}', "slots is 0; it is more than 0"),
+        (
+            '{"forges": {"a": {"kind": "github", "clone_url": "http://git.example/{repo}"}}}',
+            "forges.a: 'http://git.example/{repo}' does not begin with https://, and a token",
+        ),
         ('{"database": "mysql://x"}', "database begins with 'mysql'; it is a URL of sqlite:///"),
         ('{"renew_s": 40}', "renew_s is 40.0; it is at most a third of lease_s, 45.0"),
         ('{"limits": {"per_repo": -1}}', "limits.per_repo is -1; it is 0 or more"),

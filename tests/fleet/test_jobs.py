@@ -57,7 +57,7 @@ def test_a_limit_defers_without_an_attempt(database: FleetDatabase, slots: SlotS
     assert isinstance(jobs.admit(first.id, lease), Job)
     deferral = jobs.admit(second.id, lease)
     assert isinstance(deferral, Deferral)
-    assert deferral.reason == "1 jobs of the repository team/app are running"
+    assert deferral.reason == "the repository team/app has reached its limit of running jobs, 1"
     assert jobs.job(second.id).attempts == 0
     _ = jobs.finish(first.id, lease, "done")
     assert isinstance(jobs.admit(second.id, lease), Job)

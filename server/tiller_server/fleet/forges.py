@@ -89,9 +89,11 @@ def forge_problem(settings: ForgeSettings) -> str | None:
         return (
             f"clone_url is {settings.clone_url!r}; it has {{repo}} for the path of the repository"
         )
-    for url in (settings.api_url, settings.graphql_url):
+    for url in (settings.api_url, settings.graphql_url, settings.clone_url):
         parts = urlsplit(url)
-        if url and parts.scheme != "https" and parts.hostname not in LOOPBACK:
+        # A repository on the disk gets no token.
+        is_safe = parts.scheme == "https" or (url == settings.clone_url and parts.scheme == "file")
+        if url and not is_safe and parts.hostname not in LOOPBACK:
             return f"{url!r} does not begin with https://, and a token is sent there"
     return None
 

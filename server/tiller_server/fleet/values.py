@@ -65,6 +65,11 @@ class JobRequest(Value, frozen=True, kw_only=True):
         return f"{self.kind}/{change.forge}/{change.repo}/{change.number}/{self.head}"
 
 
+def session_name(job: int, number: int) -> str:
+    """Return the id of the session of a round of a job."""
+    return f"fleet-{job}-{number}"
+
+
 class Job(Value, frozen=True, kw_only=True):
     """A job as it is stored."""
 
@@ -108,7 +113,7 @@ class Job(Value, frozen=True, kw_only=True):
     @property
     def session(self) -> str:
         """Id of its session: that of its round, so that a repeated job begins anew."""
-        return f"fleet-{self.id}-{self.round}"
+        return session_name(self.id, self.round)
 
 
 class Submission(Value, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class NaiveQueue:
 
 
 def lost_worker_ended_the_job(finish: Callable[[], None], state: Callable[[], str]) -> bool:
-    """Let the worker that was taken for lost end the job that another one runs; return whether it could."""
+    """Return whether a worker that was taken for lost can end the job that another one runs."""
     assert state() == "running"
     finish()
     return state() != "running"

@@ -57,7 +57,7 @@ async def test_a_pdf_is_sent_in_the_form_of_the_api_or_named(target: Target) -> 
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-async def test_a_model_without_pdf_is_told_of_the_file_and_gets_texts(target: Target) -> None:
+async def test_a_model_without_pdf_gets_the_name_of_the_file_and_texts(target: Target) -> None:
     body = await sent(target, target.model_facts(), request(PDF, NOTES))
     assert b"(file plan.pdf omitted: model does not support application/pdf)" in body.raw
     text = "<file name=\"a 'b'.md\">\nMind <\\/file> this.\n</file>"

@@ -48,7 +48,7 @@ def deferral_of(
     )
     for scope, name, limit, condition in most:
         if limit and _running(connection, condition) >= limit:
-            reason = f"{limit} jobs of the {scope} {name} are running"
+            reason = f"the {scope} {name} has reached its limit of running jobs, {limit}"
             return Deferral(reason=reason, wait_ms=BUSY_WAIT_MS)
     circuits = select(CIRCUIT).where(
         CIRCUIT.c.name.in_([f"forge:{job.forge}", f"provider:{job.provider}"]),
@@ -56,7 +56,9 @@ def deferral_of(
     )
     for row in connection.execute(circuits):
         wait_ms = min(row.open_until_ms - now_ms, LONGEST_WAIT_MS)
-        return Deferral(reason=f"{row.name} is not asked for now: {row.reason}", wait_ms=wait_ms)
+        kind, _, name = row.name.partition(":")
+        side = f"the {kind} {name}".rstrip()
+        return Deferral(reason=f"{side} is not asked for now: {row.reason}", wait_ms=wait_ms)
     return _day_limit(connection, job, limits, now_ms=now_ms)
 
 

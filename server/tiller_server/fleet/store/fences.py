@@ -25,14 +25,15 @@ def check_lease(connection: Connection, database: FleetDatabase, lease: SlotLeas
 
 
 def check_job(connection: Connection, database: FleetDatabase, job: int, lease: SlotLease) -> None:
-    """Check that a job is this worker's and at work.
+    """Check that a job is this worker's and at work, and keep it so until the transaction ends.
 
     Raises:
         FenceLost: The slot or the job is no longer this worker's.
         JobEnded: It was cancelled or superseded meanwhile.
     """
     check_lease(connection, database, lease)
-    there = connection.execute(select(tables.JOB).where(tables.JOB.c.id == job)).first()
+    query = select(tables.JOB).where(tables.JOB.c.id == job).with_for_update()
+    there = connection.execute(query).first()
     if there is None:
         message = f"there is no job {job}"
         raise JobUnknown(message)

@@ -7,14 +7,13 @@ import msgspec
 from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
 from sqlalchemy.engine import Connection
 
-from tiller_server.fleet.errors import FenceLost, JobEnded, JobNotRepeatable, JobUnknown
+from tiller_server.fleet.errors import JobEnded, JobNotRepeatable, JobUnknown
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.admission import deferral_of
 from tiller_server.fleet.store.database import FleetDatabase
-from tiller_server.fleet.store.fences import check_lease
+from tiller_server.fleet.store.fences import check_job, check_lease
 from tiller_server.fleet.values import (
-    ACTIVE_STATES,
     OPEN_STATES,
     ChangeName,
     ChangeState,
@@ -27,7 +26,6 @@ from tiller_server.fleet.values import (
 )
 
 JOB: Final = tables.JOB
-SLOT: Final = tables.SLOT
 
 
 class JobStore:
@@ -259,6 +257,7 @@ class JobStore:
                     reason="",
                     attempts=0,
                     round=JOB.c.round + 1,
+                    has_transcript=True,
                     due_ms=self._now_ms(connection),
                     deadline_ms=None,
                     started_ms=None,
@@ -310,26 +309,9 @@ class JobStore:
         return tuple(ended.scalars())
 
     def _write(self, connection: Connection, job: int, lease: SlotLease, **values: Any) -> Job:
-        check_lease(connection, self._database, lease)
-        written = connection.execute(
-            update(JOB)
-            .where(
-                JOB.c.id == job,
-                JOB.c.slot == lease.slot,
-                JOB.c.fence == lease.fence,
-                JOB.c.state.in_(ACTIVE_STATES),
-            )
-            .values(**values)
-            .returning(JOB)
-        ).first()
-        if written is not None:
-            return _job(written)
-        there = _existing(connection, job)
-        if there.state not in ACTIVE_STATES:
-            message = f"job {job} is {there.state}: {there.reason}"
-            raise JobEnded(message)
-        message = f"job {job} is slot {there.slot}'s now"
-        raise FenceLost(message)
+        check_job(connection, self._database, job, lease)
+        query = update(JOB).where(JOB.c.id == job).values(**values).returning(JOB)
+        return _job(connection.execute(query).one())
 
 
 def _put_change(connection: Connection, request: JobRequest, *, now_ms: int) -> None:

@@ -1,14 +1,15 @@
 """Removal of what nobody reads any more: transcripts and artefacts of old jobs, and noted deliveries."""
 
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, Table, Text, delete, or_, select
-from sqlalchemy.engine import Connection
+from sqlalchemy import delete, select, update
 
 from agent_core.kernel.values import Value
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.database import FleetDatabase
+from tiller_server.fleet.values import session_name
 
+JOB: Final = tables.JOB
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DELIVERY_DAYS: Final = 30
 """A forge repeats a delivery within days."""
@@ -36,32 +37,19 @@ def remove_old_rows(database: FleetDatabase, *, days: int) -> RemovedRows:
 
 
 def _remove_batch(database: FleetDatabase, *, days: int) -> int:
-    job = tables.JOB
-    has_rows = or_(
-        select(tables.ARTEFACT.c.job).where(tables.ARTEFACT.c.job == job.c.id).exists(),
-        *(
-            select(table.c.session).where(_of_job(table)).exists()
-            for table in (tables.SESSION, tables.SESSION_ENTRY)
-        ),
-    )
     old = (
-        select(job.c.id)
-        .where(job.c.ended_ms < database.now - days * DAY_MS, has_rows)
-        .order_by(job.c.id)
+        select(JOB)
+        .where(JOB.c.has_transcript, JOB.c.ended_ms < database.now - days * DAY_MS)
+        .order_by(JOB.c.id)
         .limit(BATCH)
     )
     with database.begin() as connection:
-        ended = list(connection.execute(old).scalars())
-        for number in ended:
-            _remove(connection, number)
-        return len(ended)
-
-
-def _remove(connection: Connection, job: int) -> None:
-    for table in (tables.SESSION, tables.SESSION_ENTRY):
-        _ = connection.execute(delete(table).where(table.c.session.like(f"fleet-{job}-%")))
-    _ = connection.execute(delete(tables.ARTEFACT).where(tables.ARTEFACT.c.job == job))
-
-
-def _of_job(table: Table) -> ColumnElement[Any]:
-    return table.c.session.like("fleet-" + tables.JOB.c.id.cast(Text) + "-%")
+        ended = connection.execute(old).all()
+        numbers = [job.id for job in ended]
+        names = [session_name(job.id, number) for job in ended for number in range(job.round + 1)]
+        for table in (tables.SESSION_ENTRY, tables.SESSION):
+            _ = connection.execute(delete(table).where(table.c.session.in_(names)))
+        _ = connection.execute(delete(tables.ARTEFACT).where(tables.ARTEFACT.c.job.in_(numbers)))
+        without = update(JOB).where(JOB.c.id.in_(numbers)).values(has_transcript=False)
+        _ = connection.execute(without)
+        return len(numbers)

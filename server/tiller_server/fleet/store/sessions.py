@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -278,8 +279,9 @@ class FleetSessions:
         if session in self._opened:
             _ = await self.read(session)  # not found until something was said
             raise _locked(session)
-        self._opened.add(session)
-        try:
+        with ExitStack() as undo:
+            self._opened.add(session)
+            _ = undo.callback(self._opened.discard, session)
             row, entries = await in_database(lambda: self._take(session, lease))
             log = FleetSessionLog(
                 self._database,
@@ -290,9 +292,7 @@ class FleetSessions:
                 seq=row.seq,
                 summary=_summary(row),
             )
-        except BaseException:
-            self._opened.discard(session)
-            raise
+            _ = undo.pop_all()
         return OpenedSession(log=log, entries=entries, recovery=Recovery())
 
     async def read(self, session: SessionId) -> StoredSession:
