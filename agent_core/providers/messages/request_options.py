@@ -68,7 +68,11 @@ def supported(model: ModelInfo) -> tuple[ThinkingLevel, ...]:
 
 def clamp(level: ThinkingLevel, model: ModelInfo) -> ThinkingLevel:
     """Return the nearest level that the model has: upwards first, then downwards."""
-    has = supported(model)
+    return nearest(level, supported(model))
+
+
+def nearest(level: ThinkingLevel, has: Sequence[ThinkingLevel]) -> ThinkingLevel:
+    """Return the nearest of some levels, weakest first: upwards first, then downwards; `off` without any."""
     if level in has:
         return level
     wanted = LEVELS.index(level)

@@ -11,8 +11,6 @@ from agent_core.messages.codec import encode_usage
 PiRelease = Literal["1.5", "0.73"]
 """Release whose form the records have."""
 UNKNOWN: Final = "unknown"
-LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Thinking levels, the lowest first."""
 """Wire format of a model where only its name is known."""
 
 
@@ -40,18 +38,6 @@ def split_model(ref: str | None) -> tuple[str, str]:
     """Return provider and id of `provider/id`."""
     provider, _, model = (ref or "").partition("/")
     return provider, model
-
-
-def level_in_force(wanted: str, offered: Sequence[str]) -> str:
-    """Return the thinking level that a model is asked for: the nearest that it offers, upwards first.
-
-    Args:
-        wanted: The level of the session.
-        offered: Levels of the model; not empty.
-    """
-    place = LEVELS.index(wanted) if wanted in LEVELS else 0
-    nearest = (*LEVELS[place:], *reversed(LEVELS[:place]))
-    return next((one for one in nearest if one in offered), offered[0])
 
 
 def model_record(entry: JsonObject) -> dict[str, JsonValue]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
+from agent_core.providers.messages.request_options import LEVELS
 from tiller_server.rpc.commands.context import (
     Handler,
     RpcContext,
@@ -15,7 +16,7 @@ from tiller_server.rpc.commands.context import (
     rows,
     text_field,
 )
-from tiller_server.rpc.records import LEVELS, model_record
+from tiller_server.rpc.records import model_record
 
 QUEUE_MODES: Final = ("all", "one-at-a-time")
 

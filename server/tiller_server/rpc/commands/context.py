@@ -6,9 +6,11 @@ from pathlib import Path
 
 import anyio
 
+from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, as_text
+from agent_core.providers.messages.request_options import LEVELS
 from tiller_server.rpc.files import session_file
 from tiller_server.rpc.records import model_record, split_model
 from tiller_server.rpc.session import RpcSession
@@ -56,14 +58,15 @@ class RpcContext:
                 return listed
         return {}
 
-    async def thinking_levels(self) -> Sequence[str]:
+    async def thinking_levels(self) -> Sequence[ThinkingLevel]:
         """Return the thinking levels of the session's model, the lowest first.
 
         Raises:
             AgentRefused: The server has gone.
         """
-        levels = (await self.listed_model(self.session.state.config.model)).get("thinking")
-        return [str(one) for one in levels] if isinstance(levels, list) and levels else ["off"]
+        listed = (await self.listed_model(self.session.state.config.model)).get("thinking")
+        has = rows(listed)
+        return [one for one in LEVELS if one in has] or ["off"]
 
     async def model(self, ref: str) -> JsonObject:
         """Return a model in pi's form.

@@ -8,6 +8,7 @@ import anyio
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import as_object, as_text
+from agent_core.providers.messages.request_options import nearest
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.rpc.commands.context import (
     Handler,
@@ -17,7 +18,6 @@ from tiller_server.rpc.commands.context import (
     text_of_blocks,
 )
 from tiller_server.rpc.files import session_of, write_document
-from tiller_server.rpc.records import level_in_force
 
 TOKENS: Final[Mapping[str, str]] = {
     "input": "in",
@@ -71,7 +71,7 @@ async def get_state(context: RpcContext, _command: JsonObject) -> JsonObject:
     session, config = context.session, context.session.state.config
     out: dict[str, JsonValue] = {
         "model": None if config.model is None else await context.model(config.model),
-        "thinkingLevel": level_in_force(config.thinking, await context.thinking_levels()),
+        "thinkingLevel": nearest(config.thinking, await context.thinking_levels()),
         "isStreaming": session.activity.is_running,
         "isCompacting": session.activity.is_compacting,
         "steeringMode": config.steering,
