@@ -175,7 +175,7 @@ async function visited({ server, page }: Scene): Promise<Set<string>> {
   for (const place of PLACES) {
     await page.getByRole("button", { name: "More" }).click();
     await page.getByRole("menuitem", { name: place }).click();
-    await page.locator(".place-head").waitFor();
+    await page.locator(".place-head", { hasText: place }).waitFor();
     if (place === "Checkpoints") {
       await page.locator(".entry-main").first().click();
       await page.locator(".previewed").waitFor();
@@ -189,7 +189,7 @@ async function visited({ server, page }: Scene): Promise<Set<string>> {
     await look();
   }
   await page.getByRole("button", { name: "Sessions" }).click();
-  await page.locator(".entry").first().waitFor();
+  await page.getByRole("list", { name: "Sessions" }).locator(".entry").first().waitFor();
   await look();
   return names;
 }
