@@ -36,6 +36,8 @@ class PendingPrompt:
         self.message_id = message_id
         self.run: str | None = None
         """Run that it began or joined; None: none yet."""
+        self.former: str | None = None
+        """Interrupted run that `run` continues; its events, which may come later, no longer concern the prompt."""
         self.accepted = asyncio.Event()
         """Set when the agent has answered it."""
         self.is_cancelled = False
@@ -95,6 +97,11 @@ class PromptTracker:
         if end is not None:
             _settle(prompt, end)
 
+    def continued(self, prompt: PendingPrompt, run: str, *, by: str) -> None:
+        """Record that an interrupted run of a prompt is continued by another one, which may have ended by now."""
+        prompt.former = run
+        self.joined(prompt, by)
+
     def see(self, event: Event) -> None:
         """Follow an event; the end of a run answers its prompts."""
         match event:
@@ -144,7 +151,7 @@ class PromptTracker:
 
     def _join(self, message_id: str | None, run: str) -> None:
         for prompt in self.pending:
-            if message_id is not None and prompt.message_id == message_id:
+            if message_id is not None and prompt.message_id == message_id and run != prompt.former:
                 prompt.run = run
 
 

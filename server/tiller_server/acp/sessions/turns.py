@@ -210,4 +210,4 @@ class Turns:
                 raise
             prompt.resolve("end_turn")
         else:
-            session.prompts.joined(prompt, as_text(continued.get("run")))
+            session.prompts.continued(prompt, run, by=as_text(continued.get("run")))
