@@ -1,0 +1,1 @@
+"""A platform that answers as Slack does, on loopback."""
