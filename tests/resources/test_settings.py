@@ -15,6 +15,15 @@ from agent_core.resources.settings.layers import (
 )
 from agent_core.resources.settings.values import SettingsValues, settings_schema
 
+CHAT_APP = {
+    "workspaces": {},
+    "people": [],
+    "approvers": [],
+    "admins": [],
+    "direct": True,
+    "groups": True,
+    "contextMessages": 0,
+}
 DEFAULTS: dict[str, Any] = {
     "defaultProvider": None,
     "defaultModel": None,
@@ -68,6 +77,19 @@ DEFAULTS: dict[str, Any] = {
     "telemetry": {"enabled": False, "endpoint": None, "content": False},
     "externalAgents": {},
     "web": {"timeoutS": 30.0, "privateHosts": [], "search": None, "searchUrl": None},
+    "channels": {
+        "lark": {
+            **CHAT_APP,
+            "appId": None,
+            "domain": "feishu",
+            "secretVariable": "LARK_APP_SECRET",
+        },
+        "slack": {
+            **CHAT_APP,
+            "appTokenVariable": "SLACK_APP_TOKEN",
+            "botTokenVariable": "SLACK_BOT_TOKEN",
+        },
+    },
     "titles": "auto",
     "titleModel": None,
     "idleUnloadMinutes": 30.0,
@@ -425,10 +447,16 @@ def test_what_runs_or_instructs_is_named_by_those_who_may(name: LayerName, key: 
 
 
 @pytest.mark.parametrize("layer", ["project", "editor"])
-def test_switches_of_extensions_are_the_user_s_alone(tmp_path: Path, layer: LayerName) -> None:
-    settings = of_text(tmp_path, '{"extensionFlags": {"guard": false}}', name=layer)
-    assert settings.values.extension_flags == {}
+@pytest.mark.parametrize(
+    ("group", "value"),
+    [("extensionFlags", {"guard": False}), ("channels", {"slack": {"people": ["*"]}})],
+)
+def test_groups_of_the_user_are_not_set_by_a_workspace(
+    tmp_path: Path, layer: LayerName, group: str, value: object
+) -> None:
+    settings = of_text(tmp_path, json.dumps({group: value}), name=layer)
+    assert settings.values.as_json() == DEFAULTS
     (problem,) = settings.problems
     assert problem.message == (
-        '"extensionFlags" may stand only in the user\'s own settings; it has no effect'
+        f'"{group}" may stand only in the user\'s own settings; it has no effect'
     )

@@ -49,8 +49,9 @@ NEVER_EDITOR = frozenset({("skills",), ("prompts",)})
 
 GUARDED = frozenset(LADDERS) | CEILINGS | USER_ONLY | NEVER_EDITOR
 
-FLAGS = "extensionFlags"
-"""Key of switches of extensions: one may turn off what an extension guards."""
+USER_GROUPS = ("extensionFlags", "channels")
+"""Groups for the user's own settings only: switches of extensions, of which one may turn off what an extension guards, and who may
+use the agent from a chat."""
 AGENTS = "externalAgents"
 """Key of programs by name: a trusted project may add some, not change those of the user."""
 
@@ -185,7 +186,7 @@ class _Merging:
         if layer.name in {"project", "editor"}:
             # Layers that a workspace can bring along: they never loosen a permission.
             values = self._without_loosening(layer, values, text)
-            values = self._without_flags(layer, values, text)
+            values = self._without_user_groups(layer, values, text)
             values = self._without_programs(layer, values, text)
         if isinstance(layer.content, Path):
             values = _from_folder(values, layer.content.parent)
@@ -251,12 +252,13 @@ class _Merging:
             values = _without(values, keys)
         return values
 
-    def _without_flags(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
-        if FLAGS not in values:
-            return values
-        message = f'"{FLAGS}" may stand only in the user\'s own settings; it has no effect'
-        self._report(layer, message, find_key(text, (FLAGS,)))
-        return _without(values, (FLAGS,))
+    def _without_user_groups(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
+        for group in USER_GROUPS:
+            if group in values:
+                message = f'"{group}" may stand only in the user\'s own settings; it has no effect'
+                self._report(layer, message, find_key(text, (group,)))
+                values = _without(values, (group,))
+        return values
 
     def _without_programs(self, layer: Layer, values: JsonObject, text: str) -> JsonObject:
         """Leave out external agents that only the user may name: those of an editor, and of a project what changes theirs."""

@@ -280,6 +280,77 @@ class ExternalAgentSettings(SettingsGroup):
     )
 
 
+class ChatWorkspaceSettings(SettingsGroup):
+    """A workspace that chats can be bound to."""
+
+    folder: FullPath = Field(description="The folder.")
+    model: str | None = Field(
+        default=None, description="Model of new sessions. null: the default model."
+    )
+    mode: PermissionMode | None = Field(
+        default=None, description="Permission mode of new sessions. null: permission.mode."
+    )
+    approvers: tuple[str, ...] | None = Field(
+        default=None, description="Who may approve in it. null: the approvers of the app."
+    )
+
+
+class ChatAppSettings(SettingsGroup):
+    """An app of a chat platform, and the people it serves."""
+
+    workspaces: Mapping[AgentName, ChatWorkspaceSettings] = Field(
+        default_factory=dict[str, ChatWorkspaceSettings],
+        description="Workspaces by name; the first is that of chats that are not bound to another.",
+    )
+    people: tuple[str, ...] = Field(
+        default=(), description='Ids of the people who may write to the bot; "*": everybody.'
+    )
+    approvers: tuple[str, ...] = Field(
+        default=(), description="Ids of the people who may answer permission requests and plans."
+    )
+    admins: tuple[str, ...] = Field(
+        default=(), description="Ids of the people who may bind chats to workspaces."
+    )
+    direct: bool = Field(default=True, description="Whether direct chats are served.")
+    groups: bool = Field(default=True, description="Whether groups are served.")
+    context_messages: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=0,
+        description="Number of the last messages of a group that are sent with a prompt.",
+    )
+
+
+class LarkSettings(ChatAppSettings):
+    """The app of `tiller lark`; its secret comes from the environment or the keyring."""
+
+    app_id: str | None = Field(default=None, description="Id of the app, such as cli_a1b2c3.")
+    domain: str = Field(
+        default="feishu", description="feishu, lark, or the address of another installation."
+    )
+    secret_variable: VariableName = Field(
+        default="LARK_APP_SECRET", description="Variable of the environment with its secret."
+    )
+
+
+class SlackSettings(ChatAppSettings):
+    """The app of `tiller slack`; its tokens come from the environment or the keyring."""
+
+    app_token_variable: VariableName = Field(
+        default="SLACK_APP_TOKEN",
+        description="Variable of the environment with the token of Socket Mode (xapp-…).",
+    )
+    bot_token_variable: VariableName = Field(
+        default="SLACK_BOT_TOKEN",
+        description="Variable of the environment with the token of the bot (xoxb-…).",
+    )
+
+
+class ChannelsSettings(SettingsGroup):
+    """Chat platforms; only in the user's own settings."""
+
+    lark: LarkSettings = LarkSettings()
+    slack: SlackSettings = SlackSettings()
+
+
 class SettingsValues(SettingsGroup):
     """Everything in settings.json that this version understands."""
 
@@ -373,6 +444,7 @@ class SettingsValues(SettingsGroup):
     memory: MemorySettings = MemorySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     notify: NotifySettings = NotifySettings()
+    channels: ChannelsSettings = ChannelsSettings()
     titles: Literal["auto", "off"] = Field(
         default="auto",
         description="Whether a model makes a title for a session in an editor or the chat that has none, after its first run.",
@@ -400,6 +472,8 @@ def setting_keys(above: Sequence[str]) -> Sequence[str]:
         return tuple(ModelCompactionSettings().model_dump(by_alias=True))
     if tuple(above[:1]) == ("externalAgents",):
         return tuple(ExternalAgentSettings(command="x").model_dump(by_alias=True))
+    if tuple(above[:1]) == ("channels",) and tuple(above[2:3]) == ("workspaces",):
+        return tuple(ChatWorkspaceSettings(folder="/").model_dump(by_alias=True))
     here = SettingsValues().as_json()
     for key in above:
         here = as_object(here.get(key))

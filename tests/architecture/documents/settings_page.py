@@ -6,8 +6,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, encode
-from agent_core.resources.settings.layers import CEILINGS, FLAGS, LADDERS, NEVER_EDITOR, USER_ONLY
+from agent_core.resources.settings.layers import (
+    CEILINGS,
+    LADDERS,
+    NEVER_EDITOR,
+    USER_GROUPS,
+    USER_ONLY,
+)
 from agent_core.resources.settings.values import settings_schema
 from tests.support.harness.shared import ROOT
 
@@ -29,19 +36,46 @@ def tables() -> str:
     definitions = as_object(schema["$defs"])
     alone: list[str] = []
     groups: list[str] = []
-    for name, raw in as_object(schema["properties"]).items():
-        one = as_object(raw)
-        shape = as_object(definitions.get(str(one.get("$ref", "")).rsplit("/", 1)[-1]))
-        if "properties" not in shape:
-            alone.append(_row((name,), one))
+    for name, field in as_object(schema["properties"]).items():
+        if (shape := _shape(as_object(field), definitions)) is not None:
+            groups.extend(_group((name,), shape, definitions))
             continue
-        about = str(shape.get("description") or "").split("\n", 1)[0]
-        rows = [
-            _row((name, key), as_object(field))
-            for key, field in as_object(shape["properties"]).items()
-        ]
-        groups.append(f"\n### `{name}`\n\n{about}\n\n{_head()}{''.join(rows)}")
+        alone.append(_row((name,), as_object(field)))
+        groups.extend(_group_of_entries((name,), as_object(field), definitions))
     return f"\n### Single settings\n\n{_head()}{''.join(alone)}{''.join(groups)}"
+
+
+def _group(path: tuple[str, ...], shape: JsonObject, definitions: JsonObject) -> Iterator[str]:
+    """Yield the table of an object of settings, then those of the objects in it."""
+    about = str(shape.get("description") or "").split("\n", 1)[0]
+    rows: list[str] = []
+    inner: list[str] = []
+    for key, field in as_object(shape["properties"]).items():
+        below = (*path, key)
+        if (nested := _shape(as_object(field), definitions)) is not None:
+            inner.extend(_group(below, nested, definitions))
+            continue
+        rows.append(_row(below, as_object(field)))
+        inner.extend(_group_of_entries(below, as_object(field), definitions))
+    table = f"\n{_head()}{''.join(rows)}" if rows else ""
+    yield f"\n### `{'.'.join(path)}`\n\n{about}\n{table}"
+    yield from inner
+
+
+def _group_of_entries(
+    path: tuple[str, ...], field: JsonObject, definitions: JsonObject
+) -> Iterator[str]:
+    """Yield the table of the objects that a setting has by their names, if it has any."""
+    by_pattern = as_object(field.get("patternProperties"))
+    for entry in [*by_pattern.values(), field.get("additionalProperties")]:
+        if (shape := _shape(as_object(entry), definitions)) is not None:
+            yield from _group((*path, "NAME"), shape, definitions)
+
+
+def _shape(field: JsonObject, definitions: JsonObject) -> JsonObject | None:
+    """Return the definition of an object of settings; None: the field is a value."""
+    shape = as_object(definitions.get(str(field.get("$ref", "")).rsplit("/", 1)[-1]))
+    return shape if "properties" in shape else None
 
 
 def page() -> str:
@@ -88,7 +122,7 @@ def _range(field: Mapping[str, Any]) -> str:
 
 
 def _setters(key: tuple[str, ...]) -> str:
-    if key in USER_ONLY or key[0] == FLAGS:
+    if key in USER_ONLY or key[0] in USER_GROUPS:
         return "you"
     if key in NEVER_EDITOR:
         return "you, project"
