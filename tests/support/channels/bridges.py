@@ -30,6 +30,7 @@ from tiller_server.process.config import ServerConfig
 
 T = TypeVar("T")
 CLIENT = "Memory chat"
+WITHIN_S = 15.0
 
 
 class Killed(BaseException):
@@ -130,7 +131,7 @@ class Chat:
         await asyncio.wait([self.task])
         self.database.close()
 
-    async def until(self, condition: Callable[[], object], *, within_s: float = 15) -> None:
+    async def until(self, condition: Callable[[], object], *, within_s: float = WITHIN_S) -> None:
         """Wait until something is shown on the platform."""
         async with asyncio.timeout(within_s):
             while not condition():
@@ -138,16 +139,46 @@ class Chat:
                 assert not self.task.done(), "the bridge has ended"
                 await asyncio.sleep(0.01)
 
+    async def until_over_or_killed(self, condition: Callable[[], object]) -> None:
+        """Wait until something is shown, or the process is killed at its write."""
+        assert self.database is not None
+        async with asyncio.timeout(WITHIN_S):
+            while not (condition() or self.database.is_dead):  # noqa: ASYNC110 - as of `until`
+                await asyncio.sleep(0.01)
+
+    async def until_settled(self) -> None:
+        """Wait until nothing waits in the inbox and the outbox."""
+        async with asyncio.timeout(WITHIN_S):
+            while not await self._is_settled():  # noqa: ASYNC110 - as of `until`
+                await asyncio.sleep(0.01)
+
+    async def _is_settled(self) -> bool:
+        inbox, outbox = await self.rows("inbox"), await self.rows("outbox")
+        is_taken = all(row["state"] in {"done", "ignored"} for row in inbox)
+        return is_taken and all(row["state"] == "sent" for row in outbox)
+
+    async def stored(self, table: str) -> list[dict[str, Any]]:
+        """Return the rows of a table while no process runs."""
+        database = MessagingDatabase(self.path, channel="memory", account="app")
+        await database.open()
+        try:
+            return await _rows(database, table)
+        finally:
+            database.close()
+
     async def rows(self, table: str) -> list[dict[str, Any]]:
         """Return the rows of a table."""
         assert self.database is not None
+        return await _rows(self.database, table)
 
-        def read(tx: Transaction) -> list[dict[str, Any]]:
-            cursor = tx.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608 - a name in the test
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-        return await MessagingDatabase.run(self.database, read)
+async def _rows(database: MessagingDatabase, table: str) -> list[dict[str, Any]]:
+    def read(tx: Transaction) -> list[dict[str, Any]]:
+        cursor = tx.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608 - a name in the test
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    return await MessagingDatabase.run(database, read)
 
 
 def config_of(ground: Ground, **more: Any) -> BridgeConfig:

@@ -98,7 +98,7 @@ class MemoryPlatform:
         self._keys: dict[str, tuple[str, int]] = {}
         self._incoming: deque[InboundMessage | InboundRecall] = deque()
         self._arrived = anyio.Event()
-        self._inbound: dict[str, InboundMessage] = {}
+        self.inbound: dict[str, InboundMessage] = {}
         self._number = 0
         self._sink: InboundSink | None = None
 
@@ -137,7 +137,7 @@ class MemoryPlatform:
             text=text,
             at_ms=message.at_ms,
         )
-        self._inbound[message.key] = message
+        self.inbound[message.key] = message
         if not is_lost:
             self.push(message)
         return message
@@ -267,7 +267,7 @@ class MemoryPlatform:
         """Return the messages of people in a place."""
         return [
             message
-            for message in self._inbound.values()
+            for message in self.inbound.values()
             if message.target == target and message.at_ms >= since_ms
         ]
 

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Final, TypeVar
 
 import anyio
@@ -74,6 +75,8 @@ class MessagingDatabase:
         self._path = path
         self._owner = f"{channel} {account}"
         self._turn = anyio.Lock()
+        # A cancelled task leaves its transaction to itself: the next one, and `close`, wait for it.
+        self._in_use = Lock()
         self._connection: sqlite3.Connection | None = None
 
     async def open(self) -> None:
@@ -98,12 +101,17 @@ class MessagingDatabase:
             return await run_in_thread(self._run, work)
 
     def close(self) -> None:
-        """Close the file. Blocking; no transaction may be running."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        """Close the file, after the transaction that runs. Blocking."""
+        with self._in_use:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
 
     def _run(self, work: Callable[[Transaction], T]) -> T:
+        with self._in_use:
+            return self._run_alone(work)
+
+    def _run_alone(self, work: Callable[[Transaction], T]) -> T:
         connection = self._connection
         if connection is None:
             message = f"The file of chat messages {str(self._path)!r} is not open."
