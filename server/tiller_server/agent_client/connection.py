@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from itertools import count
 from pathlib import Path
 from socket import socketpair
@@ -253,15 +253,18 @@ async def attached(
         handlers: Answers of requests of the server, by method.
     """
     ours, theirs = socketpair()
-    reader, sink = await asyncio.open_connection(sock=ours)
-    their_reader, their_sink = await asyncio.open_connection(sock=theirs)
-    client = AgentClient(sink, handlers=handlers)
-    async with asyncio.TaskGroup() as tasks:
-        serving = tasks.create_task(app.connection.serve(their_reader, their_sink))
-        reading = tasks.create_task(client.read(reader))
-        try:
-            yield client
-        finally:
-            app.connection.close()
-            _ = await asyncio.wait([serving])
-            _ = reading.cancel()
+    with closing(ours), closing(theirs):
+        reader, sink = await asyncio.open_connection(sock=ours)
+        with closing(sink):
+            their_reader, their_sink = await asyncio.open_connection(sock=theirs)
+            with closing(their_sink):
+                client = AgentClient(sink, handlers=handlers)
+                async with asyncio.TaskGroup() as tasks:
+                    serving = tasks.create_task(app.connection.serve(their_reader, their_sink))
+                    reading = tasks.create_task(client.read(reader))
+                    try:
+                        yield client
+                    finally:
+                        app.connection.close()
+                        _ = await asyncio.wait([serving])
+                        _ = reading.cancel()

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from agent_core.kernel import JsonObject
 from tiller_server.agent_client.connection import AgentRefused
-from tiller_server.web.daemon_link import DaemonLink
+from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.web.options import WebLimits
 from tiller_server.web.session_feed import (
     LAGGING,

@@ -12,9 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from agent_core.kernel import Clock, JsonObject
 from agent_core.kernel.json import as_object, decode, encode
 from tiller_server.agent_client.connection import AgentRefused
+from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.web.access import LOGIN_S, Access
 from tiller_server.web.blobs import BlobRoutes
-from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.event_stream import FIRST, HEADERS, EventResponse, read_positions
 from tiller_server.web.guard import GuardedRoute, RequestRefused, cookies, refused
 from tiller_server.web.login_page import login_page

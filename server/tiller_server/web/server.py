@@ -15,13 +15,15 @@ from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core.kernel import Clock
+from tiller_server.agent_client.daemon_link import Connect, DaemonLink
 from tiller_server.web.access import TOKEN_BYTES, Access, LoginCodes
-from tiller_server.web.daemon_link import Connect, DaemonLink
 from tiller_server.web.guard import Guard
 from tiller_server.web.listen_address import ListenAddress
 from tiller_server.web.options import WebOptions
 from tiller_server.web.routes import WebApp
 
+NAME: Final = "Tiller web"
+"""Name of the client in the events of a session."""
 CONNECTIONS: Final = 64
 KEEP_ALIVE_S: Final = 5
 END_S: Final = 2
@@ -129,7 +131,13 @@ class WebServer(uvicorn.Server):
         """Page with the one-off token, or the one that takes a code."""
         self._codes = LoginCodes(show_code, clock=clock) if listen_address.needs_code else None
         self._listener = listener
-        self.link: Final = DaemonLink(connect, root=options.root, role=options.role, clock=clock)
+        self.link: Final = DaemonLink(
+            connect,
+            name=NAME,
+            root=options.root,
+            role="observer" if options.role == "observer" else "panel",
+            clock=clock,
+        )
         access = Access(
             port=self.port,
             bearer=self._bearer,

@@ -10,7 +10,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.json import encode
 from agent_core.kernel.values import Value
 from tiller_server.agent_client.connection import AgentRefused
-from tiller_server.web.daemon_link import DaemonLink
+from tiller_server.agent_client.daemon_link import DaemonLink
 
 RECENT_BYTES: Final = 256 << 10
 """Bytes of the newest frames that are kept for a stream that joins a moment later."""

@@ -1,0 +1,1 @@
+"""Delivery of the outbox to a platform: order, rate, retries, running answers."""

@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from agent_core.kernel import Clock, rfc3339
 from agent_core.kernel.json import as_object
+from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.web.answers import answering_refusals, body_of, check_operator, json_answer
-from tiller_server.web.daemon_link import DaemonLink
 from tiller_server.web.guard import GuardedRoute, origin_of, refused
 from tiller_server.web.methods import Role
 from tiller_server.web.options import WebLimits

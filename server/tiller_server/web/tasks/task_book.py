@@ -16,7 +16,7 @@ from agent_core.kernel.errors import SessionNotFound, StorageError
 from agent_core.kernel.json import as_object
 from agent_core.resources.paths import AppPaths
 from tiller_server.agent_client.connection import AgentRefused
-from tiller_server.web.daemon_link import DaemonLink
+from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.web.methods import RefusedCall, Role, objection
 from tiller_server.web.tasks.models import ApiTask, ApiTaskCreated, ApiTaskRequest
 from tiller_server.web.tasks.stored_task import StoredTask, stored_task

@@ -1,4 +1,4 @@
-"""The connection of the web front end to the daemon: made when it is needed, and made anew when the daemon was lost."""
+"""The connection of a front end with many users to the daemon: made when it is needed, and made anew when the daemon was lost."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import anyio
 
@@ -15,10 +15,7 @@ from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import as_object
 from tiller_server import VERSION
 from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
-from tiller_server.web.methods import Role
 
-NAME: Final = "Tiller web"
-"""Name of the client in the events of a session."""
 IDLE_S: Final = 600.0
 """How long a connection is kept that nobody uses: its sessions stay loaded for as long."""
 
@@ -29,22 +26,31 @@ _log = logging.getLogger(__name__)
 
 
 class DaemonLink:
-    """One connection for all browsers. `run` has to run; every other method may be called at any time."""
+    """One connection for all users of a front end. `run` has to run; every other method may be called at any time."""
 
-    def __init__(self, connect: Connect, *, root: Path, role: Role, clock: Clock) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        name: str,
+        root: Path,
+        role: Literal["observer", "panel"],
+        clock: Clock,
+    ) -> None:
         """Prepare it; the first request connects.
 
         Args:
             connect: Creates a connection.
+            name: Name of the client in the events of a session.
             root: The workspace.
-            role: Rights of browsers.
+            role: Role of the client; an observer may not decide.
             clock: Time.
         """
         self.asked: dict[str, JsonObject] = {}
         """Permission requests that wait for an answer, by id."""
         self._connect = connect
         self._root = root
-        self._role: Role = role
+        self._client_info: JsonObject = {"name": name, "version": VERSION, "role": role}
         self._clock = clock
         self._used_s = clock.monotonic_s()
         self._wanted = asyncio.Event()
@@ -107,7 +113,7 @@ class DaemonLink:
         Raises:
             AgentRefused: As of `request`.
         """
-        token = f"web-{next(self._numbers)}"
+        token = f"link-{next(self._numbers)}"
         params: JsonObject = {"session": session, "partialResultToken": token, "ack": has_window}
         if epoch is not None and after is not None:
             params = {**params, "epoch": epoch, "from": after}
@@ -159,8 +165,6 @@ class DaemonLink:
 
     async def _introduce(self, client: AgentClient) -> None:
         client.on_notification = self._take
-        role = "observer" if self._role == "observer" else "panel"
-        described: JsonObject = {"name": NAME, "version": VERSION, "role": role}
         capabilities: JsonObject = {
             "v": 1,
             "events": {"channel": "progress"},
@@ -169,7 +173,9 @@ class DaemonLink:
         }
         # The sessions of all folders are offered: each goes on in its own.
         opened: JsonObject = {"open": "none", "folder": "own"}
-        await client.introduce(described, (self._root,), session=opened, capabilities=capabilities)
+        await client.introduce(
+            self._client_info, (self._root,), session=opened, capabilities=capabilities
+        )
 
     async def _until_over(self, client: AgentClient) -> None:
         self._used_s = self._clock.monotonic_s()
@@ -181,7 +187,7 @@ class DaemonLink:
                 return
 
     async def _hold(self, params: JsonObject) -> JsonValue:
-        """Keep a permission request until it is withdrawn: it is answered by a request of the browser."""
+        """Keep a permission request until it is withdrawn: it is answered by a request of the front end."""
         request = str(params.get("request"))
         self.asked[request] = params
         try:
