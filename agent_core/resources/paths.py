@@ -85,6 +85,11 @@ class AppPaths(Value, frozen=True, kw_only=True):
         return self.data / "web"
 
     @property
+    def channels(self) -> Path:
+        """Messages of chat platforms, one file per app."""
+        return self.data / "channels"
+
+    @property
     def logs(self) -> Path:
         """Log files, for troubleshooting."""
         return self.data / "logs"

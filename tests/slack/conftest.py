@@ -13,8 +13,12 @@ from agent_core.channels.messaging.port import (
     InboundRecall,
 )
 from agent_core.kernel import SystemClock
+from tests.daemon.conftest import ground
 from tests.support.slack.platform import APP_TOKEN, BOT_TOKEN, SlackPlatform
-from tiller_server.channels.slack.channel import SlackAccount, SlackChannel
+from tiller_server.channels.slack.account import SlackAccount
+from tiller_server.channels.slack.channel import SlackChannel
+
+__all__ = ["ground"]
 
 
 class RecordingSink:

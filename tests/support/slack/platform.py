@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from aiohttp import WSMsgType, web
 
+from agent_core.kernel import SystemClock
+
 BOT: Final = "UBOT"
 TEAM: Final = "T1"
 APP_TOKEN: Final = "xapp-test"
@@ -42,7 +44,8 @@ class SlackWorkspace:  # noqa: PLR0904 - a method for each of the Web API
         self.uploads: dict[str, bytes] = {}
         self.page = 100
         self.base_url = ""
-        self._ts = 1_790_000_000_000_000
+        self._clock = SystemClock()
+        self._ts = 0
 
     def texts(self, channel: str) -> list[str]:
         """Return the texts of the bot in a channel, oldest first."""
@@ -165,7 +168,7 @@ class SlackWorkspace:  # noqa: PLR0904 - a method for each of the Web API
         return stored
 
     def stamp(self) -> str:
-        self._ts += 1_000_000
+        self._ts = max(self._clock.now_ms() * 1000, self._ts + 1000)
         return f"{self._ts // 1_000_000}.{self._ts % 1_000_000:06d}"
 
 

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
-from typing import ClassVar, Final, cast
+from contextlib import asynccontextmanager, suppress
+from typing import Final, cast
 
 import anyio
 from slack_sdk.socket_mode.request import SocketModeRequest
@@ -14,8 +14,10 @@ from agent_core.channels.messaging.port import (
     Capabilities,
     ChatAttachment,
     ClickReply,
+    DeliveryDelayed,
     DeliveryError,
     DeliveryImpossible,
+    DeliveryUncertain,
     InboundClick,
     InboundMessage,
     InboundSink,
@@ -27,7 +29,7 @@ from agent_core.channels.messaging.port import (
 )
 from agent_core.kernel import Clock, JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text, is_object
-from agent_core.kernel.values import SecretValue
+from tiller_server.channels.slack.account import SlackAccount
 from tiller_server.channels.slack.answer import (
     PLACEHOLDER,
     TEXT_BYTES,
@@ -48,7 +50,6 @@ from tiller_server.channels.slack.messages import (
     time_ms,
 )
 
-BASE_URL: Final = "https://slack.com/api/"
 PAGE: Final = 200
 MOST_PAGES: Final = 20
 REACTIONS: Final[Mapping[Reaction, str]] = {
@@ -68,19 +69,6 @@ CAPABILITIES: Final = Capabilities(
     history=True,
 )
 _log = logging.getLogger(__name__)
-
-
-class SlackAccount(SecretValue, frozen=True, kw_only=True):
-    """An app of Slack in a workspace."""
-
-    hidden: ClassVar[frozenset[str]] = frozenset({"app_token", "bot_token"})
-
-    app_token: str
-    """Token of Socket Mode, `xapp-…`, with the scope `connections:write`."""
-    bot_token: str
-    """Token of the bot, `xoxb-…`."""
-    base_url: str = BASE_URL
-    """Address of the Web API, with a slash at its end."""
 
 
 class SlackChannel:
@@ -326,3 +314,31 @@ def _thread(target: Target, reply_to: str | None, *, in_thread: bool) -> str | N
     if target.thread is not None or not in_thread or reply_to is None:
         return target.thread
     return channel_and_ts(reply_to)[1]
+
+
+@asynccontextmanager
+async def open_slack(account: SlackAccount, clock: Clock) -> AsyncGenerator[SlackChannel]:
+    """Open the channel of an app, as soon as Slack can be used.
+
+    Raises:
+        DeliveryImpossible: Slack refuses the token of the bot.
+    """
+    channel = SlackChannel(account, clock=clock)
+    while True:
+        try:
+            _ = await channel.identify()
+            break
+        except (DeliveryDelayed, DeliveryUncertain) as error:
+            _log.warning("%s Tried again in %g s.", error, PING_S)
+            await clock.sleep(PING_S)
+    yield channel
+
+
+async def probe_socket(account: SlackAccount) -> str:
+    """Return why Slack gives the app no connection of Socket Mode; empty: it does."""
+    api = SlackApi(account.app_token, base_url=account.base_url)
+    try:
+        _ = await api.call("apps.connections.open")
+    except DeliveryError as error:
+        return str(error)
+    return ""

@@ -2,20 +2,18 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import anyio
 
-from agent_core.kernel import JsonValue
 from agent_core.kernel.errors import TillerError, WorkspaceMissing
-from agent_core.kernel.json import encode
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.resources.settings.layers import Layer, Settings, load_settings_now
 from agent_core.workspace.sandbox import Prober
-from tiller_server.cli.doctor.check import Check
+from tiller_server.cli.doctor.check import Check, checks_json, checks_text
 from tiller_server.cli.doctor.environment import machine_checks
 from tiller_server.cli.doctor.models import model_checks
 from tiller_server.cli.doctor.storage import place_checks
@@ -24,8 +22,6 @@ from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 
 EXAMPLE: Final = "example: tiller doctor --workspace ~/project --ask"
-MARKS: Final[Mapping[str, str]] = {"ok": "ok", "note": "note", "missing": "MISSING"}
-WIDTH: Final = 17
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +72,7 @@ def main(
     except TillerError as error:
         complain("doctor", str(error))
         return code_of_error(error)
-    _ = sys.stdout.write(_json(found) if options.json else _text(found))
+    _ = sys.stdout.write(checks_json(found) if options.json else checks_text(found))
     return FAILED if any(check.status == "missing" for check in found) else DONE
 
 
@@ -90,28 +86,3 @@ async def _models(
 ) -> Sequence[Check]:
     asked = model_checks(options, environment, workspace=workspace, paths=paths, settings=settings)
     return [check async for check in asked]
-
-
-def _text(found: Sequence[Check]) -> str:
-    lines: list[str] = []
-    for check in found:
-        lines.append(f"{MARKS[check.status]:<8}{check.name:<{WIDTH}}{check.found}")
-        if check.advice:
-            lines.append(f"{'':<8}{'':<{WIDTH}}→ {check.advice}")
-    missing = sum(check.status == "missing" for check in found)
-    notes = sum(check.status == "note" for check in found)
-    lines.append(f"{missing} of {len(found)} do not work, {notes} should be known")
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _json(found: Sequence[Check]) -> str:
-    rows: list[JsonValue] = [
-        {
-            "name": check.name,
-            "status": check.status,
-            "found": check.found,
-            "advice": check.advice,
-        }
-        for check in found
-    ]
-    return encode({"checks": rows}).decode() + "\n"

@@ -4,35 +4,27 @@ import argparse
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from agent_core.kernel import SystemClock
-from agent_core.kernel.errors import TillerError, UsageError
+from agent_core.kernel.errors import UsageError
 from agent_core.resources.paths import app_paths
-from tiller_server.agent_client.connection import AgentClient, RequestHandler
 from tiller_server.cli.command_exit import CODES, code_of
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, INTERRUPTED, complain
-from tiller_server.cli.shared_session.daemon_client import connected
+from tiller_server.cli.shared_session.daemon_connector import daemon_connector
 from tiller_server.daemon import paths
-from tiller_server.daemon.control_client import start_and_wait
 from tiller_server.daemon.errors import CannotServe
 from tiller_server.daemon.private_dir import private_folder
-from tiller_server.daemon.shim.connection import Unreachable
 from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = (
     "examples: tiller web · tiller web --role observer · tiller web --no-open --port 7500"
 )
 NEEDED: Final = ("starlette", "uvicorn")
-
-
-class DaemonMissing(TillerError):
-    """There is no daemon, and none can be started."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,25 +103,13 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
     root, folder = Path.cwd(), _runtime_folder(env)
     listener = listen(listen_address)
 
-    @asynccontextmanager
-    async def connect(handlers: Mapping[str, RequestHandler]) -> AsyncGenerator[AgentClient]:
-        try:
-            await start_and_wait(env, SystemClock())
-        except Unreachable as error:
-            raise DaemonMissing(str(error)) from error
-        async with connected(env, root, handlers=handlers) as client:
-            if client is None:
-                message = "the daemon cannot be used; see tiller daemon status"
-                raise DaemonMissing(message)
-            yield client
-
     # Commands of this machine speak HTTP with a server, and look for its port in the name of this file.
     suffix = "" if listen_address.certificate is None else ".https"
 
     async def run() -> int:
         server = WebServer(
             listener,
-            connect,
+            daemon_connector(env, root),
             WebOptions(
                 role=options.role,
                 root=root,

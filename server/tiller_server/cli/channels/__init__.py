@@ -1,0 +1,1 @@
+"""`tiller lark` and `tiller slack`: what the commands of chat platforms share."""
