@@ -14,7 +14,7 @@ from tests.support.clients.office import soon
 from tests.support.clients.server import Ground, calls, prompt, says
 from tests.support.clients.windows import Windows, opened, serving
 from tests.support.lsp.lsp_answers import LeavesOpen
-from tiller_server.agent_client.connection import attached
+from tiller_server.agent_client.in_process import attached
 from tiller_server.agent_client.session import SharedSession
 from tiller_server.lsp.app import App
 

@@ -12,12 +12,8 @@ import pytest
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object
 from tests.support.clients.server import Ground, calls, prompt, says, tool_texts
-from tiller_server.agent_client.connection import (
-    AgentClient,
-    AgentRefused,
-    RequestHandler,
-    attached,
-)
+from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
+from tiller_server.agent_client.in_process import attached
 from tiller_server.lsp.app import App
 from tiller_server.lsp.documents.uris import path_of
 from tiller_server.lsp.runtime import Runtime

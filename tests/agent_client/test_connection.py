@@ -5,7 +5,8 @@ import pytest
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object
 from tests.support.clients.server import Ground, calls, prompt, says
-from tiller_server.agent_client.connection import AgentRefused, RequestHandler, attached
+from tiller_server.agent_client.connection import AgentRefused, RequestHandler
+from tiller_server.agent_client.in_process import attached
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig

@@ -18,7 +18,8 @@ from agent_core.providers.http.client import HttpPool
 from agent_core.resources.settings.values import NotifySettings
 from tests.support.clients.server import Ground, calls, prompt, says
 from tests.support.harness.clock import FakeClock
-from tiller_server.agent_client.connection import AgentClient, attached
+from tiller_server.agent_client.connection import AgentClient
+from tiller_server.agent_client.in_process import attached
 from tiller_server.lsp.app import App
 from tiller_server.lsp.events.person_alert import AlertSchedule, Webhook
 from tiller_server.lsp.runtime import Runtime

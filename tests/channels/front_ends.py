@@ -21,7 +21,7 @@ from tests.support.clients.windows import Windows, opened
 from tests.support.lsp.lsp_answers import LeavesOpen
 from tests.support.lsp.lsp_client import RawClient
 from tests.support.lsp.lsp_subscription import Subscription
-from tiller_server.agent_client.connection import attached
+from tiller_server.agent_client.in_process import attached
 from tiller_server.cli.shared_session.chat import SharedChatSession
 from tiller_server.cli.terminal.permission_prompt import TerminalChannel
 from tiller_server.lsp.app import App

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from socket import socketpair
 from typing import Final
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import as_object, decode, encode, is_object
-from tiller_server.lsp.app import App
 from tiller_server.lsp.transport.framing import FrameError, FrameReader, frame
 from tiller_server.lsp.transport.outbox import Sink
 from tiller_server.lsp.transport.stdio import InputStream
@@ -25,7 +23,6 @@ __all__ = [
     "InputStream",
     "RequestHandler",
     "Sink",
-    "attached",
 ]
 
 READ_BYTES: Final = 1 << 16
@@ -240,31 +237,3 @@ class AgentClient:
     def _send(self, message: JsonObject) -> None:
         if not self.ended.is_set():
             self._sink.write(frame(encode({"jsonrpc": "2.0", **message})))
-
-
-@asynccontextmanager
-async def attached(
-    app: App, *, handlers: Mapping[str, RequestHandler] | None = None
-) -> AsyncGenerator[AgentClient]:
-    """Serve a client in this process; the connection ends with the context.
-
-    Args:
-        app: The server's half of the connection; nothing else uses it.
-        handlers: Answers of requests of the server, by method.
-    """
-    ours, theirs = socketpair()
-    with closing(ours), closing(theirs):
-        reader, sink = await asyncio.open_connection(sock=ours)
-        with closing(sink):
-            their_reader, their_sink = await asyncio.open_connection(sock=theirs)
-            with closing(their_sink):
-                client = AgentClient(sink, handlers=handlers)
-                async with asyncio.TaskGroup() as tasks:
-                    serving = tasks.create_task(app.connection.serve(their_reader, their_sink))
-                    reading = tasks.create_task(client.read(reader))
-                    try:
-                        yield client
-                    finally:
-                        app.connection.close()
-                        _ = await asyncio.wait([serving])
-                        _ = reading.cancel()

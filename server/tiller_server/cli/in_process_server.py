@@ -99,7 +99,7 @@ async def _serve_acp(
     env: Mapping[str, str], newest: int, runtime: Runtime, reader: InputStream, sink: Sink
 ) -> int:
     from tiller_server.acp.connection import AcpConnection  # noqa: PLC0415 - editors that speak LSP do not wait for it
-    from tiller_server.agent_client.connection import attached  # noqa: PLC0415 - see above
+    from tiller_server.agent_client.in_process import attached  # noqa: PLC0415 - see above
 
     connection = AcpConnection(
         reader,

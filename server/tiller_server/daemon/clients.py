@@ -70,7 +70,7 @@ class ServedClients:
         """
         # Editors that speak LSP do not wait for it.
         from tiller_server.acp.connection import AcpConnection  # noqa: PLC0415 - at first use
-        from tiller_server.agent_client.connection import attached  # noqa: PLC0415 - at first use
+        from tiller_server.agent_client.in_process import attached  # noqa: PLC0415 - at first use
 
         connection = AcpConnection(
             reader,

@@ -14,7 +14,7 @@ from tests.support.clients.server import Ground
 from tests.support.harness.sizes import at_size
 from tiller_server.acp.connection import AcpConnection
 from tiller_server.acp.sessions.session import OpenAgent
-from tiller_server.agent_client.connection import attached
+from tiller_server.agent_client.in_process import attached
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig

@@ -16,12 +16,8 @@ from agent_core.resources.paths import app_paths
 from agent_core.storage.adapters.paths import attachments_folder
 from tests.support.channels.memory_platform import MemoryChannel, MemoryPlatform
 from tests.support.clients.server import Ground
-from tiller_server.agent_client.connection import (
-    AgentClient,
-    AgentRefused,
-    RequestHandler,
-    attached,
-)
+from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
+from tiller_server.agent_client.in_process import attached
 from tiller_server.channels.bridge.bridge import ChatBridge
 from tiller_server.channels.bridge.config import BridgeConfig, ChatWorkspace
 from tiller_server.lsp.app import App

@@ -15,7 +15,8 @@ import httpx
 from agent_core.kernel import Clock, SystemClock
 from agent_core.resources.paths import app_paths
 from tests.support.clients.server import Ground
-from tiller_server.agent_client.connection import AgentClient, RequestHandler, attached
+from tiller_server.agent_client.connection import AgentClient, RequestHandler
+from tiller_server.agent_client.in_process import attached
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig

@@ -11,7 +11,7 @@ from typing import Any
 from agent_core.kernel import SystemClock
 from agent_core.resources.paths import app_paths
 from tests.support.clients.server import TILLER, Ground
-from tiller_server.agent_client.connection import attached
+from tiller_server.agent_client.in_process import attached
 from tiller_server.lsp.app import App
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig

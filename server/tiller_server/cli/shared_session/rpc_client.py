@@ -12,7 +12,8 @@ from typing import Final
 from agent_core.kernel import JsonValue, SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.resources.paths import app_paths
-from tiller_server.agent_client.connection import AgentRefused, attached
+from tiller_server.agent_client.connection import AgentRefused
+from tiller_server.agent_client.in_process import attached
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.session_options import budgets_of
 from tiller_server.cli.shared_session.daemon_client import connected
