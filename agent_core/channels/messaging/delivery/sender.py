@@ -91,6 +91,11 @@ class OutboxSender:
         self._lanes: set[str] = set()
         self._changed = anyio.Event()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no message is being sent and no answer grows."""
+        return not self._lanes and not self.live.count
+
     def notify(self) -> None:
         """Look at the outbox again."""
         self._changed.set()
