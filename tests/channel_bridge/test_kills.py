@@ -14,6 +14,8 @@ from tests.support.harness.sizes import at_size
 
 FAST = replace(CAPABILITIES, chat_rate=500, app_rate=1000, stream_interval_s=0.02)
 SEEDS = at_size(ci=5, campaign=100)
+STEP = at_size(ci=5, campaign=1)
+"""Distance of the writes at which a process is killed."""
 pytestmark = [pytest.mark.timeout(at_size(ci=120, campaign=1200))]
 
 
@@ -63,7 +65,7 @@ async def test_a_kill_at_any_write_loses_and_doubles_nothing(
     ) as chat:
         count = await run_with_cut(ground, None, is_written=is_written, chat=chat)
         asked = len(ground.provider.requests)
-        for cut in range(1, count + 1):
+        for cut in range(1 + is_written, count + 1, STEP):
             _ = await run_with_cut(ground, cut, is_written=is_written, chat=chat)
             requests = len(ground.provider.requests)
             assert requests == asked + 1, f"the model was asked {requests - asked} times at {cut}"

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from agent_core.channels.messaging.store.database import MessagingDatabase, Transaction
 from agent_core.kernel import Clock, SystemClock
+from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.resources.paths import app_paths
 from agent_core.storage.adapters.paths import attachments_folder
@@ -63,7 +64,8 @@ class Daemon:
 
     ground: Ground
     runtime: Runtime | None = None
-    connections: set[AgentClient] = field(default_factory=set)
+    apps: set[App] = field(default_factory=set)
+    """Its ends of the connections."""
 
     async def start(self) -> None:
         """Start it."""
@@ -73,6 +75,8 @@ class Daemon:
     async def stop(self) -> None:
         """End it, with its runs."""
         runtime, self.runtime = self.runtime, None
+        for app in tuple(self.apps):
+            app.connection.close()
         if runtime is not None:
             await runtime.__aexit__(None, None, None)
 
@@ -82,8 +86,13 @@ class Daemon:
         if self.runtime is None:
             message = "the daemon is away"
             raise AgentRefused(message)
-        async with attached(App(self.runtime), handlers=handlers) as client:
-            yield client
+        app = App(self.runtime)
+        self.apps.add(app)
+        try:
+            async with attached(app, handlers=handlers) as client:
+                yield client
+        finally:
+            self.apps.discard(app)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,8 +157,18 @@ class Chat:
             while not await self._is_settled():  # noqa: ASYNC110 - as of `until`
                 await asyncio.sleep(0.01)
 
+    async def until_row(self, table: str, **values: Any) -> None:
+        """Wait until a table has a row with these values."""
+        async with asyncio.timeout(WITHIN_S):
+            while not any(  # noqa: ASYNC110 - as of `until`
+                values.items() <= row.items() for row in await self.rows(table)
+            ):
+                await asyncio.sleep(0.01)
+
     async def _is_settled(self) -> bool:
         inbox, outbox = await self.rows("inbox"), await self.rows("outbox")
+        if len([row for row in inbox if row["kind"] == "message"]) < len(self.platform.inbound):
+            return False
         is_taken = all(row["state"] in {"done", "ignored"} for row in inbox)
         return is_taken and all(row["state"] == "sent" for row in outbox)
 
@@ -163,9 +182,12 @@ class Chat:
             database.close()
 
     async def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a table."""
+        """Return the rows of a table; none before the file is open."""
         assert self.database is not None
-        return await _rows(self.database, table)
+        try:
+            return await _rows(self.database, table)
+        except StorageUnavailable:
+            return []
 
 
 async def _rows(database: MessagingDatabase, table: str) -> list[dict[str, Any]]:

@@ -170,6 +170,11 @@ class MemoryPlatform:
             shown.settlement = reply.settlement
         return reply
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether a process receives events."""
+        return self._sink is not None
+
     def ours(self, *, chat: str | None = None, kind: str | None = None) -> list[Shown]:
         """Return the messages of the bot, oldest first."""
         return [

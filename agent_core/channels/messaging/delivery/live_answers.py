@@ -94,6 +94,11 @@ class LiveAnswers:
         """Newest texts of the runs that are followed."""
         self._tasks = asyncio.TaskGroup()
 
+    @property
+    def count(self) -> int:
+        """Number of the runs whose text is shown or waits for an answer that is open."""
+        return len({*self._answers, *self._texts})
+
     async def run(self) -> None:
         """Own the tasks of the answers, for as long as it is not cancelled."""
         async with self._tasks:

@@ -10,6 +10,7 @@ import anyio
 from agent_core.channels.messaging.delivery.live_answers import LiveAnswers
 from agent_core.channels.messaging.delivery.rate_limit import CallRate
 from agent_core.channels.messaging.port import (
+    ApprovalPrompt,
     DeliveryDelayed,
     DeliveryError,
     DeliveryImpossible,
@@ -90,6 +91,11 @@ class OutboxSender:
         self._lanes: set[str] = set()
         self._changed = anyio.Event()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no message is being sent and no answer grows."""
+        return not self._lanes and not self.live.count
+
     def notify(self) -> None:
         """Look at the outbox again."""
         self._changed.set()
@@ -150,7 +156,10 @@ class OutboxSender:
         try:
             await self._try(row)
         except DeliveryImpossible as error:
-            await self._end(row, str(error))
+            if isinstance(row.content, AskApproval):
+                await self._send_as_text(row)
+            else:
+                await self._end(row, str(error))
         except DeliveryError as error:
             await self._delay(row, error)
         except _SentAsText:
@@ -299,17 +308,28 @@ class OutboxSender:
 
     async def _send_as_text(self, row: OutboxRow) -> None:
         body = row.content
-        if not isinstance(body, FinishAnswer):
-            return
 
         def record(tx: Transaction) -> None:
-            outbox.remove_answer(tx, body.run)
-            outbox.replace_body(tx, row, PostText(text=body.text))
+            match body:
+                case FinishAnswer(run=run, text=text):
+                    outbox.remove_answer(tx, run)
+                    outbox.replace_body(tx, row, PostText(text=text))
+                case AskApproval(prompt=prompt, reply_to=reply_to):
+                    post = PostText(text=_text_of(prompt), reply_to=reply_to)
+                    outbox.replace_body(tx, row, post)
+                case _:
+                    pass
 
         await self._database.run(record)
 
     async def _store_token(self, run: str, token: str) -> None:
         await self._database.run(lambda tx: outbox.set_token(tx, run, token))
+
+
+def _text_of(prompt: ApprovalPrompt) -> str:
+    """Return an approval as a text, for platforms that do not accept its buttons."""
+    answers = ", ".join(f"`/approve {prompt.code} {option.id}`" for option in prompt.options)
+    return f"**{prompt.title}** ({prompt.detail})\n{prompt.body}\n\nAnswers: {answers}"
 
 
 def _opened(row: OutboxRow, run: str, answer: RunningAnswer, *, now_ms: int) -> Sent:

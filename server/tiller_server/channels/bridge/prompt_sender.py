@@ -132,11 +132,9 @@ class PromptSender:
         text = "\n".join(message.text for message in messages if message.text)
         if messages[0].chat_kind == "group" and not text.startswith("/"):
             text = f"{_name_of(messages[0])}: {text}"
-        content: list[JsonValue] = []
         if context := await self._context(rows[0]):
-            content.append({"type": "text", "text": context})
-        if text:
-            content.append({"type": "text", "text": text})
+            text = f"{context}\n\n{text}"
+        content: list[JsonValue] = [{"type": "text", "text": text}] if text else []
         files = [attachment for message in messages for attachment in message.attachments]
         blocks, problems = await self._attachments.blocks(files)
         content.extend(blocks)
