@@ -165,8 +165,8 @@ class ChannelConformance:
     async def test_a_text_is_shown_and_a_repeated_key_shows_it_once(
         self, world: ChannelWorld
     ) -> None:
-        sent = [await world.channel.post(world.target, "done", key="k-1") for _ in range(2)]
-        assert sent[0].message == sent[1].message
+        first = await world.channel.post(world.target, "done", key="k-1")
+        assert await posted_again(world, "done", key="k-1") == first.message
         assert world.texts() == ["done"]
 
     @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ class ChannelConformance:
         with pytest.raises(error):
             await world.channel.post(world.target, "done", key="k-1")
         assert world.texts() == (["done"] if kind == "applied" else [])
-        await world.channel.post(world.target, "done", key="k-1")
+        await posted_again(world, "done", key="k-1")
         assert world.texts() == ["done"]
 
     async def test_a_text_of_the_longest_size_is_shown_whole(self, world: ChannelWorld) -> None:
@@ -255,7 +255,8 @@ class ChannelConformance:
         async with connected(world) as sink:
             sent = await world.channel.ask(world.target, PROMPT, key="k-1")
             assert world.has_buttons(sent.message)
-            assert await world.click(sent.message, "once") == "Recorded"
+            # As a text for the person, or as the redrawn message.
+            assert await world.click(sent.message, "once") in {"Recorded", SETTLED.label}
             (click,) = sink.clicks
             assert (click.request, click.option, click.digest) == (
                 PROMPT.request,
@@ -283,6 +284,15 @@ class ChannelConformance:
             async with connected(world) as sink:
                 world.write(f"number {number}")
                 await until(lambda sink=sink: sink.events)
+
+
+async def posted_again(world: ChannelWorld, text: str, *, key: str) -> str:
+    """Repeat a message as the sender does: a platform that does not recognise keys is asked for its history first."""
+    if world.channel.capabilities.key_window_s == 0:
+        found = await world.channel.find_sent(world.target, key=key, since_ms=0)
+        if found is not None:
+            return found
+    return (await world.channel.post(world.target, text, key=key)).message
 
 
 async def read(world: ChannelWorld, attachment: ChatAttachment, *, limit_bytes: int) -> bytes:
