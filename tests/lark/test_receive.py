@@ -130,7 +130,7 @@ async def test_unknown_and_damaged_events_are_acknowledged_and_counted() -> None
         await sockets.push(read, message_id="f3", kind="card")
         await until(lambda: len(sockets.acks) == 3)
         assert sockets.acks[2].code == 200
-        assert (counts, stage.sink.events) == ({"unknown": 2, "damaged": 1}, [])
+        assert (counts, stage.sink.events) == ({"pong": 1, "unknown": 2, "damaged": 1}, [])
 
 
 async def test_bytes_that_are_no_frame_do_not_end_the_connection() -> None:

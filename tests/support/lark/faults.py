@@ -30,7 +30,8 @@ class SocketFaults:
     endpoint_hangs: bool = False
     handshake: tuple[int, int] | None = None
     """Status and error code in the headers of a refused handshake."""
-    handshake_hangs: bool = False
+    handshake_hangs: int = 0
+    """How many handshakes are not answered."""
     is_silent: bool = False
     """Whether pings are not answered and nothing is sent."""
     closes_at_once: bool = False

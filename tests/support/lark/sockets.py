@@ -46,6 +46,7 @@ class Sockets:
         self.opened = 0
         self._changed = anyio.Event()
         self._server: Server | None = None
+        self._stopping = anyio.Event()
 
     async def start(self) -> None:
         self._server = await serve(
@@ -54,6 +55,7 @@ class Sockets:
         )  # fmt: skip
 
     async def stop(self) -> None:
+        self._stopping.set()
         for connection in tuple(self.connections):
             connection.transport.abort()
         if self._server is not None:
@@ -125,7 +127,9 @@ class Sockets:
 
     async def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         if self.faults.handshake_hangs:
-            await anyio.sleep_forever()
+            self.faults.handshake_hangs -= 1
+            await self._stopping.wait()
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "stopped\n")
         if self.faults.handshake is None:
             return None
         status, code = self.faults.handshake

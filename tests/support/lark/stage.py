@@ -120,5 +120,5 @@ async def connected_stage() -> AsyncGenerator[Stage]:
     """Open a channel that is connected, with its first pong."""
     async with open_stage() as stage, running(stage):
         await until(stage.sink.is_connected)
-        await until(lambda: stage.platform.sockets.pings)
+        await until(lambda: "pong" in stage.channel.connection.counts)
         yield stage

@@ -88,7 +88,8 @@ class LongConnection:
     """The connection of one app, which is opened again whenever it ends.
 
     Attributes:
-        counts: Number of events by outcome, and of frames that were no frames (`invalid`).
+        config: Intervals in force.
+        counts: Number of events by outcome, of pongs (`pong`), and of bytes that were no frame (`invalid`).
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class LongConnection:
         self._client = client
         self._clock = clock
         self._jitter = jitter
-        self._config = ConnectionConfig()
+        self.config = ConnectionConfig()
         self._failures = 0
         self._parts = PartJoiner(clock)
         self._callbacks = anyio.Semaphore(HANDLERS)
@@ -118,9 +119,9 @@ class LongConnection:
                 try:
                     await handler.prepare()
                     endpoint = await request_endpoint(
-                        self._client, self._account, self._config, self._clock
+                        self._client, self._account, self.config, self._clock
                     )
-                    self._config = endpoint.config
+                    self.config = endpoint.config
                     await self._serve(endpoint, handler)
                 except ConnectionFailed as error:
                     await self._wait(error, handler)
@@ -136,9 +137,9 @@ class LongConnection:
 
     def _backoff_s(self) -> float:
         if self._failures == 0:
-            return self._jitter() * self._config.first_wait_s
+            return self._jitter() * self.config.first_wait_s
         grown_s = FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 10)
-        return min(grown_s, self._config.reconnect_s) * (0.75 + self._jitter() / 4)
+        return min(grown_s, self.config.reconnect_s) * (0.75 + self._jitter() / 4)
 
     async def _serve(self, endpoint: Endpoint, handler: EventHandler) -> None:
         """Serve one connection until it ends.
@@ -188,12 +189,12 @@ class LongConnection:
     async def _ping(self, connection: ClientConnection, service: int) -> None:
         while True:
             await self._send(connection, ping_frame(service))
-            await self._clock.sleep(self._config.ping_s)
+            await self._clock.sleep(self.config.ping_s)
 
     async def _watch(self) -> None:
         """Raise when the last pong is too long ago."""
         while True:
-            limit_s = 2 * self._config.ping_s + PONG_EXTRA_S
+            limit_s = 2 * self.config.ping_s + PONG_EXTRA_S
             left_s = self._pong_s + limit_s - self._clock.monotonic_s()
             if left_s <= 0:
                 msg = f"Lark did not answer a ping for {limit_s:.0f} s; the connection is opened again"
@@ -220,11 +221,12 @@ class LongConnection:
     def _control(self, frame: Frame) -> None:
         if frame.header("type") != "pong":
             return
+        self._count("pong")
         self._pong_s = self._clock.monotonic_s()
         # Only now: a platform that accepts and closes at once is not asked without a pause.
         self._failures = 0
         if frame.payload:
-            self._config = self._config.updated(parse_object(frame.payload))
+            self.config = self.config.updated(parse_object(frame.payload))
 
     async def _receive(
         self, connection: ClientConnection, frame: Frame, handler: EventHandler, group: TaskGroup
