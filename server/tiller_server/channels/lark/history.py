@@ -1,5 +1,6 @@
 """The messages of chats and threads, and their files."""
 
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -16,6 +17,7 @@ from tiller_server.channels.lark.messages import MESSAGES
 PAGE_ITEMS: Final = 50
 PAGES: Final = 20
 """Most pages that are read: a thousand messages."""
+_REFERENCE: Final = re.compile(r"([\w-]+)/(image|file)/([\w-]+)")
 _CHATS: Final = 1_000
 
 
@@ -67,16 +69,15 @@ class LarkHistory:
 
     async def fetch(self, attachment: ChatAttachment, *, limit_bytes: int) -> AsyncGenerator[bytes]:
         """Read a file of a message in chunks."""
-        message, _, rest = attachment.ref.partition("/")
-        kind, _, key = rest.partition("/")
-        if not key or kind not in {"image", "file"}:
+        reference = _REFERENCE.fullmatch(attachment.ref)
+        if reference is None:
             msg = f"The attachment {attachment.ref!r} is none of Lark"
             raise LarkRefused(msg, code=0)
         call = ApiCall(
             action=f"send the file {attachment.name!r}",
             method="GET",
-            path=f"{MESSAGES}/{message}/resources/{key}",
-            query={"type": kind},
+            path=f"{MESSAGES}/{reference[1]}/resources/{reference[3]}",
+            query={"type": reference[2]},
         )
         async with aclosing(self._api.download(call, limit_bytes=limit_bytes)) as chunks:
             async for chunk in chunks:

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent_core.kernel.values import Value
 
-PIECE_CHARS: Final = 9_000
+PIECE_CHARS: Final = 7_300
 """Longest text of an element: beyond 10,000 characters the platform cuts it without an error."""
 PAGE_BYTES: Final = 22 * 1024
 """Largest text of a card, as JSON inside of JSON; the whole card may have 30 KB."""
