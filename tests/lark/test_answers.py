@@ -16,8 +16,16 @@ from agent_core.channels.messaging.port import (
 )
 from tests.support.lark.card_schema import shown_text
 from tests.support.lark.faults import CallFault
-from tests.support.lark.stage import GROUP, Stage, connected_stage, open_stage, until
+from tests.support.lark.stage import (
+    GROUP,
+    Stage,
+    account_of,
+    connected_stage,
+    open_stage,
+    until,
+)
 from tests.support.lark.world import Sent
+from tiller_server.channels.lark.channel import open_lark
 from tiller_server.channels.lark.marks import mark
 
 CARDS = "/open-apis/cardkit/v1/cards"
@@ -190,13 +198,7 @@ async def test_an_answer_that_an_earlier_process_opened_unnoticed_is_the_one_tha
     async with open_stage() as stage:
         first = await stage.channel.open_answer(GROUP, key="k1")
         await first.set_text("from the first")
-        from tests.support.lark.routes import SECRET
-        from tests.support.lark.world import APP
-        from tiller_server.channels.lark.account import LarkAccount
-        from tiller_server.channels.lark.channel import open_lark
-
-        account = LarkAccount(app_id=APP, app_secret=SECRET, domain=stage.platform.url)
-        async with open_lark(account, stage.clock) as channel:
+        async with open_lark(account_of(stage.platform), stage.clock) as channel:
             second = await channel.open_answer(GROUP, key="k1")
             await second.set_text("from the second")
             await second.finish("the end", "completed")
@@ -245,9 +247,7 @@ async def test_where_no_card_can_be_created_the_text_comes_as_messages() -> None
         stage.platform.world.accepts_cards = False
         answer = await stage.channel.open_answer(GROUP, key="k1")
         await answer.set_text("a")
-        resumed = await stage.channel.open_answer(
-            GROUP, key="k1", resume_token=answer.resume_token
-        )
+        resumed = await stage.channel.open_answer(GROUP, key="k1", resume_token=answer.resume_token)
         text = "line\n" * 8_000
         await resumed.finish(text, "completed")
         messages = list(stage.platform.world.messages.values())

@@ -106,7 +106,9 @@ def by_handshake(status: int, code: int = 0) -> Callable[[SocketFaults], None]:
         pytest.param(by_body(514), "check channels.lark.appId", id="514"),
         pytest.param(by_body(1000040344), "set channels.lark.appId", id="no-credential"),
         pytest.param(by_body(1000040350), "stop other processes", id="connections"),
-        pytest.param(by_handshake(403), "switch it on in the developer console", id="handshake-403"),
+        pytest.param(
+            by_handshake(403), "switch it on in the developer console", id="handshake-403"
+        ),
         pytest.param(by_handshake(514, 1000040350), "stop other processes", id="handshake-514"),
     ],
 )

@@ -15,7 +15,20 @@ from tiller_server.channels.lark.markdown import (
 
 PARTS = st.lists(
     st.sampled_from(
-        ["word ", "line\n", "\n\n", "```py\n", "```\n", "~~~~\n", "````\n", "`a` ", '"', "é", "語", "\x01"]
+        [
+            "word ",
+            "line\n",
+            "\n\n",
+            "```py\n",
+            "```\n",
+            "~~~~\n",
+            "````\n",
+            "`a` ",
+            '"',
+            "é",
+            "語",
+            "\x01",
+        ]
     ),
     max_size=120,
 )

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import anyio
 import pytest
 
 from agent_core.channels.messaging.port import (
@@ -41,7 +42,9 @@ async def test_a_text_is_a_rich_text_and_repeating_it_is_no_second_message() -> 
         assert len(stage.platform.world.messages) == 1
 
 
-async def test_a_text_that_is_too_long_for_a_rich_text_is_plain_and_a_longer_one_is_refused() -> None:
+async def test_a_text_that_is_too_long_for_a_rich_text_is_plain_and_a_longer_one_is_refused() -> (
+    None
+):
     async with open_stage() as stage:
         text = 'say "no"\n' * 6_000
         await stage.channel.post(GROUP, text, key="k1")
@@ -130,8 +133,6 @@ async def test_a_call_that_hangs_is_uncertain_after_twenty_seconds() -> None:
 
 
 async def times_out(stage: Stage) -> None:
-    import anyio
-
     async def post() -> None:
         with pytest.raises(DeliveryUncertain, match="no answer within 20 s"):
             await stage.channel.post(GROUP, "a", key="k1")

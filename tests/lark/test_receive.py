@@ -50,7 +50,10 @@ async def test_a_direct_message_in_a_thread_names_both() -> None:
 async def test_a_rich_text_is_markdown_with_its_pictures() -> None:
     rows = [
         [{"tag": "at", "user_id": "@_user_1"}, {"tag": "text", "text": " see "}],
-        [{"tag": "a", "text": "log", "href": "https://x.test"}, {"tag": "img", "image_key": "img_1"}],
+        [
+            {"tag": "a", "text": "log", "href": "https://x.test"},
+            {"tag": "img", "image_key": "img_1"},
+        ],
         [{"tag": "code_block", "language": "PYTHON", "text": "x = 1\n"}],
     ]
     async with connected_stage() as stage:
@@ -62,9 +65,7 @@ async def test_a_rich_text_is_markdown_with_its_pictures() -> None:
         (message,) = stage.sink.events
         assert isinstance(message, InboundMessage)
         assert message.mentioned
-        assert message.text == (
-            "**Bug**\n see \n[log](https://x.test)\n\n```python\nx = 1\n```"
-        )
+        assert message.text == ("**Bug**\n see \n[log](https://x.test)\n\n```python\nx = 1\n```")
         assert message.attachments == (
             ChatAttachment(ref=f"{sent.id}/image/img_1", name="img_1.png"),
         )
@@ -78,9 +79,7 @@ async def test_files_are_attachments_and_their_names_are_no_paths() -> None:
             "sticker": {"file_key": "s"},
         }
         for kind, content in contents.items():
-            sent = stage.platform.world.say(
-                "oc_group", "", kind=kind, content=json.dumps(content)
-            )
+            sent = stage.platform.world.say("oc_group", "", kind=kind, content=json.dumps(content))
             await stage.platform.sockets.deliver(happenings.message(sent), message_id=kind)
         messages = [event for event in stage.sink.events if isinstance(event, InboundMessage)]
         assert [[file.name for file in message.attachments] for message in messages] == [
@@ -117,7 +116,9 @@ async def test_a_repeated_event_is_passed_on_and_acknowledged_again() -> None:
         event = happenings.message(stage.platform.world.say("oc_group", "once"))
         for _ in range(2):
             await stage.platform.sockets.deliver(event, message_id="f1")
-        assert [event.key for event in stage.sink.events] == [event["event"]["message"]["message_id"]] * 2
+        assert [event.key for event in stage.sink.events] == [
+            event["event"]["message"]["message_id"]
+        ] * 2
 
 
 async def test_unknown_and_damaged_events_are_acknowledged_and_counted() -> None:
@@ -147,9 +148,7 @@ async def test_bytes_that_are_no_frame_do_not_end_the_connection() -> None:
 async def test_parts_are_joined_in_any_order_and_answered_once() -> None:
     async with connected_stage() as stage:
         event = happenings.message(stage.platform.world.say("oc_group", "long " * 50))
-        await stage.platform.sockets.push(
-            event, message_id="f1", parts=4, order=[3, 0, 0, 2, 1]
-        )
+        await stage.platform.sockets.push(event, message_id="f1", parts=4, order=[3, 0, 0, 2, 1])
         await until(lambda: stage.platform.sockets.acks)
         assert stage.sink.texts == [("long " * 50).strip()]
         assert len(stage.platform.sockets.acks) == 1

@@ -122,7 +122,8 @@ def _check_element(element: dict[str, Any]) -> None:
     _check(tag != "form" or bool(element.get("name")), 11310, "form without name")
     _check(tag != "markdown" or bool(element.get("content")), 230099, "markdown without content")
     _check(
-        element.get("type", "default") in {"default", "primary", "danger", "text"} or tag != "button",
+        element.get("type", "default") in {"default", "primary", "danger", "text"}
+        or tag != "button",
         230099,
         "type",
     )

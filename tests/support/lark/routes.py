@@ -166,6 +166,7 @@ class Routes:
         for part in parts.iter_parts():
             name = part.get_param("name", header="content-disposition")
             raw = part.get_payload(decode=True)
+            assert isinstance(raw, bytes)
             if part.get_filename():
                 content = raw
             else:

@@ -90,7 +90,7 @@ class Sockets:
             await self.push(event, message_id=message_id)
             async with anyio.create_task_group() as group:
                 group.start_soon(self._cancel_late, group.cancel_scope)
-                await self.until(lambda: self._acked(message_id, before))
+                await self.until(lambda n=before: self._acked(message_id, n))
                 group.cancel_scope.cancel()
             acks = [ack for ack in self.acks[before:] if ack.message_id == message_id]
             if acks and acks[0].code == HTTPStatus.OK:

@@ -27,7 +27,7 @@ GROUP = Target(chat="oc_group")
 async def until(condition: Callable[[], object]) -> None:
     """Wait until a condition holds that sockets bring about."""
     with anyio.fail_after(10):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - sockets of another library bring it about
             await anyio.sleep(0.001)
 
 
@@ -83,7 +83,7 @@ class Stage:
             before = self.clock.slept.count(sleeps)
             await until(lambda: sleeps in self.clock.slept)
             self.clock.advance(sleeps)
-            await until(lambda: self.clock.slept.count(sleeps) > before)
+            await until(lambda n=before: self.clock.slept.count(sleeps) > n)
 
     def last(self) -> Sent:
         return list(self.platform.world.messages.values())[-1]
@@ -94,14 +94,20 @@ class Stage:
         return self.platform.world.cards[card]
 
 
+def account_of(platform: LarkPlatform) -> LarkAccount:
+    """Return the app that the platform accepts."""
+    return LarkAccount(app_id=APP, app_secret=SECRET, domain=platform.url)
+
+
 @asynccontextmanager
 async def open_stage() -> AsyncGenerator[Stage]:
     """Open a channel that sends only."""
     clock = HeldClock()
-    async with open_platform(clock) as platform:
-        account = LarkAccount(app_id=APP, app_secret=SECRET, domain=platform.url)
-        async with open_lark(account, clock) as channel:
-            yield Stage(clock=clock, platform=platform, channel=channel, sink=RecordingSink())
+    async with (
+        open_platform(clock) as platform,
+        open_lark(account_of(platform), clock) as channel,
+    ):
+        yield Stage(clock=clock, platform=platform, channel=channel, sink=RecordingSink())
 
 
 @asynccontextmanager
