@@ -1,0 +1,1 @@
+"""Feishu and Lark: the adapter of the port of chat platforms, over the long connection and the REST API."""
