@@ -1,15 +1,14 @@
 """`tiller slack` as its own process, beside a daemon of its own, Slack on loopback and a scripted provider."""
 
-import asyncio
 import json
 import signal
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from tests.support.clients.server import TILLER, Ground, calls, says
+from tests.support.channels.processes import chat_process, output
+from tests.support.clients.server import Ground, calls, says
 from tests.support.clients.shims import end_daemon
 from tests.support.slack.platform import APP_TOKEN, BOT, BOT_TOKEN, SlackPlatform
 
@@ -31,28 +30,6 @@ def environment(ground: Ground, platform: SlackPlatform) -> Mapping[str, str]:
     }
 
 
-@asynccontextmanager
-async def slack_process(
-    env: Mapping[str, str], words: Sequence[str] = ()
-) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """Start `tiller slack`; it is ended however the test ends."""
-    process = await asyncio.create_subprocess_exec(
-        *TILLER, "slack", *words, env=dict(env), stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def output(env: Mapping[str, str], *words: str) -> tuple[int | None, str]:
-    async with slack_process(env, words) as process:
-        out, _ = await process.communicate()
-        return process.returncode, out.decode()
-
-
 async def test_a_message_is_answered_after_an_approval_in_slack_also_by_a_process_that_is_killed(
     ground: Ground, platform: SlackPlatform
 ) -> None:
@@ -70,7 +47,7 @@ async def test_a_message_is_answered_after_an_approval_in_slack_also_by_a_proces
         return [one for one in workspace.channels["C1"] if "actions" in str(one.get("blocks"))]
 
     try:
-        async with slack_process(env):
+        async with chat_process("slack", env):
             await platform.until(lambda: platform.connections == 1, within_s=30)
             said = await platform.say("C1", f"<@{BOT}> mend it")
             await platform.until(lambda: bool(asked()), within_s=30)
@@ -84,14 +61,14 @@ async def test_a_message_is_answered_after_an_approval_in_slack_also_by_a_proces
                 lambda: "All is mended." in str(workspace.texts("C1")), within_s=30
             )
             await platform.until(lambda: "actions" not in str(approval["blocks"]))
-            code, status = await output(env, "status", "--json")
+            code, status = await output("slack", env, "status", "--json")
             assert code == 0
             assert json.loads(status)["status"]["connection"] == "connected"
-            assert (await output(env))[0] == 2, (
+            assert (await output("slack", env))[0] == 2, (
                 "a second process would take the events of the first"
             )
         assert not (ground.root / "token.txt").read_text("utf-8").strip()
-        assert (await output(env, "status"))[1] == "tiller slack does not run\n"
+        assert (await output("slack", env, "status"))[1] == "tiller slack does not run\n"
         # What is said while no process runs is read from the history.
         channel = workspace.channels["C1"]
         channel.append(
@@ -103,7 +80,7 @@ async def test_a_message_is_answered_after_an_approval_in_slack_also_by_a_proces
                 "thread_ts": said["ts"],
             }
         )
-        async with slack_process(env) as process:
+        async with chat_process("slack", env) as process:
             await platform.until(
                 lambda: str(workspace.texts("C1")).count("All is mended.") == 2, within_s=30
             )
@@ -116,17 +93,17 @@ async def test_a_message_is_answered_after_an_approval_in_slack_also_by_a_proces
 async def test_doctor_names_what_is_missing(ground: Ground, platform: SlackPlatform) -> None:
     env = environment(ground, platform)
     ground.configure()
-    code, text = await output(env, "doctor")
+    code, text = await output("slack", env, "doctor")
     assert code == 1
     assert "channels.slack.workspaces is empty" in text
     configure(ground)
-    code, text = await output(env, "doctor")
+    code, text = await output("slack", env, "doctor")
     assert (code, text.splitlines()[-1]) == (0, "0 of 4 do not work, 0 should be known")
     assert f"Slack accepts the app T1.{BOT}" in text
     platform.faults["apps.connections.open"].append("invalid_auth")
-    code, text = await output(env, "doctor", "--json")
+    code, text = await output("slack", env, "doctor", "--json")
     assert code == 1
     (app,) = [one for one in json.loads(text)["checks"] if one["name"] == "app"]
     assert app["found"] == "Slack refused apps.connections.open: invalid_auth"
-    code, text = await output({**env, "SLACK_BOT_TOKEN": ""}, "doctor")
+    code, text = await output("slack", {**env, "SLACK_BOT_TOKEN": ""}, "doctor")
     assert "set SLACK_BOT_TOKEN, or run tiller slack login" in text

@@ -24,9 +24,9 @@ from tiller_server.channels.lark.channel import LarkChannel, open_lark
 GROUP = Target(chat="oc_group")
 
 
-async def until(condition: Callable[[], object]) -> None:
+async def until(condition: Callable[[], object], *, within_s: float = 10) -> None:
     """Wait until a condition holds that sockets bring about."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(within_s):
         while not condition():  # noqa: ASYNC110 - sockets of another library bring it about
             await anyio.sleep(0.001)
 

@@ -25,6 +25,11 @@ from tiller_server.channels.lark.account import LarkAccount
 from tiller_server.channels.lark.answers import LarkAnswers
 from tiller_server.channels.lark.api import LarkApi, open_api
 from tiller_server.channels.lark.connection import LongConnection
+from tiller_server.channels.lark.endpoint import (
+    ConnectionConfig,
+    ConnectionFailed,
+    request_endpoint,
+)
 from tiller_server.channels.lark.history import LarkHistory
 from tiller_server.channels.lark.messages import FILE_BYTES, Delivery, LarkMessages
 from tiller_server.channels.lark.receiver import Bot, EventReceiver
@@ -147,3 +152,13 @@ async def open_lark(account: LarkAccount, clock: Clock) -> AsyncGenerator[LarkCh
     """Open the channel of an app; its connections are closed at the end."""
     async with open_api(account, clock) as api:
         yield LarkChannel(api, clock)
+
+
+async def probe_connection(account: LarkAccount, clock: Clock) -> str:
+    """Return why the platform gives the app no long connection; empty: it does."""
+    async with open_api(account, clock) as api:
+        try:
+            _ = await request_endpoint(api.client, account, ConnectionConfig(), clock)
+        except ConnectionFailed as error:
+            return str(error)
+    return ""
