@@ -15,6 +15,8 @@ STARTED = {
     "run": (["run", "hi"], 0, "Hello there\n"),
     "rpc": (["rpc", "--in-process", "--no-session"], 0, ""),
     "web": (["web", "--listen", "example.org"], 2, "name an address of this machine"),
+    "lark": (["lark"], 2, "channels.lark.appId is not set"),
+    "slack": (["slack", "status"], 1, "tiller slack does not run"),
     "fleet": (["fleet", "status"], 0, "there are no jobs"),
     "share": (["share", "--list"], 1, "no tiller web that serves HTTP on this machine runs"),
     "review": (["review"], 0, "Hello there"),
