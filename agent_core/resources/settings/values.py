@@ -324,7 +324,8 @@ class LarkSettings(ChatAppSettings):
 
     app_id: str | None = Field(default=None, description="Id of the app, such as cli_a1b2c3.")
     domain: str = Field(
-        default="feishu", description="feishu, lark, or the address of another installation."
+        default="feishu",
+        description="The installation: feishu, lark, or the address of another one.",
     )
     secret_variable: VariableName = Field(
         default="LARK_APP_SECRET", description="Variable of the environment with its secret."
