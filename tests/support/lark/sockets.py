@@ -18,7 +18,13 @@ from websockets.http11 import Request, Response
 
 from agent_core.kernel import Clock
 from tests.support.lark.faults import SocketFaults
-from tiller_server.channels.lark.frames import CONTROL, DATA, Frame, decode_frame, encode_frame
+from tiller_server.channels.lark.connection.frames import (
+    CONTROL,
+    DATA,
+    Frame,
+    decode_frame,
+    encode_frame,
+)
 
 RESEND_S = 3.0
 SERVICE = 33554678

@@ -18,7 +18,7 @@ from tests.support.harness.clock import HeldClock
 from tests.support.lark.platform import LarkPlatform, open_platform
 from tests.support.lark.routes import SECRET
 from tests.support.lark.world import APP, CardEntity, Sent
-from tiller_server.channels.lark.account import LarkAccount
+from tiller_server.channels.lark.api.account import LarkAccount
 from tiller_server.channels.lark.channel import LarkChannel, open_lark
 
 GROUP = Target(chat="oc_group")

@@ -15,16 +15,17 @@ from agent_core.channels.messaging.port import ConnectionState
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue, encode
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.account import LarkAccount, is_loopback
-from tiller_server.channels.lark.deadline import within
-from tiller_server.channels.lark.endpoint import (
+from tiller_server.channels.lark.api.account import LarkAccount, is_loopback
+from tiller_server.channels.lark.api.deadline import within
+from tiller_server.channels.lark.api.json_fields import parse_object
+from tiller_server.channels.lark.connection.endpoint import (
     ConnectionConfig,
     ConnectionFailed,
-    Endpoint,
+    SocketEndpoint,
     handshake_refused,
     request_endpoint,
 )
-from tiller_server.channels.lark.frames import (
+from tiller_server.channels.lark.connection.frames import (
     CONTROL,
     FRAME_BYTES,
     Frame,
@@ -34,8 +35,7 @@ from tiller_server.channels.lark.frames import (
     encode_frame,
     ping_frame,
 )
-from tiller_server.channels.lark.json_fields import parse_object
-from tiller_server.channels.lark.parts import PartJoiner
+from tiller_server.channels.lark.connection.parts import PartJoiner
 
 HANDSHAKE_S: Final = 10.0
 SEND_S: Final = 10.0
@@ -141,7 +141,7 @@ class LongConnection:
         grown_s = FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 10)
         return min(grown_s, self.config.reconnect_s) * (0.75 + self._jitter() / 4)
 
-    async def _serve(self, endpoint: Endpoint, handler: EventHandler) -> None:
+    async def _serve(self, endpoint: SocketEndpoint, handler: EventHandler) -> None:
         """Serve one connection until it ends.
 
         Raises:
@@ -163,7 +163,7 @@ class LongConnection:
             connection.transport.abort()
         raise reasons[0]
 
-    async def _open(self, endpoint: Endpoint) -> ClientConnection:
+    async def _open(self, endpoint: SocketEndpoint) -> ClientConnection:
         proxy = None if is_loopback(endpoint.url) else True
 
         async def open_socket() -> ClientConnection:
