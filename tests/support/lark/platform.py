@@ -128,7 +128,7 @@ class LarkPlatform:
         body = json.loads(request.body)
         if body.get("AppID") != APP or body.get("AppSecret") != SECRET:
             return {"code": 514, "msg": "auth failed"}
-        data = {"URL": self.sockets.url, "ClientConfig": faults.config}
+        data = {"URL": faults.url or self.sockets.url, "ClientConfig": faults.config}
         return {"code": 0, "msg": "", "data": data}
 
     async def _send_resource(self, request: HttpRequest, writer: asyncio.StreamWriter) -> None:

@@ -9,6 +9,7 @@ from agent_core.channels.messaging.port import (
     ClickReply,
     ConnectionState,
     DeliveryError,
+    DeliveryImpossible,
     InboundClick,
     InboundMessage,
     InboundRecall,
@@ -99,7 +100,8 @@ class EventReceiver(EventHandler):
             await self._bot.load()
         except DeliveryError as error:
             msg = f"The id of the bot cannot be read: {error}"
-            raise ConnectionFailed(msg) from error
+            is_final = isinstance(error, DeliveryImpossible)
+            raise ConnectionFailed(msg, needs_person=is_final) from error
 
     @override
     def is_callback(self, payload: JsonObject) -> bool:

@@ -11,7 +11,6 @@ from agent_core.kernel import Clock
 from tiller_server.channels.lark.api.codes import LarkRefused
 from tiller_server.channels.lark.api.rest import LarkApi
 from tiller_server.channels.lark.cards.answer import CardAnswer, PlainAnswer, read_token
-from tiller_server.channels.lark.cards.marks import derived_key
 from tiller_server.channels.lark.messages import LarkMessages, MessagePlace
 
 TIMER_S: Final = 15.0
@@ -73,11 +72,5 @@ class LarkAnswers:
             await answer.renew_if_due()
 
     async def _open_plain(self, delivery: MessagePlace) -> PlainAnswer:
-        plain = MessagePlace(
-            target=delivery.target,
-            key=derived_key(delivery.key, "plain"),
-            reply_to=delivery.reply_to,
-            in_thread=delivery.in_thread,
-        )
-        sent = await self._messages.post(plain, _PLACEHOLDER)
-        return PlainAnswer(self._messages, plain, sent)
+        sent = await self._messages.post(delivery, _PLACEHOLDER)
+        return PlainAnswer(self._messages, delivery, sent)

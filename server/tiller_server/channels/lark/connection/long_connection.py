@@ -9,7 +9,7 @@ import anyio
 import httpx
 from anyio.abc import TaskGroup
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 
 from agent_core.channels.messaging.port import ConnectionState
 from agent_core.kernel import Clock
@@ -106,6 +106,7 @@ class LongConnection:
         self._jitter = jitter
         self.config = ConnectionConfig()
         self._failures = 0
+        self._is_degraded = False
         self._parts = PartJoiner(clock)
         self._callbacks = anyio.Semaphore(HANDLERS)
         self._pong_s = 0.0
@@ -115,7 +116,8 @@ class LongConnection:
         """Keep the connection until it is cancelled."""
         try:
             while True:
-                handler.connection_changed("connecting")
+                if not self._is_degraded:
+                    handler.connection_changed("connecting")
                 try:
                     await handler.prepare()
                     endpoint = await request_endpoint(
@@ -129,8 +131,9 @@ class LongConnection:
             handler.connection_changed("stopped")
 
     async def _wait(self, error: ConnectionFailed, handler: EventHandler) -> None:
-        is_degraded = error.needs_person or self._failures >= DEGRADED_AFTER
-        handler.connection_changed("degraded" if is_degraded else "connecting", str(error))
+        self._is_degraded = error.needs_person or self._failures >= DEGRADED_AFTER
+        state = "degraded" if self._is_degraded else "connecting"
+        handler.connection_changed(state, str(error))
         wait_s = PERSON_WAIT_S if error.needs_person else self._backoff_s()
         self._failures += 1
         await self._clock.sleep(wait_s)
@@ -150,6 +153,7 @@ class LongConnection:
         connection = await self._open(endpoint)
         reasons: list[BaseException] = []
         try:
+            self._is_degraded = False
             handler.connection_changed("connected")
             self._pong_s = self._clock.monotonic_s()
             async with anyio.create_task_group() as group:
@@ -182,7 +186,9 @@ class LongConnection:
             headers = {name.lower(): value for name, value in error.response.headers.raw_items()}
             raise handshake_refused(headers, error.response.status_code) from error
         except (OSError, TimeoutError, WebSocketException, ValueError) as error:
-            reason = str(error) or type(error).__name__
+            # The address holds a ticket of the connection, and the text of this error has the address.
+            is_address = isinstance(error, InvalidURI)
+            reason = "not an address of a WebSocket" if is_address else str(error)
             message = f"The connection to Lark could not be opened ({reason}); it is tried again"
             raise ConnectionFailed(message) from error
 
