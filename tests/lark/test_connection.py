@@ -3,9 +3,12 @@
 The rows of the first test are those in which the official SDK goes deaf or stops (measured with lark-oapi 1.7.5).
 """
 
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import trustme
 
 from tests.support.harness.clock import HeldClock
 from tests.support.lark import happenings
@@ -267,3 +270,18 @@ def test_parts_of_events_that_never_end_are_bounded() -> None:
     assert parts.add("g0", total=2, index=1, payload=b"") is None
     for index, total in ((2, 2), (-1, 2), (0, PARTS + 1)):
         assert parts.add("h", total=total, index=index, payload=b"") is None
+
+
+async def test_an_encrypted_connection_is_checked_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    async with open_stage(tls=tls) as stage, running(stage):
+        await until(lambda: any("certificate verify failed" in why for _, why in stage.sink.states))
+        assert not stage.sink.is_connected()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    async with open_stage(tls=tls) as stage, running(stage):
+        await serves(stage, opened=1)

@@ -2,10 +2,12 @@
 
 import base64
 import random
+import ssl
 from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
 import anyio
+import anyio.to_thread
 import httpx
 from anyio.abc import TaskGroup
 from websockets.asyncio.client import ClientConnection, connect
@@ -110,6 +112,7 @@ class LongConnection:
         self._parts = PartJoiner(clock)
         self._callbacks = anyio.Semaphore(HANDLERS)
         self._pong_s = 0.0
+        self._tls: ssl.SSLContext | None = None
         self.counts: dict[str, int] = {}
 
     async def run(self, handler: EventHandler) -> None:
@@ -169,11 +172,13 @@ class LongConnection:
 
     async def _open(self, endpoint: SocketEndpoint) -> ClientConnection:
         proxy = None if is_loopback(endpoint.url) else True
+        tls = await self._load_certificates() if endpoint.url.startswith("wss:") else None
 
         async def open_socket() -> ClientConnection:
             return await connect(
                 endpoint.url,
                 proxy=proxy,
+                ssl=tls,
                 open_timeout=None,
                 ping_interval=None,  # the protocol has pings of its own
                 close_timeout=1,
@@ -191,6 +196,12 @@ class LongConnection:
             reason = "not an address of a WebSocket" if is_address else str(error)
             message = f"The connection to Lark could not be opened ({reason}); it is tried again"
             raise ConnectionFailed(message) from error
+
+    async def _load_certificates(self) -> ssl.SSLContext:
+        """Return the certificates that the REST API is checked with; they are read from the disk once."""
+        if self._tls is None:
+            self._tls = await anyio.to_thread.run_sync(httpx.create_ssl_context)
+        return self._tls
 
     async def _ping(self, connection: ClientConnection, service: int) -> None:
         while True:
