@@ -25,8 +25,8 @@ from tests.support.lark.stage import (
     until,
 )
 from tests.support.lark.world import Sent
+from tiller_server.channels.lark.cards.marks import mark
 from tiller_server.channels.lark.channel import open_lark
-from tiller_server.channels.lark.marks import mark
 
 CARDS = "/open-apis/cardkit/v1/cards"
 MESSAGES = "/open-apis/im/v1/messages"
@@ -253,7 +253,10 @@ async def test_where_no_card_can_be_created_the_text_comes_as_messages() -> None
         messages = list(stage.platform.world.messages.values())
         contents = [json.loads(m.content)["zh_cn"]["content"][0][0]["text"] for m in messages]
         assert "".join(content[: -len(mark(""))] for content in contents) == text
-        assert (messages[0].id, messages[0].edits) == (answer.sent.message, 1)
+        assert (messages[0].id, stage.platform.world.edits[messages[0].id]) == (
+            answer.sent.message,
+            1,
+        )
 
 
 async def test_a_card_that_was_lost_is_followed_by_the_text_as_a_message() -> None:

@@ -9,10 +9,11 @@ from hypothesis import given, strategies as st
 from agent_core.channels.messaging.port import ApprovalOption, Settlement
 from agent_core.kernel.json import JsonObject, encode
 from tests.support.lark.card_schema import CardRefused, buttons, check_card, elements, shown_text
+from tests.support.lark.preview import page
 from tests.support.lark.samples import AT_MS, prompt, samples
-from tiller_server.channels.lark.cards import answer_card, approval_card, settled_card
-from tiller_server.channels.lark.json_fields import as_object
-from tiller_server.channels.lark.markdown import pages
+from tiller_server.channels.lark.api.json_fields import as_object
+from tiller_server.channels.lark.cards.builders import answer_card, approval_card, settled_card
+from tiller_server.channels.lark.cards.markdown import pages
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 
@@ -39,8 +40,8 @@ def test_a_card_with_any_texts_keeps_the_schema(
     checked(approval_card(asked))
     ended = Settlement(label=title[:40], by=detail, at_ms=AT_MS, allowed=True)
     checked(settled_card(asked, ended))
-    for page in pages(body * 500):
-        checked(answer_card(page, "completed"))
+    for pieces in pages(body * 500):
+        checked(answer_card(pieces, "completed"))
 
 
 def test_buttons_have_request_option_and_digest_and_nothing_else() -> None:
@@ -66,6 +67,18 @@ def test_the_answer_by_text_stands_below_the_buttons() -> None:
     assert shown_text(json.loads(encode(approval_card(prompt())))).endswith(
         "Or send `/approve 7f3a once|session|deny`"
     )
+
+
+def test_the_line_of_the_list_of_chats_is_plain_text() -> None:
+    lines = {
+        "\n## Done: **two** `files`\nmore": "Done: two files",
+        "```py\nx = 1\n```": "py",
+        "": "The run ended without a text.",
+        "word " * 40: ("word " * 40)[:80],
+    }
+    for text, line in lines.items():
+        card = checked(answer_card(pages(text)[0], "completed"))
+        assert as_object(card["config"])["summary"] == {"content": line}
 
 
 def test_a_body_that_is_larger_than_a_card_is_cut_and_says_so() -> None:
@@ -102,3 +115,9 @@ def test_the_fake_refuses_what_the_platform_refuses(change: dict[str, object], c
 def listed(card: JsonObject) -> list[dict[str, Any]]:
     body = json.loads(encode(card))["body"]
     return list(elements(body["elements"]))
+
+
+def test_the_previewer_draws_every_card() -> None:
+    drawn = page(samples())
+    assert drawn.count('<div class="card">') == len(samples())
+    assert "Allow in this session</button>" in drawn

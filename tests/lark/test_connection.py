@@ -3,13 +3,23 @@
 The rows of the first test are those in which the official SDK goes deaf or stops (measured with lark-oapi 1.7.5).
 """
 
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import trustme
 
+from tests.support.harness.clock import HeldClock
 from tests.support.lark import happenings
 from tests.support.lark.faults import CallFault, SocketFaults
 from tests.support.lark.stage import Stage, connected_stage, open_stage, running, until
+from tiller_server.channels.lark.connection.parts import (
+    PARTS,
+    WAITING_BYTES,
+    WAITING_EVENTS,
+    PartJoiner,
+)
 
 ENDPOINT = "/callback/ws/endpoint"
 
@@ -189,3 +199,89 @@ async def test_the_state_is_stopped_after_the_end() -> None:
         async with running(stage):
             await until(stage.sink.is_connected)
         assert stage.sink.states[-1] == ("stopped", "")
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://x.test/?device_id=d&service_id=1&ticket=secret", "not an address of a WebSocket"),
+        ("ws://127.0.0.1:1/?device_id=d&service_id=1&ticket=secret", "could not be opened"),
+        ("ws://127.0.0.1:1/?device_id=d", "no address with device_id and service_id"),
+        (
+            "ws://127.0.0.1:1/?device_id=d&service_id=one",
+            "no address with device_id and service_id",
+        ),
+    ],
+)
+async def test_an_address_that_cannot_be_used_is_named_without_its_ticket(
+    url: str, reason: str
+) -> None:
+    async with open_stage() as stage:
+        stage.platform.socket_faults.url = url
+        async with running(stage):
+            await until(lambda: any(waits(stage)))
+            state, shown = next(entry for entry in stage.sink.states if entry[1])
+            assert (state, reason in shown, "secret" in shown) == ("connecting", True, False)
+            stage.platform.socket_faults.url = None
+            stage.clock.advance(5)
+            await serves(stage, opened=1)
+
+
+async def test_an_event_that_is_stored_too_slowly_is_repeated_and_pings_go_on() -> None:
+    async with connected_stage() as stage:
+        sockets = stage.platform.sockets
+        await until(lambda: 120 in stage.clock.slept)
+        stage.clock.advance(115)
+        stage.sink.hangs = True
+        sent = stage.platform.world.say("oc_group", "slow")
+        await sockets.push(happenings.message(sent), message_id="f1")
+        await until(lambda: stage.clock.slept[-1] == 10.0)
+        stage.clock.advance(5)
+        await until(lambda: sockets.pings == 2)
+        stage.sink.hangs = False
+        stage.clock.advance(5)
+        await until(lambda: sockets.acks)
+        assert sockets.acks[0].code == 500
+        await sockets.deliver(happenings.message(sent), message_id="f1")
+        assert stage.sink.texts == ["slow"]
+
+
+async def test_a_degraded_connection_stays_degraded_until_it_is_connected() -> None:
+    async with open_stage() as stage:
+        stage.platform.socket_faults.endpoint_code = 514
+        async with running(stage):
+            await until(lambda: 300.0 in stage.clock.slept)
+            stage.platform.socket_faults.endpoint_code = 0
+            stage.clock.advance(300)
+            await serves(stage, opened=1)
+            assert [state for state, _ in stage.sink.states] == [
+                "connecting", "degraded", "connected",
+            ]  # fmt: skip
+
+
+def test_parts_of_events_that_never_end_are_bounded() -> None:
+    parts = PartJoiner(HeldClock())
+    for number in range(WAITING_EVENTS + 10):
+        parts.add(f"f{number}", total=2, index=0, payload=b"x")
+    assert parts.dropped == 10
+    assert parts.add("f10", total=2, index=1, payload=b"y") == b"xy"
+    for number in range(5):
+        parts.add(f"g{number}", total=2, index=0, payload=bytes(WAITING_BYTES // 2))
+    assert parts.add("g0", total=2, index=1, payload=b"") is None
+    for index, total in ((2, 2), (-1, 2), (0, PARTS + 1)):
+        assert parts.add("h", total=total, index=index, payload=b"") is None
+
+
+async def test_an_encrypted_connection_is_checked_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(tls)
+    async with open_stage(tls=tls) as stage, running(stage):
+        await until(lambda: any("certificate verify failed" in why for _, why in stage.sink.states))
+        assert not stage.sink.is_connected()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    async with open_stage(tls=tls) as stage, running(stage):
+        await serves(stage, opened=1)

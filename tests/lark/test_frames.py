@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from tiller_server.channels.lark.frames import (
+from tiller_server.channels.lark.connection.frames import (
     DATA,
     FRAME_BYTES,
     Frame,

@@ -4,7 +4,7 @@ from itertools import accumulate
 
 from hypothesis import given, strategies as st
 
-from tiller_server.channels.lark.markdown import (
+from tiller_server.channels.lark.cards.markdown import (
     PAGE_BYTES,
     PIECE_CHARS,
     inert,

@@ -18,7 +18,7 @@ from agent_core.channels.messaging.port import (
 from tests.support.lark.faults import CallFault
 from tests.support.lark.stage import GROUP, Stage, open_stage, until
 from tests.support.lark.world import Sent
-from tiller_server.channels.lark.marks import mark
+from tiller_server.channels.lark.cards.marks import mark
 
 MESSAGES = "/open-apis/im/v1/messages"
 CARDS = "/open-apis/cardkit/v1/cards"

@@ -28,6 +28,8 @@ class SocketFaults:
     endpoint_code: int = 0
     """Code in the body of the endpoint."""
     endpoint_hangs: bool = False
+    url: str | None = None
+    """Another address of the connection."""
     handshake: tuple[int, int] | None = None
     """Status and error code in the headers of a refused handshake."""
     handshake_hangs: int = 0

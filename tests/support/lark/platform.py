@@ -8,6 +8,7 @@ As a program it prints its URL and reads lines from standard input, each a direc
 import argparse
 import asyncio
 import json
+import ssl
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -30,11 +31,11 @@ CHUNK = b"\x5a" * 65_536
 class LarkPlatform:
     """The running platform. Times of its rules are those of its clock."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, tls: ssl.SSLContext | None = None) -> None:
         self.world = World(clock)
         self.routes = Routes(self.world)
         self.socket_faults = SocketFaults()
-        self.sockets = Sockets(clock, self.socket_faults)
+        self.sockets = Sockets(clock, self.socket_faults, tls)
         self.faults: list[CallFault] = []
         self.calls: list[tuple[str, str]] = []
         """Method and path of each call, also of those that were refused."""
@@ -128,7 +129,7 @@ class LarkPlatform:
         body = json.loads(request.body)
         if body.get("AppID") != APP or body.get("AppSecret") != SECRET:
             return {"code": 514, "msg": "auth failed"}
-        data = {"URL": self.sockets.url, "ClientConfig": faults.config}
+        data = {"URL": faults.url or self.sockets.url, "ClientConfig": faults.config}
         return {"code": 0, "msg": "", "data": data}
 
     async def _send_resource(self, request: HttpRequest, writer: asyncio.StreamWriter) -> None:
@@ -150,9 +151,11 @@ class LarkPlatform:
 
 
 @asynccontextmanager
-async def open_platform(clock: Clock, *, port: int = 0) -> AsyncGenerator[LarkPlatform]:
-    """Run a platform in this loop."""
-    platform = LarkPlatform(clock)
+async def open_platform(
+    clock: Clock, *, port: int = 0, tls: ssl.SSLContext | None = None
+) -> AsyncGenerator[LarkPlatform]:
+    """Run a platform in this loop; with `tls` its connections are encrypted."""
+    platform = LarkPlatform(clock, tls)
     await platform.start(port)
     try:
         yield platform

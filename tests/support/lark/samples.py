@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from agent_core.channels.messaging.port import ApprovalOption, ApprovalPrompt, Settlement
 from agent_core.kernel.json import JsonObject
-from tiller_server.channels.lark.cards import answer_card, approval_card, settled_card
-from tiller_server.channels.lark.markdown import pages
+from tiller_server.channels.lark.cards.builders import answer_card, approval_card, settled_card
+from tiller_server.channels.lark.cards.markdown import pages
 
 ANSWER = """I found the fault: `parse_port` accepts **0**, which the server then refuses.
 

@@ -5,6 +5,7 @@ It makes an answer in a card through the REST API, then serves messages and clic
 
 import json
 import sys
+from typing import Any
 
 import lark_oapi as lark
 from lark_oapi.api.cardkit.v1 import (
@@ -19,12 +20,10 @@ from lark_oapi.api.im.v1 import (
     CreateMessageRequest,
     CreateMessageRequestBody,
     ListMessageRequest,
-    P2ImMessageReceiveV1,
     ReplyMessageRequest,
     ReplyMessageRequestBody,
 )
 from lark_oapi.event.callback.model.p2_card_action_trigger import (
-    P2CardActionTrigger,
     P2CardActionTriggerResponse,
 )
 
@@ -35,13 +34,13 @@ CARD = {
 }
 
 
-def checked(response):
+def checked(response: Any) -> Any:
     if not response.success():
         raise SystemExit(f"refused: {response.code} {response.msg}")
     return getattr(response, "data", None)
 
 
-def answer_in_a_card(client: lark.Client) -> None:
+def answer_in_a_card(client: Any) -> None:
     body = CreateCardRequestBody.builder().type("card_json").data(json.dumps(CARD)).build()
     made = client.cardkit.v1.card.create(CreateCardRequest.builder().request_body(body).build())
     card = checked(made).card_id
@@ -64,17 +63,17 @@ def answer_in_a_card(client: lark.Client) -> None:
 
 
 def main(url: str, app: str, secret: str) -> None:
-    client = lark.Client.builder().app_id(app).app_secret(secret).domain(url).build()
+    client: Any = lark.Client.builder().app_id(app).app_secret(secret).domain(url).build()
     answer_in_a_card(client)
 
-    def reply(data: P2ImMessageReceiveV1) -> None:
+    def reply(data: Any) -> None:
         message = data.event.message
         text = json.dumps({"text": f"echo {json.loads(message.content)['text']}"})
         body = ReplyMessageRequestBody.builder().content(text).msg_type("text").build()
         request = ReplyMessageRequest.builder().message_id(message.message_id).request_body(body)
         checked(client.im.v1.message.reply(request.build()))
 
-    def click(data: P2CardActionTrigger) -> P2CardActionTriggerResponse:
+    def click(data: Any) -> P2CardActionTriggerResponse:
         option = data.event.action.value["o"]
         return P2CardActionTriggerResponse({"toast": {"type": "info", "content": option}})
 

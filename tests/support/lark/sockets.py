@@ -4,6 +4,7 @@ import base64
 import json
 import random
 import socket
+import ssl
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,13 @@ from websockets.http11 import Request, Response
 
 from agent_core.kernel import Clock
 from tests.support.lark.faults import SocketFaults
-from tiller_server.channels.lark.frames import CONTROL, DATA, Frame, decode_frame, encode_frame
+from tiller_server.channels.lark.connection.frames import (
+    CONTROL,
+    DATA,
+    Frame,
+    decode_frame,
+    encode_frame,
+)
 
 RESEND_S = 3.0
 SERVICE = 33554678
@@ -37,7 +44,10 @@ class Ack:
 class Sockets:
     """The server of connections: pings, pushes, acknowledgements."""
 
-    def __init__(self, clock: Clock, faults: SocketFaults) -> None:
+    def __init__(
+        self, clock: Clock, faults: SocketFaults, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.tls = tls
         self.clock = clock
         self.faults = faults
         self.connections: list[ServerConnection] = []
@@ -51,7 +61,7 @@ class Sockets:
     async def start(self) -> None:
         self._server = await serve(
             self._serve, "127.0.0.1", 0, process_request=self._admit, ping_interval=None,
-            close_timeout=1,
+            close_timeout=1, ssl=self.tls,
         )  # fmt: skip
 
     async def stop(self) -> None:
@@ -66,7 +76,8 @@ class Sockets:
     def url(self) -> str:
         assert self._server is not None
         port = next(iter(self._server.sockets)).getsockname()[1]
-        return f"ws://127.0.0.1:{port}/ws/v2?device_id=d1&service_id={SERVICE}&access_key=k"
+        host = "ws://127.0.0.1" if self.tls is None else "wss://localhost"
+        return f"{host}:{port}/ws/v2?device_id=d1&service_id={SERVICE}&access_key=k"
 
     async def push(
         self,

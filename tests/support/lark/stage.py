@@ -1,5 +1,6 @@
 """The adapter in front of the fake platform, both on one clock that stands still until a test moves it."""
 
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from tests.support.harness.clock import HeldClock
 from tests.support.lark.platform import LarkPlatform, open_platform
 from tests.support.lark.routes import SECRET
 from tests.support.lark.world import APP, CardEntity, Sent
-from tiller_server.channels.lark.account import LarkAccount
+from tiller_server.channels.lark.api.account import LarkAccount
 from tiller_server.channels.lark.channel import LarkChannel, open_lark
 
 GROUP = Target(chat="oc_group")
@@ -100,11 +101,11 @@ def account_of(platform: LarkPlatform) -> LarkAccount:
 
 
 @asynccontextmanager
-async def open_stage() -> AsyncGenerator[Stage]:
+async def open_stage(*, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Stage]:
     """Open a channel that sends only."""
     clock = HeldClock()
     async with (
-        open_platform(clock) as platform,
+        open_platform(clock, tls=tls) as platform,
         open_lark(account_of(platform), clock) as channel,
     ):
         yield Stage(clock=clock, platform=platform, channel=channel, sink=RecordingSink())

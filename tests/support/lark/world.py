@@ -4,7 +4,7 @@ Each rule is from the documentation of the open platform unless it cites somethi
 """
 
 import json
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,9 +43,7 @@ class Sent:
     sender: str = APP
     parent: str | None = None
     thread: str | None = None
-    uuid: str | None = None
     card: str | None = None
-    edits: int = 0
     deleted: bool = False
     mentions: list[Any] = field(default_factory=list)
     reactions: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -79,6 +77,7 @@ class World:
         self.resources: dict[str, bytes | int] = {}
         """Files by key; a number is the size of one that is made up on the way."""
         self.uuids: dict[str, tuple[str, int]] = {}
+        self.edits: Counter[str] = Counter()
         self.enforces_rates = False
         self.accepts_cards = True
         self._recent: defaultdict[str, deque[float]] = defaultdict(deque)
@@ -127,7 +126,7 @@ class World:
         message = Sent(
             id=f"om_{self.number()}", chat=chat, kind=body["msg_type"], content=body["content"],
             at_ms=self.clock.now_ms(), parent=parent.id if parent else None, thread=thread,
-            uuid=uuid, card=card,
+            card=card,
         )  # fmt: skip
         self.messages[message.id] = message
         if uuid:
@@ -160,10 +159,10 @@ class World:
     def edit(self, message: Sent, body: dict[str, Any]) -> None:
         if message.kind not in {"text", "post"}:
             raise Refused(230054, "not a text")
-        if message.edits >= EDITS:
+        if self.edits[message.id] >= EDITS:
             raise Refused(230072, "The message has been edited 20 times")
         self._check_content(body["msg_type"], body["content"])
-        message.edits += 1
+        self.edits[message.id] += 1
         message.kind, message.content = body["msg_type"], body["content"]
 
     def redraw(self, message: Sent, text: str) -> None:

@@ -21,17 +21,17 @@ from agent_core.channels.messaging.port import (
     Target,
 )
 from agent_core.kernel import Clock
-from tiller_server.channels.lark.account import LarkAccount
-from tiller_server.channels.lark.answers import LarkAnswers
-from tiller_server.channels.lark.api import LarkApi, open_api
-from tiller_server.channels.lark.connection import LongConnection
-from tiller_server.channels.lark.endpoint import (
+from tiller_server.channels.lark.api.account import LarkAccount
+from tiller_server.channels.lark.api.rest import LarkApi, open_api
+from tiller_server.channels.lark.cards.answers import LarkAnswers
+from tiller_server.channels.lark.connection.endpoint import (
     ConnectionConfig,
     ConnectionFailed,
     request_endpoint,
 )
+from tiller_server.channels.lark.connection.long_connection import LongConnection
 from tiller_server.channels.lark.history import LarkHistory
-from tiller_server.channels.lark.messages import FILE_BYTES, Delivery, LarkMessages
+from tiller_server.channels.lark.messages import FILE_BYTES, LarkMessages, MessagePlace
 from tiller_server.channels.lark.receiver import Bot, EventReceiver
 
 CAPABILITIES: Final = Capabilities(
@@ -105,14 +105,14 @@ class LarkChannel(MessagingChannel):
         reply_to: str | None = None,
         in_thread: bool = False,
     ) -> SentMessage:
-        delivery = Delivery(target=target, key=key, reply_to=reply_to, in_thread=in_thread)
+        delivery = MessagePlace(target=target, key=key, reply_to=reply_to, in_thread=in_thread)
         return await self._messages.post(delivery, text)
 
     @override
     async def post_file(
         self, target: Target, name: str, content: bytes, *, key: str, reply_to: str | None = None
     ) -> SentMessage:
-        delivery = Delivery(target=target, key=key, reply_to=reply_to)
+        delivery = MessagePlace(target=target, key=key, reply_to=reply_to)
         return await self._messages.post_file(delivery, name, content)
 
     @override
@@ -125,14 +125,14 @@ class LarkChannel(MessagingChannel):
         in_thread: bool = False,
         resume_token: str | None = None,
     ) -> RunningAnswer:
-        delivery = Delivery(target=target, key=key, reply_to=reply_to, in_thread=in_thread)
+        delivery = MessagePlace(target=target, key=key, reply_to=reply_to, in_thread=in_thread)
         return await self._answers.open(delivery, resume_token=resume_token)
 
     @override
     async def ask(
         self, target: Target, prompt: ApprovalPrompt, *, key: str, reply_to: str | None = None
     ) -> SentMessage:
-        delivery = Delivery(target=target, key=key, reply_to=reply_to)
+        delivery = MessagePlace(target=target, key=key, reply_to=reply_to)
         return await self._messages.ask(delivery, prompt)
 
     @override

@@ -8,10 +8,10 @@ from typing import Final
 from agent_core.channels.messaging.port import ChatAttachment, InboundMessage, Target
 from agent_core.kernel.json import JsonValue, decode, encode
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.api import ApiCall, LarkApi, read_fields, read_items
-from tiller_server.channels.lark.codes import LarkRefused
-from tiller_server.channels.lark.events import HistoryItem, inbound
-from tiller_server.channels.lark.marks import mark
+from tiller_server.channels.lark.api.codes import LarkRefused
+from tiller_server.channels.lark.api.rest import ApiCall, LarkApi, read_fields, read_items
+from tiller_server.channels.lark.cards.marks import mark
+from tiller_server.channels.lark.events.inbound import ChatHistoryItem, inbound
 from tiller_server.channels.lark.messages import MESSAGES
 
 PAGE_ITEMS: Final = 50
@@ -83,7 +83,7 @@ class LarkHistory:
             async for chunk in chunks:
                 yield chunk
 
-    async def _items(self, target: Target, since_ms: int) -> list[HistoryItem]:
+    async def _items(self, target: Target, since_ms: int) -> list[ChatHistoryItem]:
         """Return the messages since a time, oldest first."""
         # The newest come first: a thread accepts no start time, and the last thousand matter more than the first.
         query = {
@@ -94,11 +94,11 @@ class LarkHistory:
         }
         if target.thread is None:
             query["start_time"] = str(max(0, since_ms // 1000))
-        items: list[HistoryItem] = []
+        items: list[ChatHistoryItem] = []
         for _ in range(PAGES):
             call = ApiCall(action="read the history", method="GET", path=MESSAGES, query=query)
             data = await self._api.call(call)
-            read = read_items(data, HistoryItem)
+            read = read_items(data, ChatHistoryItem)
             items += [item for item in read if item.at_ms >= since_ms]
             page = read_fields(data, _Page)
             if not page.has_more or not page.page_token or (read and read[-1].at_ms < since_ms):

@@ -15,11 +15,11 @@ from agent_core.channels.messaging.port import (
 )
 from agent_core.kernel.json import JsonObject, JsonValue, encode
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.api import ApiCall, LarkApi, Upload, read_fields, read_items
-from tiller_server.channels.lark.cards import approval_card, settled_card
-from tiller_server.channels.lark.codes import REPLIED_TO_GONE, LarkRefused
-from tiller_server.channels.lark.markdown import inert
-from tiller_server.channels.lark.marks import mark
+from tiller_server.channels.lark.api.codes import REPLIED_TO_GONE, LarkRefused
+from tiller_server.channels.lark.api.rest import ApiCall, LarkApi, Upload, read_fields, read_items
+from tiller_server.channels.lark.cards.builders import approval_card, settled_card
+from tiller_server.channels.lark.cards.markdown import inert
+from tiller_server.channels.lark.cards.marks import mark
 
 MESSAGES: Final = "/open-apis/im/v1/messages"
 KEY_CHARS: Final = 50
@@ -57,7 +57,7 @@ class _OwnReaction(Value, frozen=True):
     reaction_type: _ReactionType = _ReactionType()
 
 
-class Delivery(Value, frozen=True, kw_only=True):
+class MessagePlace(Value, frozen=True, kw_only=True):
     """Where and how a message is sent."""
 
     target: Target
@@ -81,7 +81,7 @@ class LarkMessages:
             if len(self._anchors) > _THREADS:
                 self._anchors.popitem(last=False)
 
-    async def post(self, delivery: Delivery, text: str) -> SentMessage:
+    async def post(self, delivery: MessagePlace, text: str) -> SentMessage:
         """Send Markdown as a rich text, or as plain text when it is too long for one."""
         return await self.send(delivery, *text_content(text, delivery.key))
 
@@ -92,7 +92,7 @@ class LarkMessages:
         path = f"{MESSAGES}/{message}"
         await self._api.call(ApiCall(action="edit a message", method="PUT", path=path, body=body))
 
-    async def post_file(self, delivery: Delivery, name: str, content: bytes) -> SentMessage:
+    async def post_file(self, delivery: MessagePlace, name: str, content: bytes) -> SentMessage:
         """Upload and send a file; an image as an image."""
         if len(content) > FILE_BYTES or not content:
             size = f"{len(content):,} bytes"
@@ -111,7 +111,7 @@ class LarkMessages:
         key = (await self._api.call(call)).get(field)
         return await self.send(delivery, kind, encode({field: key}).decode())
 
-    async def ask(self, delivery: Delivery, prompt: ApprovalPrompt) -> SentMessage:
+    async def ask(self, delivery: MessagePlace, prompt: ApprovalPrompt) -> SentMessage:
         """Send the card of an approval."""
         card = approval_card(prompt, mark=mark(delivery.key))
         return await self.send(delivery, "interactive", encode(card).decode())
@@ -137,7 +137,7 @@ class LarkMessages:
                 ApiCall(action="remove a reaction", method="DELETE", path=f"{path}/{former}")
             )
 
-    async def send(self, delivery: Delivery, kind: str, content: str) -> SentMessage:
+    async def send(self, delivery: MessagePlace, kind: str, content: str) -> SentMessage:
         """Send a message of a type; into a thread as a reply to one of its messages.
 
         Args:

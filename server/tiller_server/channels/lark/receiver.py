@@ -9,6 +9,7 @@ from agent_core.channels.messaging.port import (
     ClickReply,
     ConnectionState,
     DeliveryError,
+    DeliveryImpossible,
     InboundClick,
     InboundMessage,
     InboundRecall,
@@ -17,13 +18,13 @@ from agent_core.channels.messaging.port import (
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark import events
-from tiller_server.channels.lark.api import ApiCall, LarkApi, read_fields
-from tiller_server.channels.lark.cards import approval_card, settled_card
-from tiller_server.channels.lark.connection import EventHandler, EventReply
-from tiller_server.channels.lark.deadline import within
-from tiller_server.channels.lark.endpoint import ConnectionFailed
-from tiller_server.channels.lark.events import (
+from tiller_server.channels.lark.api.deadline import within
+from tiller_server.channels.lark.api.rest import ApiCall, LarkApi, read_fields
+from tiller_server.channels.lark.cards.builders import approval_card, settled_card
+from tiller_server.channels.lark.connection.endpoint import ConnectionFailed
+from tiller_server.channels.lark.connection.long_connection import EventHandler, EventReply
+from tiller_server.channels.lark.events import inbound
+from tiller_server.channels.lark.events.inbound import (
     EventInvalid,
     ForeignButton,
     event_type,
@@ -99,22 +100,23 @@ class EventReceiver(EventHandler):
             await self._bot.load()
         except DeliveryError as error:
             msg = f"The id of the bot cannot be read: {error}"
-            raise ConnectionFailed(msg) from error
+            is_final = isinstance(error, DeliveryImpossible)
+            raise ConnectionFailed(msg, needs_person=is_final) from error
 
     @override
     def is_callback(self, payload: JsonObject) -> bool:
-        return event_type(payload) == events.CLICK
+        return event_type(payload) == inbound.CLICK
 
     @override
     async def handle(self, payload: JsonObject) -> EventReply:
         kind = event_type(payload)
         try:
             match kind:
-                case events.MESSAGE:
+                case inbound.MESSAGE:
                     return await self._store(self._message(payload))
-                case events.RECALL:
+                case inbound.RECALL:
                     return await self._store(read_recall(payload))
-                case events.CLICK:
+                case inbound.CLICK:
                     return await self._click(payload)
                 case _:
                     return EventReply(kind="unknown")

@@ -8,7 +8,7 @@ from typing import Final
 from agent_core.channels.messaging.port import MessagingChannel
 from agent_core.kernel import Clock
 from agent_core.resources.paths import AppPaths
-from tiller_server.channels.lark.account import LarkAccount
+from tiller_server.channels.lark.api.account import LarkAccount
 from tiller_server.cli.channels import command
 from tiller_server.cli.channels.platform import ChatPlatform, ChatSecret, channel_settings
 from tiller_server.cli.environment import Environment

@@ -25,7 +25,7 @@ class _Waiting:
 
 
 class PartJoiner:
-    """The parts of events that are not complete yet. What is too old or too much is dropped: the platform repeats it."""
+    """The parts of events that are not complete yet. Parts that are too old or too many are dropped; the platform repeats the event."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

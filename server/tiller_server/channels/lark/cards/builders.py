@@ -4,13 +4,14 @@ Rules of the format (page "Card JSON 2.0 structure" of the open platform): an un
 `action` and `note` do not exist, an `element_id` is a letter with up to 19 letters, digits and underscores, unique.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from agent_core.channels.messaging.port import ApprovalPrompt, Settlement
 from agent_core.kernel.clock import rfc3339
 from agent_core.kernel.json import JsonObject, JsonValue
-from tiller_server.channels.lark.markdown import Piece, inert, pages
+from tiller_server.channels.lark.cards.markdown import Piece, inert, pages
 
 AnswerState = Literal["running", "completed", "aborted", "failed", "continued"]
 """`continued`: the text goes on in another card."""
@@ -25,8 +26,10 @@ _HEADS: Final[Mapping[AnswerState, tuple[str, str]]] = {
     "failed": ("Failed", "red"),
     "continued": ("Continued below", "grey"),
 }
+_MARKS: Final = re.compile(r"[*`]+|^\s*(?:#+|[-+>]|```\w*)\s")
+"""Marks of Markdown, which the list of chats shows as they are."""
 _RISKS: Final[Mapping[str, tuple[str, str]]] = {
-    "low": ("blue", "Low risk"),
+    "low": ("blue", ""),
     "medium": ("orange", "Medium risk"),
     "high": ("red", "High risk"),
 }
@@ -85,7 +88,7 @@ def approval_card(prompt: ApprovalPrompt, *, mark: str = "") -> JsonObject:
         _markdown("hint", hint, text_size="notation"),
     ]
     header = _header(prompt.title + mark, colour, detail=prompt.detail, tag=(risk, colour))
-    return _card(_still(f"Approval: {prompt.title}"), header, elements)
+    return _card(_still(f"Answer needed: {prompt.title}"), header, elements)
 
 
 def settled_card(prompt: ApprovalPrompt, settlement: Settlement) -> JsonObject:
@@ -157,13 +160,13 @@ def _still(summary: str) -> JsonObject:
 
 
 def _header(
-    title: str, colour: str, *, detail: str = "", tag: tuple[str, str] | None = None
+    title: str, colour: str, *, detail: str = "", tag: tuple[str, str] = ("", "")
 ) -> JsonObject:
     header: dict[str, JsonValue] = {"title": _plain(title), "template": colour}
     if detail:
         header["subtitle"] = _plain(detail[:TITLE_CHARS])
-    if tag is not None:
-        text, tag_colour = tag
+    text, tag_colour = tag
+    if text:
         # Tags have other names of colours than heads.
         shade = "neutral" if tag_colour == "grey" else tag_colour
         header["text_tag_list"] = [{"tag": "text_tag", "text": _plain(text), "color": shade}]
@@ -180,5 +183,5 @@ def _plain(text: str) -> JsonObject:
 
 def _summary(text: str, otherwise: str) -> str:
     """Return the line that the list of chats shows."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "") or otherwise
-    return line[:SUMMARY_CHARS]
+    lines = (_MARKS.sub("", line).strip() for line in text.splitlines())
+    return (next(filter(None, lines), "") or otherwise)[:SUMMARY_CHARS]

@@ -17,8 +17,8 @@ from agent_core.channels.messaging.port import (
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import JsonObject, JsonValue
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.content import MessageContent, read_content
-from tiller_server.channels.lark.json_fields import as_object, parse_object
+from tiller_server.channels.lark.api.json_fields import as_object, parse_object
+from tiller_server.channels.lark.events.content import MessageContent, read_content
 
 MESSAGE: Final = "im.message.receive_v1"
 RECALL: Final = "im.message.recalled_v1"
@@ -116,7 +116,7 @@ class _HistoryBody(Value, frozen=True):
     content: str = ""
 
 
-class HistoryItem(Value, frozen=True):
+class ChatHistoryItem(Value, frozen=True):
     """A message of the history."""
 
     message_id: str
@@ -155,7 +155,7 @@ def read_message(payload: JsonObject, *, bot: str) -> InboundMessage:
     event = _convert(payload.get("event"), _MessageEvent)
     sender, message = event.sender, event.message
     author = sender.sender_id or _UserId()
-    item = HistoryItem(
+    item = ChatHistoryItem(
         message_id=message.message_id,
         chat_id=message.chat_id,
         msg_type=message.message_type,
@@ -169,7 +169,7 @@ def read_message(payload: JsonObject, *, bot: str) -> InboundMessage:
     return inbound(item, bot=bot, is_direct=message.chat_type == "p2p")
 
 
-def inbound(item: HistoryItem, *, bot: str, is_direct: bool) -> InboundMessage:
+def inbound(item: ChatHistoryItem, *, bot: str, is_direct: bool) -> InboundMessage:
     """Return a message of an event or of the history as a value of the port."""
     content = read_content(item.msg_type, parse_object(item.body.content))
     mentions = {mention.key: mention for mention in item.mentions or ()}
@@ -187,13 +187,13 @@ def inbound(item: HistoryItem, *, bot: str, is_direct: bool) -> InboundMessage:
     )
 
 
-def read_history_item(value: JsonValue) -> HistoryItem:
+def read_history_item(value: JsonValue) -> ChatHistoryItem:
     """Return a message of the history.
 
     Raises:
         EventInvalid: It lacks fields.
     """
-    return _convert(value, HistoryItem)
+    return _convert(value, ChatHistoryItem)
 
 
 def read_recall(payload: JsonObject) -> InboundRecall:

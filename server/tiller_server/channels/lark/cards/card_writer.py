@@ -10,8 +10,8 @@ from agent_core.channels.messaging.port import DeliveryError
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, encode
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.api import ApiCall, LarkApi, read_fields
-from tiller_server.channels.lark.codes import SEQUENCE_USED, LarkRefused
+from tiller_server.channels.lark.api.codes import SEQUENCE_USED, LarkRefused
+from tiller_server.channels.lark.api.rest import ApiCall, LarkApi, read_fields
 
 CARDS: Final = "/open-apis/cardkit/v1/cards"
 TICK_MS: Final = 100

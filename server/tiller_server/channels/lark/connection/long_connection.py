@@ -2,29 +2,32 @@
 
 import base64
 import random
+import ssl
 from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
 import anyio
+import anyio.to_thread
 import httpx
 from anyio.abc import TaskGroup
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus, InvalidURI, WebSocketException
 
 from agent_core.channels.messaging.port import ConnectionState
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue, encode
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.account import LarkAccount, is_loopback
-from tiller_server.channels.lark.deadline import within
-from tiller_server.channels.lark.endpoint import (
+from tiller_server.channels.lark.api.account import LarkAccount, is_loopback
+from tiller_server.channels.lark.api.deadline import within
+from tiller_server.channels.lark.api.json_fields import parse_object
+from tiller_server.channels.lark.connection.endpoint import (
     ConnectionConfig,
     ConnectionFailed,
-    Endpoint,
+    SocketEndpoint,
     handshake_refused,
     request_endpoint,
 )
-from tiller_server.channels.lark.frames import (
+from tiller_server.channels.lark.connection.frames import (
     CONTROL,
     FRAME_BYTES,
     Frame,
@@ -34,8 +37,7 @@ from tiller_server.channels.lark.frames import (
     encode_frame,
     ping_frame,
 )
-from tiller_server.channels.lark.json_fields import parse_object
-from tiller_server.channels.lark.parts import PartJoiner
+from tiller_server.channels.lark.connection.parts import PartJoiner
 
 HANDSHAKE_S: Final = 10.0
 SEND_S: Final = 10.0
@@ -106,16 +108,19 @@ class LongConnection:
         self._jitter = jitter
         self.config = ConnectionConfig()
         self._failures = 0
+        self._is_degraded = False
         self._parts = PartJoiner(clock)
         self._callbacks = anyio.Semaphore(HANDLERS)
         self._pong_s = 0.0
+        self._tls: ssl.SSLContext | None = None
         self.counts: dict[str, int] = {}
 
     async def run(self, handler: EventHandler) -> None:
         """Keep the connection until it is cancelled."""
         try:
             while True:
-                handler.connection_changed("connecting")
+                if not self._is_degraded:
+                    handler.connection_changed("connecting")
                 try:
                     await handler.prepare()
                     endpoint = await request_endpoint(
@@ -129,8 +134,9 @@ class LongConnection:
             handler.connection_changed("stopped")
 
     async def _wait(self, error: ConnectionFailed, handler: EventHandler) -> None:
-        is_degraded = error.needs_person or self._failures >= DEGRADED_AFTER
-        handler.connection_changed("degraded" if is_degraded else "connecting", str(error))
+        self._is_degraded = error.needs_person or self._failures >= DEGRADED_AFTER
+        state = "degraded" if self._is_degraded else "connecting"
+        handler.connection_changed(state, str(error))
         wait_s = PERSON_WAIT_S if error.needs_person else self._backoff_s()
         self._failures += 1
         await self._clock.sleep(wait_s)
@@ -141,7 +147,7 @@ class LongConnection:
         grown_s = FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 10)
         return min(grown_s, self.config.reconnect_s) * (0.75 + self._jitter() / 4)
 
-    async def _serve(self, endpoint: Endpoint, handler: EventHandler) -> None:
+    async def _serve(self, endpoint: SocketEndpoint, handler: EventHandler) -> None:
         """Serve one connection until it ends.
 
         Raises:
@@ -150,6 +156,7 @@ class LongConnection:
         connection = await self._open(endpoint)
         reasons: list[BaseException] = []
         try:
+            self._is_degraded = False
             handler.connection_changed("connected")
             self._pong_s = self._clock.monotonic_s()
             async with anyio.create_task_group() as group:
@@ -163,13 +170,15 @@ class LongConnection:
             connection.transport.abort()
         raise reasons[0]
 
-    async def _open(self, endpoint: Endpoint) -> ClientConnection:
+    async def _open(self, endpoint: SocketEndpoint) -> ClientConnection:
         proxy = None if is_loopback(endpoint.url) else True
+        tls = await self._load_certificates() if endpoint.url.startswith("wss:") else None
 
         async def open_socket() -> ClientConnection:
             return await connect(
                 endpoint.url,
                 proxy=proxy,
+                ssl=tls,
                 open_timeout=None,
                 ping_interval=None,  # the protocol has pings of its own
                 close_timeout=1,
@@ -182,9 +191,17 @@ class LongConnection:
             headers = {name.lower(): value for name, value in error.response.headers.raw_items()}
             raise handshake_refused(headers, error.response.status_code) from error
         except (OSError, TimeoutError, WebSocketException, ValueError) as error:
-            reason = str(error) or type(error).__name__
+            # The address holds a ticket of the connection, and the text of this error has the address.
+            is_address = isinstance(error, InvalidURI)
+            reason = "not an address of a WebSocket" if is_address else str(error)
             message = f"The connection to Lark could not be opened ({reason}); it is tried again"
             raise ConnectionFailed(message) from error
+
+    async def _load_certificates(self) -> ssl.SSLContext:
+        """Return the certificates that the REST API is checked with; they are read from the disk once."""
+        if self._tls is None:
+            self._tls = await anyio.to_thread.run_sync(httpx.create_ssl_context)
+        return self._tls
 
     async def _ping(self, connection: ClientConnection, service: int) -> None:
         while True:

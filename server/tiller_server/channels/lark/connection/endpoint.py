@@ -10,9 +10,9 @@ from agent_core.kernel import Clock
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import JsonObject, JsonValue
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.account import LarkAccount
-from tiller_server.channels.lark.deadline import within
-from tiller_server.channels.lark.json_fields import as_object, parse_object
+from tiller_server.channels.lark.api.account import LarkAccount
+from tiller_server.channels.lark.api.deadline import within
+from tiller_server.channels.lark.api.json_fields import as_object, parse_object
 
 ENDPOINT_S: Final = 10.0
 LEAST_INTERVAL_S: Final = 5
@@ -64,7 +64,7 @@ class ConnectionConfig(Value, frozen=True, kw_only=True):
         )
 
 
-class Endpoint(Value, frozen=True, kw_only=True):
+class SocketEndpoint(Value, frozen=True, kw_only=True):
     """The address of a connection."""
 
     url: str
@@ -95,7 +95,7 @@ def handshake_refused(headers: Mapping[str, str], status: int) -> ConnectionFail
 
 async def request_endpoint(
     client: httpx.AsyncClient, account: LarkAccount, config: ConnectionConfig, clock: Clock
-) -> Endpoint:
+) -> SocketEndpoint:
     """Return the address of a new connection.
 
     Raises:
@@ -124,7 +124,7 @@ async def request_endpoint(
     return _endpoint(as_object(body.get("data")), config)
 
 
-def _endpoint(data: JsonObject, config: ConnectionConfig) -> Endpoint:
+def _endpoint(data: JsonObject, config: ConnectionConfig) -> SocketEndpoint:
     url = data.get("URL")
     query = parse_qs(urlsplit(url).query) if isinstance(url, str) else {}
     service = _number(query.get("service_id", [""])[0])
@@ -132,7 +132,7 @@ def _endpoint(data: JsonObject, config: ConnectionConfig) -> Endpoint:
         raise ConnectionFailed(
             "Lark sent no address with device_id and service_id; it is tried again"
         )
-    return Endpoint(url=url, service=service, config=config.updated(data.get("ClientConfig")))
+    return SocketEndpoint(url=url, service=service, config=config.updated(data.get("ClientConfig")))
 
 
 def _bounded(value: JsonValue, former: int) -> int:

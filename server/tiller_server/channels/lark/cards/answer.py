@@ -11,18 +11,23 @@ from agent_core.channels.messaging.port import Outcome, RunningAnswer, SentMessa
 from agent_core.kernel import Clock
 from agent_core.kernel.json import encode
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.api import LarkApi
-from tiller_server.channels.lark.card_writer import (
+from tiller_server.channels.lark.api.codes import STREAM_CLOSED, LarkRefused
+from tiller_server.channels.lark.api.rest import LarkApi
+from tiller_server.channels.lark.cards.builders import (
+    EMPTY_TEXTS,
+    AnswerState,
+    answer_card,
+    element_id,
+)
+from tiller_server.channels.lark.cards.card_writer import (
     CardIdentity,
     CardWriter,
     create_card,
     shown_card,
 )
-from tiller_server.channels.lark.cards import EMPTY_TEXTS, AnswerState, answer_card, element_id
-from tiller_server.channels.lark.codes import STREAM_CLOSED, LarkRefused
-from tiller_server.channels.lark.markdown import Piece, inert, pages
-from tiller_server.channels.lark.marks import derived_key, mark
-from tiller_server.channels.lark.messages import Delivery, LarkMessages
+from tiller_server.channels.lark.cards.markdown import Piece, inert, pages
+from tiller_server.channels.lark.cards.marks import derived_key, mark
+from tiller_server.channels.lark.messages import LarkMessages, MessagePlace
 
 RENEW_S: Final = 450.0
 """A card streams for ten minutes, and writing does not extend that; it is renewed after this time."""
@@ -70,7 +75,7 @@ class CardAnswer(RunningAnswer):
     """An answer in cards: one, and another for each 22 KB. Calls do not overlap, the renewal included."""
 
     def __init__(
-        self, api: LarkApi, messages: LarkMessages, delivery: Delivery, clock: Clock
+        self, api: LarkApi, messages: LarkMessages, delivery: MessagePlace, clock: Clock
     ) -> None:
         """Prepare; `start` or `resume` follows."""
         self._api = api
@@ -230,11 +235,11 @@ class CardAnswer(RunningAnswer):
         key = self._delivery.key
         return key if place == 0 else derived_key(key, f"card {place}")
 
-    def _following(self, key: str) -> Delivery:
+    def _following(self, key: str) -> MessagePlace:
         """Return where the next message of the answer goes: into the thread of the first."""
         first = self._delivery
         thread = self._cards[0].sent.thread if self._cards else None
-        return Delivery(
+        return MessagePlace(
             target=Target(chat=first.target.chat, thread=first.target.thread or thread),
             key=key,
             reply_to=first.reply_to,
@@ -245,7 +250,7 @@ class CardAnswer(RunningAnswer):
 class PlainAnswer(RunningAnswer):
     """An answer where no card can be created: a placeholder, which the text replaces in the end."""
 
-    def __init__(self, messages: LarkMessages, delivery: Delivery, sent: SentMessage) -> None:
+    def __init__(self, messages: LarkMessages, delivery: MessagePlace, sent: SentMessage) -> None:
         self._messages = messages
         self._delivery = delivery
         self._sent = sent
@@ -276,7 +281,7 @@ class PlainAnswer(RunningAnswer):
             key = derived_key(delivery.key, f"text {place}")
             thread = delivery.target.thread or self._sent.thread
             target = Target(chat=delivery.target.chat, thread=thread)
-            following = Delivery(
+            following = MessagePlace(
                 target=target, key=key, reply_to=delivery.reply_to, in_thread=delivery.in_thread
             )
             await self._messages.post(following, _joined(page))

@@ -5,9 +5,9 @@ from typing import Final, Literal
 
 from agent_core.kernel.json import JsonObject, JsonValue, is_object
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.json_fields import as_object
+from tiller_server.channels.lark.api.json_fields import as_object
 
-FileKind = Literal["image", "file"]
+MessageFileKind = Literal["image", "file"]
 _FIXED: Final[Mapping[str, str]] = {"hr": "\n---\n", "img": "", "media": ""}
 DEPTH: Final = 12
 """Nesting of a card below which its text is not read."""
@@ -16,7 +16,7 @@ DEPTH: Final = 12
 class MessageFile(Value, frozen=True, kw_only=True):
     """A file of a message."""
 
-    kind: FileKind
+    kind: MessageFileKind
     key: str
     name: str
 
@@ -97,7 +97,7 @@ def _post_files(entry: JsonObject) -> tuple[MessageFile, ...]:
             return ()
 
 
-def _files(kind: FileKind, key: JsonValue, name: JsonValue) -> tuple[MessageFile, ...]:
+def _files(kind: MessageFileKind, key: JsonValue, name: JsonValue) -> tuple[MessageFile, ...]:
     if not isinstance(key, str) or not key or "/" in key:
         return ()
     shown = name if isinstance(name, str) and name else f"{key}.png" if kind == "image" else key

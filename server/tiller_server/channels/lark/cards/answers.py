@@ -8,11 +8,10 @@ import anyio
 
 from agent_core.channels.messaging.port import DeliveryError, RunningAnswer
 from agent_core.kernel import Clock
-from tiller_server.channels.lark.answer import CardAnswer, PlainAnswer, read_token
-from tiller_server.channels.lark.api import LarkApi
-from tiller_server.channels.lark.codes import LarkRefused
-from tiller_server.channels.lark.marks import derived_key
-from tiller_server.channels.lark.messages import Delivery, LarkMessages
+from tiller_server.channels.lark.api.codes import LarkRefused
+from tiller_server.channels.lark.api.rest import LarkApi
+from tiller_server.channels.lark.cards.answer import CardAnswer, PlainAnswer, read_token
+from tiller_server.channels.lark.messages import LarkMessages, MessagePlace
 
 TIMER_S: Final = 15.0
 _STARTS: Final = 100
@@ -30,7 +29,7 @@ class LarkAnswers:
         self._open: WeakSet[CardAnswer] = WeakSet()
         self._starts: dict[str, CardAnswer] = {}
 
-    async def open(self, delivery: Delivery, *, resume_token: str | None) -> RunningAnswer:
+    async def open(self, delivery: MessagePlace, *, resume_token: str | None) -> RunningAnswer:
         """Open an answer, or go on with one; without a card where the platform refuses to create one.
 
         Raises:
@@ -72,12 +71,6 @@ class LarkAnswers:
         with suppress(DeliveryError):
             await answer.renew_if_due()
 
-    async def _open_plain(self, delivery: Delivery) -> PlainAnswer:
-        plain = Delivery(
-            target=delivery.target,
-            key=derived_key(delivery.key, "plain"),
-            reply_to=delivery.reply_to,
-            in_thread=delivery.in_thread,
-        )
-        sent = await self._messages.post(plain, _PLACEHOLDER)
-        return PlainAnswer(self._messages, plain, sent)
+    async def _open_plain(self, delivery: MessagePlace) -> PlainAnswer:
+        sent = await self._messages.post(delivery, _PLACEHOLDER)
+        return PlainAnswer(self._messages, delivery, sent)

@@ -13,7 +13,10 @@ DATA: Final = 1
 _HEADERS: Final = 256
 """Most headers of a frame that is read; the platform sends fewer than ten."""
 _U64: Final = (1 << 64) - 1
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT: Final = 0
+_FIXED64: Final = 1
+_BYTES: Final = 2
+_FIXED32: Final = 5
 _SIZES: Final[Mapping[int, int]] = {_FIXED64: 8, _FIXED32: 4}
 
 

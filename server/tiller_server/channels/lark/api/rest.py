@@ -19,10 +19,10 @@ from agent_core.channels.messaging.port import (
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue, encode, is_object
 from agent_core.kernel.values import Value
-from tiller_server.channels.lark.account import LarkAccount, is_loopback
-from tiller_server.channels.lark.codes import TOKEN_INVALID, LarkRefused, delivery_error
-from tiller_server.channels.lark.deadline import within
-from tiller_server.channels.lark.json_fields import as_object, parse_object
+from tiller_server.channels.lark.api.account import LarkAccount, is_loopback
+from tiller_server.channels.lark.api.codes import TOKEN_INVALID, LarkRefused, delivery_error
+from tiller_server.channels.lark.api.deadline import within
+from tiller_server.channels.lark.api.json_fields import as_object, parse_object
 
 CALL_S: Final = 20.0
 """Limit of one call, with its answer."""

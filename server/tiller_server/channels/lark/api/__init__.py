@@ -1,0 +1,1 @@
+"""Calls of the REST API: the app, its token, errors, time limits."""

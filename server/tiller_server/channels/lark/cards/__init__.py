@@ -1,0 +1,1 @@
+"""Cards: their JSON, the Markdown in them, and answers that grow in them."""

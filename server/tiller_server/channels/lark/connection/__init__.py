@@ -1,0 +1,1 @@
+"""The long connection: frames, parts of events, the endpoint, acknowledgements."""

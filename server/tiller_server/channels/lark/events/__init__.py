@@ -1,0 +1,1 @@
+"""Events of the platform as values of the port."""
