@@ -134,6 +134,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 role=options.role,
                 root=root,
                 paths=app_paths(env),
+                env=env,
                 token_file=lambda port: folder / f"web-{port}{suffix}.token",
             ),
             listen_address=listen_address,

@@ -3,6 +3,7 @@
 import os
 from base64 import b64decode, b64encode
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,7 +11,8 @@ import pytest
 from anyio import to_thread
 
 from agent_core.resources.paths import app_paths
-from agent_core.storage.stored_images import attachments_of
+from agent_core.storage.adapters.attachments import AttachmentFolder, Attachments
+from agent_core.storage.adapters.paths import attachments_folder
 from tests.support.clients.server import Ground, says
 from tests.support.clients.windows import opened, serving
 from tests.support.harness.clock import HeldClock
@@ -28,14 +30,19 @@ def image(data: bytes) -> dict[str, Any]:
     return {"type": "image", "mime": "image/png", "data": b64encode(data).decode("ascii")}
 
 
+def files_of(ground: Ground) -> list[Path]:
+    """Return the files of all attachments."""
+    return [*AttachmentFolder(attachments_folder(app_paths(ground.env).sessions)).files()]
+
+
 def names_of(ground: Ground) -> set[str]:
     """Return the hashes of all attachments."""
-    return {path.name for path in attachments_of(app_paths(ground.env).sessions).files()}
+    return {path.name for path in files_of(ground)}
 
 
 def age(ground: Ground) -> None:
     """Make all attachments old."""
-    for path in attachments_of(app_paths(ground.env).sessions).files():
+    for path in files_of(ground):
         os.utime(path, (0, 0))
 
 
@@ -84,7 +91,7 @@ async def test_attachments_that_no_session_names_are_removed_when_they_are_old(
         session = (await opened(window))["session"]
         await window.request("agent/prompt", {"content": [image(PNG)], "wait": True})
         unnamed = await to_thread.run_sync(
-            attachments_of(app_paths(ground.env).sessions).put_now, b"notes"
+            Attachments(attachments_folder(app_paths(ground.env).sessions)).put_now, b"notes"
         )
         await to_thread.run_sync(age, ground)
         with anyio.fail_after(20):
