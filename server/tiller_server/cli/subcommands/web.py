@@ -123,7 +123,6 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 raise DaemonMissing(message)
             yield client
 
-    # Commands of this machine speak HTTP with a server, and look for its port in the name of this file.
     suffix = "" if listen_address.certificate is None else ".https"
 
     async def run() -> int:
