@@ -35,7 +35,7 @@ from agent_core.session.permissions.broker import PermissionState
 from agent_core.session.tools.task_port import TaskOpening
 from agent_core.storage import OpenedSession, Recovery, SessionStore
 from agent_core.storage.adapters.jsonl import JsonlStore
-from agent_core.storage.port import StoredSession
+from agent_core.storage.port import AttachmentBucket, StoredSession
 from agent_core.tools import Tool
 from agent_core.transcript.entries import Header
 from agent_core.workspace import Workspace
@@ -283,7 +283,7 @@ async def _chosen_deps(
     try:
         extensions.check_named()
         models = await _models(request, config, pool, extensions=extensions, shared=shared)
-        store = _store(request, config.paths)
+        store = _store(request, config)
         opened = await _opened(request, config.root, store)
         children = ChildSessions(request, store) if request.task is None else None
         try:
@@ -515,10 +515,21 @@ async def _opened_task(
     return OpenedSession(log=await store.create(header), entries=(), recovery=Recovery())
 
 
-def _store(request: SessionRequest, paths: AppPaths) -> SessionStore:
+def _bucket(config: WorkspaceConfig, env: Mapping[str, str]) -> AttachmentBucket | None:
+    settings = config.settings.values.attachments
+    if settings.store is None:
+        return None
+    from agent_core.assembly.storage.attachments import bucket_of  # noqa: PLC0415 - few users have a bucket
+
+    return bucket_of(settings, env)
+
+
+def _store(request: SessionRequest, config: WorkspaceConfig) -> SessionStore:
+    paths = config.paths
     match request.store:
         case "files":
-            return JsonlStore(paths.sessions, request.clock)
+            bucket = _bucket(config, request.env)
+            return JsonlStore(paths.sessions, request.clock, bucket=bucket)
         case "memory":
             from agent_core.storage.adapters.memory import MemoryStore  # noqa: PLC0415 - at first use
 

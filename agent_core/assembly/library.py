@@ -1,10 +1,10 @@
 """The stored sessions as front ends see them: listed, searched, read, changed, removed, copied out and in."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 from anyio import to_thread
@@ -31,7 +31,6 @@ from agent_core.session.changes.record import recorded_changes
 from agent_core.storage import SessionStore, SessionSummary
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.ledger import LedgerFile, SqliteLedger
-from agent_core.storage.adapters.paths import attachments_folder
 from agent_core.storage.index import Hit, SessionIndex
 from agent_core.storage.ledger import CallRow, CostQuery, CostReport
 from agent_core.storage.ledger_import import imported_rows
@@ -41,6 +40,9 @@ from agent_core.transcript import Transcript
 from agent_core.transcript.codec import encode_entry, encode_header
 from agent_core.transcript.cold_entries import preview_of
 from agent_core.transcript.entries import AnyEntry, CustomEntry, Header, MessageEntry
+
+if TYPE_CHECKING:
+    from agent_core.storage.adapters.attachments import Attachments
 
 HELD_CHARS = 4_194_304
 
@@ -98,7 +100,7 @@ class SessionLibrary:
         redactor: Redactor | None = None,
         outputs: Path | None = None,
         blobs: Path | None = None,
-        attachments: Path | None = None,
+        attachments: "Callable[[Mapping[str, str]], Attachments] | None" = None,
     ) -> None:
         """Create the library; `close` closes the index.
 
@@ -109,7 +111,7 @@ class SessionLibrary:
             redactor: Removes secrets from exports, also of sessions that others wrote.
             outputs: Folder of complete tool outputs, with one folder per session; None: not kept.
             blobs: The same for former contents of changed files.
-            attachments: Folder of the attachments of all sessions; None: entries hold them.
+            attachments: Returns the attachments of all sessions in an environment; blocking, called at an export. None: entries hold them.
         """
         self._store = store
         self._index = index
@@ -254,18 +256,26 @@ class SessionLibrary:
             for one in (session, *tasks):
                 await to_thread.run_sync(remove, outputs_of(self._blobs, one))
 
-    async def export(self, session: SessionId, how: ExportFormat) -> bytes:
+    async def export(
+        self, session: SessionId, how: ExportFormat, *, env: Mapping[str, str]
+    ) -> bytes:
         """Return a session as a document: the lines of its file, Markdown of its present branch, or HTML of all of it.
 
         Lines and HTML hold the images of the session.
 
+        Args:
+            session: The session.
+            how: The format.
+            env: Environment with the credentials of a bucket of attachments.
+
         Raises:
             SessionNotFound: There is no such session.
             SessionDamaged: It is no session file.
-            StorageUnavailable: It cannot be read.
+            StorageUnavailable: It, or the bucket of its attachments, cannot be read.
         """
         stored = await self._store.read(session)
-        return await to_thread.run_sync(_document, stored, how, self._redactor, self._attachments)
+        attachments = self._attachments and partial(self._attachments, env)
+        return await to_thread.run_sync(_document, stored, how, self._redactor, attachments)
 
     async def patch(self, session: SessionId) -> str:
         """Return what a session changed as a patch for git; empty when it changed nothing.
@@ -339,7 +349,10 @@ def unindexed_library(paths: AppPaths, *, clock: Clock) -> SessionLibrary:
 
 @asynccontextmanager
 async def open_library(
-    paths: AppPaths, *, clock: Clock, redactor: Redactor | None = None
+    paths: AppPaths,
+    *,
+    clock: Clock,
+    redactor: Redactor | None = None,
 ) -> AsyncGenerator[SessionLibrary, None]:
     """Open the sessions of a user; their index is brought up to date in the background until the context is left."""
     # SQLite costs some milliseconds: who lists no sessions does not pay for it.
@@ -352,7 +365,7 @@ async def open_library(
         clock=clock,
         outputs=paths.outputs,
         blobs=paths.blobs,
-        attachments=attachments_folder(paths.sessions),
+        attachments=partial(_attachments, paths),
         redactor=redactor,
     )
     failure: Exception | None = None
@@ -367,6 +380,12 @@ async def open_library(
             await library.close()
     if failure is not None:
         raise failure
+
+
+def _attachments(paths: AppPaths, env: Mapping[str, str]) -> "Attachments":
+    from agent_core.assembly.storage.attachments import UserAttachments  # noqa: PLC0415 - only exports need them
+
+    return UserAttachments(paths, env).now()
 
 
 def _tasks_of(stored: StoredSession) -> Sequence[SessionId]:
@@ -386,11 +405,13 @@ def _branch_of(stored: StoredSession) -> tuple[AnyEntry, ...]:
 
 
 def _document(
-    stored: StoredSession, how: ExportFormat, redactor: Redactor, attachments: Path | None
+    stored: StoredSession,
+    how: ExportFormat,
+    redactor: Redactor,
+    attachments: "Callable[[], Attachments] | None",
 ) -> bytes:
     # Both formats bring libraries along that nothing else needs.
     from agent_core.session.redaction import redacted  # noqa: PLC0415 - brings all of a session along
-    from agent_core.storage.adapters.attachments import AttachmentFolder  # noqa: PLC0415 - as below
     from agent_core.storage.stored_images import inlined_entries, inlined_lines  # noqa: PLC0415 - as below
     from agent_core.transcript.export.html_document import html  # noqa: PLC0415 - see above
     from agent_core.transcript.export.markdown_document import markdown  # noqa: PLC0415 - see above
@@ -400,11 +421,11 @@ def _document(
         clean = "\n".join(map(redactor.text, lines))
         if attachments is not None:
             # Redacted first: anything might stand in base64 by chance.
-            clean = inlined_lines(clean, AttachmentFolder(attachments))
+            clean = inlined_lines(clean, attachments())
         return clean.encode("utf-8", "surrogateescape")
     stored = replace(stored, entries=redacted(tuple(stored.entries), redactor))
     if attachments is not None and how == "html":
-        entries = inlined_entries(stored.entries, AttachmentFolder(attachments))
+        entries = inlined_entries(stored.entries, attachments())
         stored = replace(stored, entries=entries)
     transcript = Transcript(stored.entries)
     title = transcript.title or _preview_title(stored)

@@ -148,6 +148,17 @@ def _file(stored: Attachment, name: str) -> Image | File:
     return File(name=name, mime=stored.mime, blob=stored.blob, size=stored.size)
 
 
+def check_file(name: str, data: bytes) -> None:
+    """Check that a prompt takes a file that is about to be stored. Images have the limit of the store.
+
+    Raises:
+        AttachmentTooLarge: It is larger than a prompt takes of its type.
+    """
+    mime = type_of(data[:SNIFFED_BYTES]) or TEXT_TYPE
+    if mime not in IMAGE_TYPES:
+        _check_file(_name(name), len(data), mime)
+
+
 def _check_file(name: str, size: int, mime: str) -> None:
     limit = FILE_BYTES.get(mime, 0)
     if size > limit:

@@ -1,11 +1,11 @@
 """The port to where sessions are stored."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from agent_core.kernel import EntryId, SessionId
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.messages import AssistantMessage, UserMessage
 from agent_core.transcript import Transcript
 from agent_core.transcript.codec import StoredEntry
@@ -62,6 +62,75 @@ class Attachment(Value, frozen=True, kw_only=True):
     """Media type, as the bytes show it."""
     size: int
     """In bytes."""
+
+
+class AttachmentBucket(SecretValue, frozen=True, kw_only=True):
+    """A bucket of an S3-compatible store for the attachments of one user."""
+
+    hidden: ClassVar = frozenset({"env"})
+
+    url: str
+    """`s3://BUCKET/PREFIX`; the prefix may be left out."""
+    endpoint: str | None = None
+    """Address of the store; None: that of the environment, else AWS."""
+    region: str | None = None
+    env: Mapping[str, str]
+    """Environment with the credentials."""
+
+
+class AttachmentStore(Protocol):
+    """Bytes under their hash. Blocking; hashes, types and limits are checked by the caller."""
+
+    def get(self, blob: str, *, most: int) -> bytes | None:
+        """Return what is stored under a hash, and no more than `most` bytes of it; None: nothing.
+
+        Raises:
+            StorageUnavailable: The store cannot be reached, or refuses it.
+        """
+        ...
+
+    def put(self, attachment: Attachment, file: Path) -> bool:
+        """Store the bytes of a file, which the caller has checked and no longer needs.
+
+        Returns:
+            Whether they are new.
+
+        Raises:
+            OSError, StorageUnavailable: They could not be stored.
+        """
+        ...
+
+    def renew(self, attachment: Attachment, data: bytes, /) -> None:
+        """Keep bytes as long as those that were just stored; store them if they are not there.
+
+        Raises:
+            StorageUnavailable: They could not be stored.
+        """
+        ...
+
+    def link(self, blob: str, lifetime_s: float, /) -> str | None:
+        """Return an address under which anyone reads the bytes for a time; None: there is none.
+
+        Raises:
+            StorageUnavailable: The store cannot be reached, or refuses it.
+        """
+        ...
+
+    def unused_since(self, limit_s: float) -> Iterator[str]:
+        """Yield the hashes of what was last stored or renewed before a Unix time, in seconds.
+
+        Raises:
+            StorageUnavailable: The store cannot be reached, or refuses it.
+        """
+        ...
+
+    def remove(self, blob: str, *, unused_since_s: float) -> bool:
+        """Remove bytes, unless they were renewed meanwhile; return whether they were removed.
+
+        Raises:
+            StorageUnavailable: The store cannot be reached, or refuses it.
+        """
+        ...
 
 
 class SessionAttachments(Protocol):

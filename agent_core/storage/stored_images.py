@@ -1,4 +1,4 @@
-"""Attachments of stored sessions: written into exports, and removed when no session names them. Blocking."""
+"""Attachments of stored sessions: written into exports, and the files that may name them. Blocking."""
 
 import re
 from base64 import b64encode
@@ -9,8 +9,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from agent_core.messages import File, Image, ToolResultMessage, UserContent, UserMessage
-from agent_core.storage.adapters.attachments import AttachmentFolder
-from agent_core.storage.adapters.paths import attachments_folder, tasks_folder
+from agent_core.storage.adapters.attachments import Attachments
+from agent_core.storage.adapters.paths import tasks_folder
 from agent_core.storage.attachments import missing
 from agent_core.transcript.entries import CustomMessageEntry, MessageEntry, WholeEntry
 
@@ -20,50 +20,47 @@ _REFERENCE: Final = re.compile(
 """An image or a file of a line that we wrote."""
 
 
-def attachments_of(sessions: Path) -> AttachmentFolder:
-    """Return the attachments of all sessions of a folder."""
-    return AttachmentFolder(attachments_folder(sessions))
-
-
-def inlined_lines(lines: str, folder: AttachmentFolder) -> str:
+def inlined_lines(lines: str, attachments: Attachments) -> str:
     """Return lines of a session file with the bytes of their images; a missing one stays named."""
 
     def bytes_of(match: re.Match[str]) -> str:
-        found = folder.read_now(match[2])
+        found = attachments.read_now(match[2])
         return match[0] if found is None else f'"data":"{_base64(found[1])}","mimeType":{match[1]}'
 
     return _REFERENCE.sub(bytes_of, lines)
 
 
 def inlined_entries(
-    entries: Sequence[WholeEntry], folder: AttachmentFolder
+    entries: Sequence[WholeEntry], attachments: Attachments
 ) -> tuple[WholeEntry, ...]:
     """Return entries with the bytes of their images, and with a text in the place of each that is missing."""
-    return tuple([_inlined(entry, folder) for entry in entries])
+    return tuple([_inlined(entry, attachments) for entry in entries])
 
 
-def _inlined(entry: WholeEntry, folder: AttachmentFolder) -> WholeEntry:
+def _inlined(entry: WholeEntry, attachments: Attachments) -> WholeEntry:
     match entry:
         case MessageEntry(message=UserMessage() | ToolResultMessage() as message):
-            message = replace(message, content=_parts(message.content, folder))
+            message = replace(message, content=_parts(message.content, attachments))
             return replace(entry, message=message)
         case CustomMessageEntry(content=content):
-            return replace(entry, content=_parts(content, folder))
+            return replace(entry, content=_parts(content, attachments))
         case _:
             return entry
 
 
-def _parts(content: Sequence[UserContent], folder: AttachmentFolder) -> tuple[UserContent, ...]:
+def _parts(content: Sequence[UserContent], attachments: Attachments) -> tuple[UserContent, ...]:
     return tuple(
         [
-            _part(part, part.blob, folder) if isinstance(part, Image | File) and part.blob else part
+            _part(part, part.blob, attachments)
+            if isinstance(part, Image | File) and part.blob
+            else part
             for part in content
         ]
     )
 
 
-def _part(part: Image | File, blob: str, folder: AttachmentFolder) -> UserContent:
-    found = folder.read_now(blob)
+def _part(part: Image | File, blob: str, attachments: Attachments) -> UserContent:
+    found = attachments.read_now(blob)
     if found is None:
         return missing(part)
     return replace(part, data=_base64(found[1]), blob=None, size=None)
@@ -73,17 +70,7 @@ def _base64(data: bytes) -> str:
     return b64encode(data).decode("ascii")
 
 
-def collect_attachments(sessions: Path, *, now_s: float) -> int:
-    """Remove old attachments that no session names; return their number.
-
-    Args:
-        sessions: Folder of the sessions.
-        now_s: Unix time.
-    """
-    return attachments_of(sessions).collect(_session_files(sessions), now_s=now_s)
-
-
-def _session_files(sessions: Path) -> Iterator[Path]:
-    """Yield session files and what lies beside them: one of an older format may be put back by hand."""
+def session_files(sessions: Path) -> Iterator[Path]:
+    """Yield the files of all sessions and what lies beside them: one of an older format may be put back by hand."""
     for folder in (sessions, tasks_folder(sessions)):
         yield from (path for path in folder.rglob("*") if path.is_file())

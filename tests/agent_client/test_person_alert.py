@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from tiller_server.lsp.app import App
 from tiller_server.lsp.events.person_alert import AlertSchedule, Webhook
 from tiller_server.lsp.runtime import Runtime
 from tiller_server.process.config import ServerConfig
+from tiller_server.process.web_servers import WebServerRecord, encoded_record
 
 pytestmark = [pytest.mark.timeout(60)]
 
@@ -101,6 +103,19 @@ def notify(receiver: Receiver, **more: Any) -> dict[str, Any]:
     return {"url": receiver.url, "requestAfterS": 0, "runAfterS": 0, **more}
 
 
+def write_record(runtime: Path, port: int, *, origin: str, is_public: bool = False) -> None:
+    """Write the file of a server."""
+    record = WebServerRecord(
+        port=port,
+        address="127.0.0.1",
+        origin=origin,
+        host=origin.rpartition("/")[2],
+        is_public=is_public,
+        token_file=runtime / f"web-{port}.token",
+    )
+    (runtime / f"web-{port}.json").write_text(encoded_record(record), encoding="utf-8")
+
+
 async def test_a_permission_is_sent_without_what_was_said(ground: Ground) -> None:
     async with receiving() as receiver:
         ground.configure(
@@ -113,8 +128,9 @@ async def test_a_permission_is_sent_without_what_was_said(ground: Ground) -> Non
         ground.provider.script([command])
         runtime = ground.dirs.runtime
         runtime.mkdir(parents=True, exist_ok=True)
-        (runtime / "web-1.token").write_text("left behind by one that was killed", encoding="utf-8")
-        (runtime / f"web-{receiver.port}.token").write_text("x", encoding="utf-8")
+        write_record(runtime, receiver.port, origin=f"http://127.0.0.1:{receiver.port}")
+        write_record(runtime, 1, origin="https://left-behind.example", is_public=True)
+        (runtime / "web-2.json").write_text("{", encoding="utf-8")
         async with client_of(ground, MY_HOOK="bearer-of-mine") as (client, session):
             renamed = {"session": session, "title": f"Tötals {SECRET}"}
             await client.request("agent/session/rename", renamed)
@@ -131,6 +147,21 @@ async def test_a_permission_is_sent_without_what_was_said(ground: Ground) -> Non
             for text in (SECRET, "secret words", "echo"):
                 assert text not in str(first)
             await client.request("agent/run/cancel", {"session": session})
+
+
+async def test_the_link_is_that_of_the_server_which_other_machines_reach(ground: Ground) -> None:
+    async with receiving() as receiver, receiving() as other:
+        ground.configure(retry={"maxRetries": 0}, notify=notify(receiver))
+        ground.provider.script([{"status": 400, "body": {"error": {"message": "no"}}}])
+        runtime = ground.dirs.runtime
+        runtime.mkdir(parents=True, exist_ok=True)
+        write_record(runtime, receiver.port, origin=f"http://127.0.0.1:{receiver.port}")
+        write_record(runtime, other.port, origin="https://tiller.example.com", is_public=True)
+        async with client_of(ground) as (client, session):
+            asked = {"session": session, **prompt("go"), "wait": True}
+            await client.request("agent/prompt", asked)
+            failed = await receiver.next()
+    assert failed.headers["click"] == f"https://tiller.example.com/#session={session}"
 
 
 async def test_nothing_is_sent_without_the_setting_nor_by_a_project(ground: Ground) -> None:

@@ -112,10 +112,10 @@ async def test_documents_of_each_kind_hold_what_was_said(
     session = header("s1").id
     (summary,) = (await library.list()).sessions
     assert summary.location is not None
-    lines = await library.export(session, "jsonl")
+    lines = await library.export(session, "jsonl", env={})
     assert lines == summary.location.read_bytes()
-    assert b"what" in await library.export(session, "md")
-    page = await library.export(session, "html")
+    assert b"what" in await library.export(session, "md", env={})
+    page = await library.export(session, "html", env={})
     assert page.startswith(b"<!DOCTYPE html>")
     assert b"<b>was" not in page
 
@@ -124,7 +124,7 @@ async def test_an_exported_session_can_be_taken_into_another_folder(
     store: JsonlStore, library: SessionLibrary
 ) -> None:
     await say(store, "s1", "take me along")
-    lines = await library.export(header("s1").id, "jsonl")
+    lines = await library.export(header("s1").id, "jsonl", env={})
     taken = await library.import_(lines, "/w/b")
     (found,) = (await library.list("/w/b")).sessions
     assert (found.session, found.parent, found.preview) == (taken.session, "s1", "take me along")
@@ -148,7 +148,7 @@ async def test_sessions_in_memory_are_listed_and_exported_and_say_that_they_have
     library = SessionLibrary(store, index=None, clock=SystemClock())
     await say(store, "s1", "hi")
     assert [one.session for one in (await library.list()).sessions] == ["s1"]
-    assert (await library.export(header("s1").id, "jsonl")).count(b"\n") == 3
+    assert (await library.export(header("s1").id, "jsonl", env={})).count(b"\n") == 3
     with pytest.raises(IndexUnavailable, match="have no index"):
         await library.search("hi")
     await library.refresh()

@@ -28,6 +28,7 @@ METHODS = {
     "agent/task/discard",
     "agent/bash",
     "agent/blob/read",
+    "agent/blob/store",
     "agent/changes/list",
     "agent/changes/resolve",
     "agent/checkpoint/list",

@@ -74,6 +74,7 @@ DEFAULTS: dict[str, Any] = {
     "planReview": "complex",
     "memory": {"consolidateAfterMinutes": None},
     "notify": {"url": None, "tokenVariable": None, "requestAfterS": 15.0, "runAfterS": 300.0},
+    "attachments": {"store": None, "endpoint": None, "region": None, "linkS": None},
     "telemetry": {"enabled": False, "endpoint": None, "content": False},
     "externalAgents": {},
     "web": {"timeoutS": 30.0, "privateHosts": [], "search": None, "searchUrl": None},

@@ -15,7 +15,7 @@ from agent_core.kernel import SessionId, SystemClock
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.messages import Image, Text
 from agent_core.storage import OpenedSession, Recovery
-from agent_core.storage.adapters.attachments import PARTIAL_S, AttachmentFolder
+from agent_core.storage.adapters.attachments import PARTIAL_S, Attachments
 from agent_core.storage.adapters.jsonl import JsonlStore
 from agent_core.storage.adapters.paths import attachments_folder
 from agent_core.transcript import Header
@@ -29,7 +29,7 @@ KILLED = """
 import anyio, os, signal, sys
 from hashlib import sha256
 from pathlib import Path
-from agent_core.storage.adapters.attachments import AttachmentFolder, FolderAttachments
+from agent_core.storage.adapters.attachments import Attachments, CountedAttachments
 
 folder, when = Path(sys.argv[1]), sys.argv[2]
 data = bytes.fromhex(sys.argv[3])
@@ -39,9 +39,9 @@ async def halves():
     os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
-    store = AttachmentFolder(folder)
+    store = Attachments(folder)
     if when == "before the entry":
-        await FolderAttachments(store, folder / "none").keep(data)
+        await CountedAttachments(lambda: store, folder / "none").keep(data)
         os.kill(os.getpid(), signal.SIGKILL)
     await store.receive(sha256(data).hexdigest(), halves())
 
@@ -79,7 +79,7 @@ async def test_a_killed_writer_leaves_no_half_attachment(tmp_path: Path, when: s
     sessions = tmp_path / "sessions"
     folder = attachments_folder(sessions)
     assert await to_thread.run_sync(killed, folder, when) == -signal.SIGKILL
-    store = AttachmentFolder(folder)
+    store = Attachments(folder)
     whole = when == "before the entry"
     assert (await store.read(BLOB) is not None) == whole
     assert len(await to_thread.run_sync(partial_files, folder)) == (0 if whole else 1)

@@ -11,12 +11,13 @@ import pytest
 from anyio import to_thread
 
 from agent_core.assembly.library import SessionLibrary, open_library
+from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.kernel import EntryId, SessionId, SystemClock
 from agent_core.messages import File, Image, Text, UserMessage
 from agent_core.resources.paths import AppPaths
-from agent_core.storage.adapters.attachments import KEPT_S
+from agent_core.storage.adapters.attachments import KEPT_S, AttachmentFolder
 from agent_core.storage.adapters.jsonl import JsonlStore
-from agent_core.storage.stored_images import attachments_of, collect_attachments
+from agent_core.storage.adapters.paths import attachments_folder
 from agent_core.transcript import MessageEntry
 from tests.support.provider.images import PNG, PNG_BASE64
 from tests.support.session.entries import AT_MS, assistant, entry, header
@@ -51,12 +52,12 @@ async def library(paths: AppPaths) -> AsyncGenerator[SessionLibrary]:
 
 def files(paths: AppPaths) -> list[Path]:
     """Return the files of all attachments."""
-    return [*attachments_of(paths.sessions).files()]
+    return [*AttachmentFolder(attachments_folder(paths.sessions)).files()]
 
 
 async def collected(paths: AppPaths, *, after_s: float) -> int:
     """Return how many attachments are removed that long after the time that unused ones are kept."""
-    collect = partial(collect_attachments, paths.sessions, now_s=OLD_S + KEPT_S + after_s)
+    collect = partial(UserAttachments(paths, {}).collect, now_s=OLD_S + KEPT_S + after_s)
     return await to_thread.run_sync(collect)
 
 
@@ -71,7 +72,7 @@ async def content_of(library: SessionLibrary, session: SessionId) -> tuple[objec
 async def test_exported_lines_hold_the_image_and_are_imported_elsewhere(
     library: SessionLibrary, tmp_path: Path
 ) -> None:
-    lines = await library.export(S1, "jsonl")
+    lines = await library.export(S1, "jsonl", env={})
     assert PNG_BASE64 in lines.decode()
     assert BLOB not in lines.decode()
     elsewhere = AppPaths(config=tmp_path / "c", data=tmp_path / "e", runtime=tmp_path / "r")
@@ -81,7 +82,7 @@ async def test_exported_lines_hold_the_image_and_are_imported_elsewhere(
 
 
 async def test_an_exported_page_shows_the_image(library: SessionLibrary) -> None:
-    page = (await library.export(S1, "html")).decode()
+    page = (await library.export(S1, "html", env={})).decode()
     assert f"data:image/png;base64,{PNG_BASE64}" in page
 
 
@@ -90,11 +91,11 @@ async def test_exports_name_an_image_whose_file_is_missing(
 ) -> None:
     (stored,) = await to_thread.run_sync(files, paths)
     stored.unlink()
-    page = (await library.export(S1, "html")).decode()
+    page = (await library.export(S1, "html", env={})).decode()
     assert (
         f"[Image omitted: the attached file (image/png, {len(PNG)}B) is no longer stored.]" in page
     )
-    assert BLOB in (await library.export(S1, "jsonl")).decode()
+    assert BLOB in (await library.export(S1, "jsonl", env={})).decode()
 
 
 async def test_a_copy_names_the_same_file(library: SessionLibrary, paths: AppPaths) -> None:
@@ -123,9 +124,9 @@ async def test_a_file_is_kept_for_its_session_named_in_a_page_and_inlined_in_exp
     await log.close()
     assert (
         "(file plan.pdf, application/pdf)"
-        in (await library.export(SessionId("s2"), "html")).decode()
+        in (await library.export(SessionId("s2"), "html", env={})).decode()
     )
-    lines = await library.export(SessionId("s2"), "jsonl")
+    lines = await library.export(SessionId("s2"), "jsonl", env={})
     assert kept.blob not in lines.decode()
     elsewhere = AppPaths(config=tmp_path / "c", data=tmp_path / "e", runtime=tmp_path / "r")
     async with open_library(elsewhere, clock=SystemClock()) as other:

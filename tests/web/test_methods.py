@@ -23,6 +23,7 @@ NEVER = (
     "agent/trust",
     "agent/permission/rules",
     "agent/bash",
+    "agent/blob/store",
     "agent/tools/",
     "agent/lsp/",
     "agent/subscribe",

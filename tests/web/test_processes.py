@@ -21,6 +21,7 @@ from tests.support.harness.shared import ROOT
 from tests.web.conftest import ANYWHERE, PUBLIC_NAME
 from tiller_server.daemon import paths
 from tiller_server.daemon.lockfile import owner
+from tiller_server.process.web_servers import web_servers
 
 pytestmark = [
     pytest.mark.e2e,
@@ -40,7 +41,7 @@ def script_of(ground: Ground, origin: str) -> httpx.AsyncClient:
 
 
 def tokens(ground: Ground) -> list[Path]:
-    """Return the files with tokens of scripts."""
+    """Return the files of servers: the token of scripts, and how each is reached."""
     return [*Path(paths.runtime_folder(ground.env)).glob("web-*")]
 
 
@@ -216,6 +217,64 @@ async def test_a_session_is_shared_from_the_terminal(ground: Ground) -> None:
             assert (await shared(ground, *words))[0] == code
 
 
+@asynccontextmanager
+async def serving_others(ground: Ground, *words: str) -> AsyncGenerator[str]:
+    """Start the command for other machines; yield its origin."""
+    process = await asyncio.create_subprocess_exec(
+        *TILLER, "web", "--no-open", *words,
+        cwd=ground.root, env=dict(ground.env), stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(START_S):
+            url = (await process.stdout.readline()).decode().strip()
+            while not (await process.stdout.readline()).startswith(b"Code"):
+                pass
+        yield url.removesuffix("/login")
+    finally:
+        process.terminate()
+        async with asyncio.timeout(WITHIN_S):
+            await process.wait()
+
+
+@pytest.mark.parametrize(
+    ("words", "origin"),
+    [
+        (("--listen", f"{ANYWHERE}:0", "--tls-cert", "", "--tls-key", ""), rf"https://{PUBLIC_NAME}:\d+"),
+        (("--port", "0", "--behind-proxy", "tiller.example.com"), r"https://tiller\.example\.com"),
+        (("--listen", "127.0.0.2:0", "--behind-proxy", "tiller.example.com:8443"), r"https://tiller\.example\.com:8443"),
+    ],
+    ids=["certificate", "proxy on this machine", "proxy elsewhere"],
+)  # fmt: skip
+async def test_links_name_the_scheme_and_the_host_that_other_machines_reach(
+    ground: Ground, certificate: tuple[Path, Path], words: Sequence[str], origin: str
+) -> None:
+    files = iter(map(str, certificate))
+    given = [one or next(files) for one in words]
+    ground.provider.script([says("hello")])
+    async with daemon_process(ground.env):
+        async with tiller_web(ground) as (_, client):
+            created = (await client.post("/api/tasks", json={"prompt": "Say hello"})).json()
+            while (await task_state(client, created["task"]))["state"] != "done":
+                pass
+        async with serving_others(ground, *given) as shown:
+            assert re.fullmatch(origin, shown)
+            code, out, err = await shared(ground, created["session"], "--yes")
+            assert code == 0, err
+            assert re.fullmatch(rf"{re.escape(shown)}/s/[\w-]+", out.strip())
+            code, listed, _ = await shared(ground, "--list")
+            assert (code, "active" in listed) == (0, True)
+            (record,) = web_servers(Path(paths.runtime_folder(ground.env)))
+            secure = record.certificate is not None
+            async with httpx.AsyncClient(
+                base_url=f"{'https' if secure else 'http'}://{record.address}:{record.port}",
+                headers={"host": record.host},
+                verify=ssl.create_default_context(cafile=str(certificate[0])),
+            ) as browser:
+                page = await browser.get(out.strip().removeprefix(shown))
+            assert "Say hello" in page.text
+
+
 async def test_another_machine_logs_in_with_the_code_of_the_terminal(
     ground: Ground, certificate: tuple[Path, Path]
 ) -> None:
@@ -236,9 +295,8 @@ async def test_another_machine_logs_in_with_the_code_of_the_terminal(
         assert found is not None
         host = f"{PUBLIC_NAME}:{found[1]}"
         assert len(shown) > 10, "the QR code lies between"
-        assert [one.name for one in tokens(ground)] == [f"web-{found[1]}.https.token"]
-        code, _, err = await shared(ground, "--list")
-        assert (code, "serves HTTP on this machine" in err) == (1, True), err
+        names = sorted(one.name for one in tokens(ground))
+        assert names == [f"web-{found[1]}.https.token", f"web-{found[1]}.json"]
         async with httpx.AsyncClient(
             base_url=f"https://127.0.0.1:{found[1]}",
             headers={"host": host, "origin": f"https://{host}"},

@@ -41,6 +41,7 @@ PRIVATE = {
     "/v1/rpc",
     "/v1/events",
     "/v1/blobs/{blob}",
+    "/v1/blobs/{blob}/link",
     "/api/tasks",
     "/api/tasks/{id}",
     "/api/tasks/{id}/cancel",

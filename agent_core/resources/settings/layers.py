@@ -40,6 +40,8 @@ USER_ONLY = frozenset(
         *(("telemetry", "enabled"), ("telemetry", "endpoint"), ("telemetry", "content")),
         *(("notify", "url"), ("notify", "tokenVariable")),
         *(("notify", "requestAfterS"), ("notify", "runAfterS")),
+        *(("attachments", "store"), ("attachments", "endpoint")),
+        *(("attachments", "region"), ("attachments", "linkS")),
     }
 )
 """Keys that name what is run (a command that the policy allows must stay that command), or what commands and requests reach of the user's, or where it is sent."""

@@ -16,6 +16,10 @@ Wait = Annotated[float, Field(gt=0)]
 Paths = tuple[str, ...]
 VariableName = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$")]
 AgentName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=64)]
+BucketUrl = Annotated[
+    str, Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s?#]+)*/?$", max_length=1024)
+]
+BucketAddress = Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", max_length=2048)]
 FullPath = Annotated[str, Field(pattern=r"^(/|~$|~/)")]
 
 
@@ -238,6 +242,27 @@ class NotifySettings(SettingsGroup):
     )
 
 
+class AttachmentSettings(SettingsGroup):
+    """Where the images and files of sessions are stored; only in the user's own settings."""
+
+    store: BucketUrl | None = Field(
+        default=None,
+        description="s3://BUCKET/PREFIX in an S3-compatible store; needs the extra s3 (pip install 'tillerd[s3]') and, in the environment, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the credentials of a machine of AWS. null: the folder beside the sessions.",
+    )
+    endpoint: BucketAddress | None = Field(
+        default=None,
+        description="Address of the store. null: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL of the environment, else AWS.",
+    )
+    region: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,64}$")] | None = Field(
+        default=None,
+        description="Region of the bucket. null: AWS_REGION of the environment, else us-east-1.",
+    )
+    link_s: Annotated[int, Field(ge=1, le=604_800)] | None = Field(
+        default=None,
+        description="Seconds for which an address from GET /v1/blobs/SHA256/link of tiller web lets anyone read an attachment in the bucket. null: there are no such addresses.",
+    )
+
+
 class MemorySettings(SettingsGroup):
     """Memory of projects in which it is on; only in the user's own settings."""
 
@@ -446,6 +471,7 @@ class SettingsValues(SettingsGroup):
     telemetry: TelemetrySettings = TelemetrySettings()
     notify: NotifySettings = NotifySettings()
     channels: ChannelsSettings = ChannelsSettings()
+    attachments: AttachmentSettings = AttachmentSettings()
     titles: Literal["auto", "off"] = Field(
         default="auto",
         description="Whether a model makes a title for a session in an editor or the chat that has none, after its first run.",

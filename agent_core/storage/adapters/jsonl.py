@@ -3,7 +3,7 @@
 import itertools
 import logging
 import os
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -36,6 +36,7 @@ from agent_core.storage.adapters.paths import (
 )
 from agent_core.storage.adapters.session_file import SessionFile, blocks_of, unavailable
 from agent_core.storage.port import (
+    AttachmentBucket,
     OpenedSession,
     Recovery,
     SessionAttachments,
@@ -54,6 +55,7 @@ from agent_core.transcript.entries import (
 )
 
 if TYPE_CHECKING:
+    from agent_core.storage.adapters.attachments import Attachments
     from agent_core.storage.adapters.entry_collector import Cool, LineSpan
     from agent_core.storage.adapters.recovery import RecoveredFile, Tail
 
@@ -73,7 +75,7 @@ class JsonlLog:
         header: Header,
         *,
         location: Path,
-        attachments: Path,
+        attachments: "Callable[[], Attachments]",
         file: SessionFile | None,
         places: "dict[EntryId, LineSpan] | None" = None,
     ) -> None:
@@ -107,11 +109,10 @@ class JsonlLog:
     @cached_property
     def _stored_beside(self) -> SessionAttachments:
         from agent_core.storage.adapters.attachments import (  # noqa: PLC0415 - at first use
-            AttachmentFolder,
-            FolderAttachments,
+            CountedAttachments,
         )
 
-        return FolderAttachments(AttachmentFolder(self._attachments), self._location)
+        return CountedAttachments(self._attachments, self._location)
 
     async def append(self, entries: Sequence[AnyEntry]) -> None:
         """Write entries. Cancelled before it began, nothing is written; once begun it finishes."""
@@ -198,14 +199,24 @@ class JsonlLog:
 class JsonlStore:
     """Keeps sessions in `<folder>/<workspace>/<time>_<id>.jsonl`."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
+    def __init__(
+        self, folder: Path, clock: Clock, *, bucket: AttachmentBucket | None = None
+    ) -> None:
+        """Create it; nothing is made yet.
+
+        Args:
+            folder: Folder of the sessions.
+            clock: Time.
+            bucket: Where their attachments are stored; None: in a folder beside the sessions.
+        """
         self._folder = folder
         self._clock = clock
+        self._bucket = bucket
 
     @property
     def tasks(self) -> "JsonlStore":
         """Where the sessions of tasks are kept."""
-        return JsonlStore(tasks_folder(self._folder), self._clock)
+        return JsonlStore(tasks_folder(self._folder), self._clock, bucket=self._bucket)
 
     async def create(self, header: Header) -> JsonlLog:
         """Begin a session; nothing is written yet.
@@ -214,8 +225,7 @@ class JsonlStore:
             UsageError: The session's id cannot be part of a file name.
         """
         location = self._folder / slug(header.cwd) / file_name(header)
-        attachments = attachments_folder(self._folder)
-        return JsonlLog(header, location=location, attachments=attachments, file=None)
+        return JsonlLog(header, location=location, attachments=self._attachments, file=None)
 
     async def open(self, session: SessionId) -> OpenedSession:
         """Open a session for writing; a file of an older format is brought to today's."""
@@ -242,6 +252,13 @@ class JsonlStore:
         from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
 
         return await to_thread.run_sync(scan.summaries, self._folder, cwd, abandon_on_cancel=True)
+
+    def _attachments(self) -> "Attachments":
+        from agent_core.storage.adapters.attachments import (  # noqa: PLC0415 - at first use
+            open_attachments,
+        )
+
+        return open_attachments(attachments_folder(self._folder), self._bucket)
 
     def _open(self, session: SessionId) -> OpenedSession:
         from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
@@ -283,7 +300,7 @@ class JsonlStore:
             log=JsonlLog(
                 found.header,
                 location=file.path,
-                attachments=attachments_folder(self._folder),
+                attachments=self._attachments,
                 file=file,
                 places=found.places,
             ),

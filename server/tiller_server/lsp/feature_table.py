@@ -12,6 +12,7 @@ from tiller_server.lsp.features.background_move import background_move
 from tiller_server.lsp.features.background_stop import background_stop
 from tiller_server.lsp.features.bash import bash
 from tiller_server.lsp.features.blob_read import blob_read
+from tiller_server.lsp.features.blob_store import blob_store
 from tiller_server.lsp.features.changes_list import changes_list
 from tiller_server.lsp.features.changes_resolve import changes_resolve
 from tiller_server.lsp.features.checkpoint_list import checkpoint_list
@@ -115,6 +116,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
         session_rename,
         session_stats,
         blob_read,
+        blob_store,
         session_tree,
         status,
         costs,

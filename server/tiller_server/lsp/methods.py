@@ -21,6 +21,7 @@ METHODS: Final[tuple[str, ...]] = (
     "agent/session/rename",
     "agent/session/stats",
     "agent/blob/read",
+    "agent/blob/store",
     "agent/subscribe",
     "agent/prompt",
     "agent/steer",

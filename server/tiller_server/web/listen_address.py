@@ -20,6 +20,7 @@ BACKLOG: Final = 128
 SYSTEM_BYTES: Final = 256 << 10
 HANDSHAKES: Final = 8
 """More than the messages of a handshake in each direction."""
+_ANY: Final[Mapping[str, str]] = {"0.0.0.0": "127.0.0.1", "::": "::1", LOCALHOST: "127.0.0.1"}  # noqa: S104 - connected to, not listened on
 _HOST: Final = re.compile(
     r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*(:[0-9]{1,5})?"
 )
@@ -56,6 +57,11 @@ class ListenAddress(Value, frozen=True, kw_only=True):
     def is_secure(self) -> bool:
         """Whether browsers reach it by HTTPS."""
         return self.proxy is not None or self.certificate is not None
+
+    @property
+    def local_address(self) -> str:
+        """The address to which this machine connects."""
+        return _ANY.get(self.address, self.address)
 
     def origins(self, port: int) -> Mapping[str, str]:
         """Return the origin of the page for each value of Host that is answered, that of the public address first.

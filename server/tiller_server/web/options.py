@@ -1,10 +1,10 @@
 """How the web front end is started, and its limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import SecretValue, Value
 from agent_core.resources.paths import AppPaths
 from tiller_server.web.methods import Role
 
@@ -38,8 +38,10 @@ class WebLimits(Value, frozen=True, kw_only=True):
     """Time for an attachment to arrive."""
 
 
-class WebOptions(Value, frozen=True, kw_only=True):
+class WebOptions(SecretValue, frozen=True, kw_only=True):
     """How a server is started."""
+
+    hidden: ClassVar = frozenset({"env"})
 
     role: Role
     root: Path
@@ -48,6 +50,8 @@ class WebOptions(Value, frozen=True, kw_only=True):
     """Returns the file for the token of scripts, by port, in a folder that belongs to the user alone."""
     paths: AppPaths
     """Where the sessions and the tasks are stored."""
+    env: Mapping[str, str]
+    """Environment with the credentials of a bucket of attachments."""
     page: Path = PAGE
     """Folder of the built page."""
     limits: WebLimits = WebLimits()

@@ -9,6 +9,7 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.kernel import Clock, JsonObject
 from agent_core.kernel.json import as_object, decode, encode
 from tiller_server.agent_client.connection import AgentRefused
@@ -54,7 +55,8 @@ class WebApp:
         self._access = access
         self._options = options
         self._limits = options.limits
-        self._blobs = BlobRoutes(options.paths, role=options.role, limits=options.limits)
+        attachments = UserAttachments(options.paths, options.env)
+        self._blobs = BlobRoutes(attachments, role=options.role, limits=options.limits)
         self._streams: set[EventResponse] = set()
         self.feeds: Final = SessionFeeds(link)
         """The subscriptions that streams share; its `run` has to run."""

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core.kernel import Clock
 from tiller_server.agent_client.daemon_link import Connect, DaemonLink
+from tiller_server.process.web_servers import NAME, WebServerRecord, encoded_record
 from tiller_server.web.access import TOKEN_BYTES, Access, LoginCodes
 from tiller_server.web.guard import Guard
 from tiller_server.web.listen_address import ListenAddress
@@ -122,10 +123,21 @@ class WebServer(uvicorn.Server):
         place: tuple[str, int] = listener.getsockname()[:2]
         self.port: Final = place[1]
         self._token_file = options.token_file(self.port)
+        self._record_file = self._token_file.with_name(NAME.format(port=self.port))
         self._bearer = secrets.token_urlsafe(TOKEN_BYTES)
         origins = listen_address.origins(self.port)
         self.origin: Final = next(iter(origins.values()))
         """Where the page comes from."""
+        certificate = listen_address.certificate
+        self._record: Final = WebServerRecord(
+            port=self.port,
+            address=listen_address.local_address,
+            origin=self.origin,
+            host=next(iter(origins)),
+            is_public=listen_address.needs_code,
+            token_file=self._token_file,
+            certificate=None if certificate is None else certificate.file.absolute(),
+        )
         one_off = None if listen_address.needs_code else secrets.token_urlsafe(TOKEN_BYTES)
         self.url: Final = f"{self.origin}/{'login' if one_off is None else f'?token={one_off}'}"
         """Page with the one-off token, or the one that takes a code."""
@@ -164,6 +176,7 @@ class WebServer(uvicorn.Server):
     async def run_web(self) -> None:
         """Serve until a signal or `should_exit` ends it. Runs of the daemon go on."""
         _write_private(self._token_file, self._bearer)
+        _write_private(self._record_file, encoded_record(self._record))
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [
@@ -176,8 +189,9 @@ class WebServer(uvicorn.Server):
                     for task in running:
                         _ = task.cancel()
         finally:
-            with suppress(OSError):
-                self._token_file.unlink()
+            for file in (self._record_file, self._token_file):
+                with suppress(OSError):
+                    file.unlink()
 
     @override
     @contextmanager

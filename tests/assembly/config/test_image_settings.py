@@ -13,7 +13,8 @@ from agent_core import create_session
 from agent_core.kernel.errors import ImagesUnsupported
 from agent_core.messages import Image, Text, ToolResultMessage
 from agent_core.session import AgentSession
-from agent_core.storage.stored_images import attachments_of
+from agent_core.storage.adapters.attachments import Attachments
+from agent_core.storage.adapters.paths import attachments_folder
 from tests.support.provider import LoopbackProvider, write_config
 from tests.support.session.folders import Folder, ask
 
@@ -115,7 +116,9 @@ async def test_a_picture_is_made_to_fit_the_size_that_is_set(ground: Ground) -> 
     shown = _picture(result)
     assert shown is not None
     assert shown.blob is not None
-    stored = await attachments_of(ground.folder.dirs.data / "sessions").read(shown.blob)
+    stored = await Attachments(attachments_folder(ground.folder.dirs.data / "sessions")).read(
+        shown.blob
+    )
     assert stored is not None
     data = base64.b64encode(stored[1]).decode()
     assert 500_000 < len(data) < 1_000_000

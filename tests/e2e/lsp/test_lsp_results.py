@@ -8,7 +8,8 @@ from anyio import to_thread
 from pydantic import TypeAdapter
 
 from agent_core.resources.paths import app_paths
-from agent_core.storage.stored_images import attachments_of
+from agent_core.storage.adapters.attachments import Attachments
+from agent_core.storage.adapters.paths import attachments_folder
 from tests.support.clients.server import Ground, calls, prompt, says
 from tests.support.lsp.lsp_profiles import PANEL
 from tests.support.lsp.lsp_subscription import Subscription
@@ -63,7 +64,9 @@ async def ask_in_passing(
     ground: Ground, ask: Callable[[str, dict[str, Any]], Awaitable[Any]], stream: Subscription
 ) -> None:
     """Ask what is not part of the story."""
-    stored = await to_thread.run_sync(attachments_of(app_paths(ground.env).sessions).put_now, PNG)
+    stored = await to_thread.run_sync(
+        Attachments(attachments_folder(app_paths(ground.env).sessions)).put_now, PNG
+    )
     await ask("agent/blob/read", {"blob": stored.blob})
     for name, params in SMALL_METHODS.items():
         await ask(f"agent/{name}", params)

@@ -31,7 +31,7 @@ agent/queue/update agent/run/cancel agent/run/retry agent/compact agent/changes/
 agent/changes/resolve agent/checkpoint/list agent/checkpoint/preview agent/checkpoint/restore
 agent/permission/respond agent/permission/rules agent/question/respond agent/tools/register
 agent/status agent/steer agent/followUp agent/session/tree agent/session/navigate
-agent/session/label agent/session/rename agent/session/stats agent/blob/read agent/model/list agent/model/cycle
+agent/session/label agent/session/rename agent/session/stats agent/blob/read agent/blob/store agent/model/list agent/model/cycle
 agent/thinking/cycle agent/bash agent/plan/respond agent/background/move agent/background/stop agent/task/resume agent/task/stop agent/task/changes agent/task/merge agent/task/discard agent/command/list agent/command/complete agent/resources/reload
 agent/extension/list agent/extension/press agent/extension/render
 agent/review agent/auth/status agent/auth/login agent/auth/logout agent/costs

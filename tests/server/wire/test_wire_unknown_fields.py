@@ -52,6 +52,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "agent/task/resume": {"id": "t1"},
     "agent/task/stop": {"id": "t1"},
     "agent/blob/read": {"blob": "0"},
+    "agent/blob/store": {"uri": "file:///a.pdf", "size": 1},
     "agent/task/changes": {"id": "t1"},
     "agent/task/merge": {"id": "t1"},
     "agent/task/discard": {"id": "t1"},

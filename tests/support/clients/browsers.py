@@ -136,6 +136,7 @@ async def served(
         role=role,
         root=ground.root,
         paths=app_paths(ground.env),
+        env=ground.env,
         token_file=lambda port: place / f"web-{port}.token",
         page=page or place / "none",
         limits=limits or WebLimits(),

@@ -149,9 +149,11 @@ function takeFile(panel: Panel, file: File): void {
     return;
   }
   if (file.size > IMAGE_MAX_BYTES) {
+    // A dropped or pasted file has no path here, by which the server could read it.
+    const remedy = isImage ? "Make it smaller." : "Add it from the disk with +.";
     refuse(
       panel,
-      `${file.name} has ${sizeText(file.size)}; at most ${sizeText(IMAGE_MAX_BYTES)} can be sent. Make it smaller.`,
+      `${file.name} has ${sizeText(file.size)}; at most ${sizeText(IMAGE_MAX_BYTES)} can be dropped or pasted. ${remedy}`,
     );
     return;
   }

@@ -141,19 +141,23 @@ panelTest("a paste of 50 MB is refused in words, a big one becomes an attachment
 
 panelTest("a PDF that is pasted goes along with its bytes, and another file is refused", async (stage) => {
   await stage.play(HELLO, emptySnapshot());
-  const paste = (name: string, type: string) =>
+  const paste = (name: string, type: string, more = 0) =>
     stage.page.evaluate(
-      ({ name, type }) => {
+      ({ name, type, more }) => {
         const data = new DataTransfer();
-        data.items.add(new File(["%PDF-1.7"], name, { type }));
+        data.items.add(new File(["%PDF-1.7", new Uint8Array(more)], name, { type }));
         document
           .querySelector("#composer-text")
           ?.dispatchEvent(
             new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }),
           );
       },
-      { name, type },
+      { name, type, more },
     );
+  await paste("large.pdf", "application/pdf", 6 * 1024 * 1024);
+  await stage.page
+    .getByText("large.pdf has 6.0 MB; at most 5.0 MB can be dropped or pasted. Add it from the disk with +.")
+    .waitFor();
   await paste("a.zip", "application/zip");
   await stage.page.getByText("a.zip is no picture (PNG, JPEG, GIF or WebP) or PDF.").waitFor();
   await paste("plan.pdf", "application/pdf");

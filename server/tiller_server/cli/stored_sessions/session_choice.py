@@ -102,7 +102,7 @@ async def export_session(
         raise UsageError(message)
     paths = request.paths or app_paths(request.env)
     async with open_library(paths, clock=request.clock) as library:
-        await export_to(library, SessionId(session), how, Path(path))
+        await export_to(library, SessionId(session), how, Path(path), env=request.env)
     dialog.tell(f"Exported to {relative_name(Path(path), root)}", GREEN)
 
 

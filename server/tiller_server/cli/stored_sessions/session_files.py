@@ -27,16 +27,19 @@ ENDINGS: Final[Mapping[str, ExportFormat]] = {
 }
 
 
-async def export(library: SessionLibrary, options: argparse.Namespace) -> int:
+async def export(
+    library: SessionLibrary, options: argparse.Namespace, env: Mapping[str, str]
+) -> int:
     """Write a session as a document."""
     found = await library.find(options.session)
     if options.output is None or options.output == "-":
-        document = await library.export(found.session, options.format or "md")
+        document = await library.export(found.session, options.format or "md", env=env)
         _ = sys.stdout.buffer.write(document)
         _ = sys.stdout.buffer.flush()
         return DONE
     path = Path(options.output)
-    await export_to(library, found.session, options.format or format_of(path) or "md", path)
+    how = options.format or format_of(path) or "md"
+    await export_to(library, found.session, how, path, env=env)
     _ = sys.stdout.write(f"{found.session} is in {path}\n")
     return DONE
 
@@ -47,7 +50,12 @@ def format_of(path: Path) -> ExportFormat | None:
 
 
 async def export_to(
-    library: SessionLibrary, session: SessionId, how: ExportFormat, path: Path
+    library: SessionLibrary,
+    session: SessionId,
+    how: ExportFormat,
+    path: Path,
+    *,
+    env: Mapping[str, str],
 ) -> None:
     """Write a session into a new file.
 
@@ -55,7 +63,7 @@ async def export_to(
         UsageError: Something of that name is there.
         StorageError: The session cannot be read, or the file cannot be written.
     """
-    document = await library.export(session, how)
+    document = await library.export(session, how, env=env)
     await to_thread.run_sync(write_new, path, document)
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -166,15 +167,17 @@ async def _command(
         case "search":
             return await session_list.search(library, options, _cwd(options), colour=colour)
         case "export" | "import" | "rm":
-            return await _move(options, library)
+            return await _move(options, environment.variables, library)
         case _:
             return await session_list.listing(library, options, _cwd(options), colour=colour)
 
 
-async def _move(options: argparse.Namespace, library: SessionLibrary) -> int:
+async def _move(
+    options: argparse.Namespace, env: Mapping[str, str], library: SessionLibrary
+) -> int:
     match options.verb:
         case "export":
-            return await session_files.export(library, options)
+            return await session_files.export(library, options, env)
         case "import":
             return await session_files.take(library, options, _folder(options.workspace))
         case _:

@@ -2,11 +2,14 @@
 
 import argparse
 import re
+import socket as sockets
+import ssl
 import sys
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import anyio
 
@@ -18,7 +21,7 @@ from agent_core.resources.paths import app_paths
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, code_of_error, complain
 from tiller_server.cli.terminal.text import safe
-from tiller_server.process.web_servers import web_ports
+from tiller_server.process.web_servers import web_servers
 
 EXAMPLE: Final = (
     "examples: tiller share 01a2 · tiller share 01a2 --expires 7d --yes · tiller share --list · "
@@ -79,12 +82,12 @@ class ShareClient:
         Raises:
             ShareRefused: None runs.
         """
-        ports = web_ports(runtime)
-        if not ports:
-            message = "no tiller web that serves HTTP on this machine runs, which serves the page; start it first"
+        servers = web_servers(runtime)
+        if not servers:
+            message = "no tiller web runs, which serves the page; start it first"
             raise ShareRefused(message)
-        self._port = ports[0]
-        self._token = (runtime / f"web-{ports[0]}.token").read_text("utf-8").strip()
+        self._server = servers[0]
+        self._token = self._server.token_file.read_text("utf-8").strip()
 
     def get(self, path: str) -> JsonObject:
         """Send a GET request and return its answer.
@@ -106,20 +109,38 @@ class ShareClient:
         headers = {
             "authorization": f"Bearer {self._token}",
             "content-type": "application/json",
+            "host": self._server.host,
         }
-        connection = HTTPConnection("127.0.0.1", self._port, timeout=WAIT_S)
+        connection = HTTPConnection(self._server.address, self._server.port, timeout=WAIT_S)
         try:
+            if self._server.certificate is not None:
+                connection.sock = self._secure_socket(self._server.certificate)
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             data = as_object(decode(answer.read() or b"{}"))
         except (OSError, HTTPException, ValueError) as error:
-            message = f"tiller web on port {self._port} does not answer ({error}); start it again"
+            message = (
+                f"tiller web on port {self._server.port} does not answer ({error}); start it again"
+            )
             raise ShareRefused(message) from error
         finally:
             connection.close()
         if "error" in data:
             raise ShareRefused(str(as_object(data["error"]).get("message")))
         return data
+
+    def _secure_socket(self, certificate: Path) -> ssl.SSLSocket:
+        """Connect to a server that shows this very certificate, whoever has signed it."""
+        context = ssl.create_default_context(cafile=certificate)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        place = (self._server.address, self._server.port)
+        plain = sockets.create_connection(place, timeout=WAIT_S)
+        try:
+            name = urlsplit(self._server.origin).hostname
+            return context.wrap_socket(plain, server_hostname=name)
+        except BaseException:
+            plain.close()
+            raise
 
 
 def seconds(text: str) -> int:

@@ -103,7 +103,6 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
     root, folder = Path.cwd(), _runtime_folder(env)
     listener = listen(listen_address)
 
-    # Commands of this machine speak HTTP with a server, and look for its port in the name of this file.
     suffix = "" if listen_address.certificate is None else ".https"
 
     async def run() -> int:
@@ -114,6 +113,7 @@ def _serve(options: argparse.Namespace, env: Mapping[str, str]) -> int:
                 role=options.role,
                 root=root,
                 paths=app_paths(env),
+                env=env,
                 token_file=lambda port: folder / f"web-{port}{suffix}.token",
             ),
             listen_address=listen_address,

@@ -3,6 +3,8 @@
 from base64 import b64encode
 from typing import Final
 
+from agent_core.kernel.threads import run_in_thread
+from tiller_server.lsp.encode.errors import translated_errors
 from tiller_server.lsp.feature import feature
 from tiller_server.lsp.sessions.client import ConnectedClient, invalid_params
 from tiller_server.lsp.wire.sessions import BLOB_READ, BlobReadParams, BlobReadResult
@@ -14,9 +16,11 @@ PIECE_BYTES: Final = 3 << 20
 @feature(BLOB_READ)
 async def blob_read(client: ConnectedClient, params: BlobReadParams) -> BlobReadResult:
     """Read it."""
-    from agent_core.storage.stored_images import attachments_of  # noqa: PLC0415 - few clients ask
+    from agent_core.assembly.storage.attachments import UserAttachments  # noqa: PLC0415 - few clients ask
 
-    found = await attachments_of(client.host.paths.sessions).read(params.blob)
+    attachments = UserAttachments(client.host.paths, client.origin.env)
+    with translated_errors():
+        found = await (await run_in_thread(attachments.now)).read(params.blob)
     if found is None:
         message = f"agent/blob/read: no attachment {params.blob!r:.80} is stored"
         raise invalid_params(message)

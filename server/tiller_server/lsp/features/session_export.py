@@ -28,5 +28,6 @@ async def session_export(
         raise invalid_params(message)
     with translated_errors(session=session):
         library = await client.host.library()
-        content = await library.export(SessionId(session), FORMATS[form])
+        env = client.origin.env
+        content = await library.export(SessionId(session), FORMATS[form], env=env)
     return SessionExportResult(format=form, content=content.decode("utf-8", "replace"))

@@ -12,7 +12,12 @@ from agent_core.assembly import latest_session, open_session
 from agent_core.assembly.library import SessionLibrary
 from agent_core.assembly.models import load_models
 from agent_core.kernel import Clock, JsonValue, SessionId, SystemClock
-from agent_core.kernel.errors import SessionNotFound, TillerError, WorkspaceMissing
+from agent_core.kernel.errors import (
+    SessionNotFound,
+    StorageUnavailable,
+    TillerError,
+    WorkspaceMissing,
+)
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.registry import ModelRegistry
 from agent_core.resources.paths import app_paths
@@ -308,15 +313,13 @@ class SessionHost:
                 self._pool.unload(loaded_session)
 
     async def _collect(self) -> None:
-        from agent_core.storage.stored_images import (  # noqa: PLC0415 - once a day
-            collect_attachments,
-        )
+        from agent_core.assembly.storage.attachments import UserAttachments  # noqa: PLC0415 - once a day
 
         now_s = self._clock.now_ms() / 1000
-        collect = partial(collect_attachments, self.paths.sessions, now_s=now_s)
+        collect = partial(UserAttachments(self.paths, self._config.env).collect, now_s=now_s)
         try:
             removed = await anyio.to_thread.run_sync(collect, abandon_on_cancel=True)
-        except OSError as error:
+        except (OSError, StorageUnavailable) as error:
             _log.warning("Unused attachments were not removed: %s", error)
             return
         if removed:

@@ -452,10 +452,10 @@ async def _alert_person(
 
 def _web_address(runtime: Path, session: SessionId) -> str | None:
     """Return the address of a session in `tiller web`; None: it does not run. Blocking."""
-    from tiller_server.process.web_servers import web_ports  # noqa: PLC0415 - at first use
+    from tiller_server.process.web_servers import web_servers  # noqa: PLC0415 - at first use
 
-    ports = web_ports(runtime)
-    return f"http://127.0.0.1:{ports[0]}/#session={session}" if ports else None
+    servers = web_servers(runtime)
+    return f"{servers[0].origin}/#session={session}" if servers else None
 
 
 async def _fenced(work: Callable[[], Awaitable[None]], what: str) -> None:

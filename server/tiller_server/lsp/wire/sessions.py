@@ -25,6 +25,7 @@ from tiller_server.lsp.wire.session import (
 
 __all__ = [
     "BLOB_READ",
+    "BLOB_STORE",
     "SERVED",
     "SESSION_CLOSE",
     "SESSION_CONFIGURE",
@@ -321,6 +322,26 @@ class BlobReadResult(WireModel):
     """Offset of the next piece; left out: this is the last one."""
 
 
+class BlobStoreParams(WireModel):
+    """Store a file of the server's machine as an attachment, which a prompt then names by `blob`."""
+
+    uri: str
+    """`file:` URI of a PNG, JPEG, GIF, WebP, PDF or UTF-8 text."""
+    size: SafeCount | None = None
+    """Bytes of the file as the client sees it; a file of another size is refused, since it is on another machine or has changed."""
+
+
+class BlobStoreResult(WireModel):
+    """Stored file."""
+
+    blob: str
+    """SHA-256 of its bytes, in hexadecimal digits."""
+    mime: str
+    """Media type, as the bytes show it."""
+    size: SafeCount
+    """In bytes."""
+
+
 SESSION_OPEN: Final = request("agent/session/open", SessionOpenParams, Snapshot)
 SESSION_LIST: Final = request("agent/session/list", SessionListParams, SessionListResult)
 SESSION_READ: Final = request("agent/session/read", SessionReadParams, SessionReadResult)
@@ -337,6 +358,7 @@ SESSION_LABEL: Final = request("agent/session/label", SessionLabelParams, Empty)
 SESSION_RENAME: Final = request("agent/session/rename", SessionRenameParams, SessionInfo)
 SESSION_STATS: Final = request("agent/session/stats", SessionStatsParams, SessionStatsResult)
 BLOB_READ: Final = request("agent/blob/read", BlobReadParams, BlobReadResult)
+BLOB_STORE: Final = request("agent/blob/store", BlobStoreParams, BlobStoreResult)
 SERVED: Final = (
     SESSION_OPEN,
     SESSION_LIST,
@@ -352,5 +374,6 @@ SERVED: Final = (
     SESSION_RENAME,
     SESSION_STATS,
     BLOB_READ,
+    BLOB_STORE,
 )
 """Methods of this module that clients call, in the order of PROTOCOL.md."""

@@ -3,6 +3,7 @@
 import os
 from base64 import b64decode, b64encode
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,10 +11,12 @@ import pytest
 from anyio import to_thread
 
 from agent_core.resources.paths import app_paths
-from agent_core.storage.stored_images import attachments_of
+from agent_core.storage.adapters.attachments import AttachmentFolder, Attachments
+from agent_core.storage.adapters.paths import attachments_folder
 from tests.support.clients.server import Ground, says
 from tests.support.clients.windows import opened, serving
 from tests.support.harness.clock import HeldClock
+from tests.support.lsp.lsp_client import RawClient
 from tests.support.lsp.lsp_connection import ClientError
 from tests.support.provider.images import PNG, PNG_BASE64
 
@@ -28,14 +31,19 @@ def image(data: bytes) -> dict[str, Any]:
     return {"type": "image", "mime": "image/png", "data": b64encode(data).decode("ascii")}
 
 
+def files_of(ground: Ground) -> list[Path]:
+    """Return the files of all attachments."""
+    return [*AttachmentFolder(attachments_folder(app_paths(ground.env).sessions)).files()]
+
+
 def names_of(ground: Ground) -> set[str]:
     """Return the hashes of all attachments."""
-    return {path.name for path in attachments_of(app_paths(ground.env).sessions).files()}
+    return {path.name for path in files_of(ground)}
 
 
 def age(ground: Ground) -> None:
     """Make all attachments old."""
-    for path in attachments_of(app_paths(ground.env).sessions).files():
+    for path in files_of(ground):
         os.utime(path, (0, 0))
 
 
@@ -84,7 +92,7 @@ async def test_attachments_that_no_session_names_are_removed_when_they_are_old(
         session = (await opened(window))["session"]
         await window.request("agent/prompt", {"content": [image(PNG)], "wait": True})
         unnamed = await to_thread.run_sync(
-            attachments_of(app_paths(ground.env).sessions).put_now, b"notes"
+            Attachments(attachments_folder(app_paths(ground.env).sessions)).put_now, b"notes"
         )
         await to_thread.run_sync(age, ground)
         with anyio.fail_after(20):
@@ -96,3 +104,58 @@ async def test_attachments_that_no_session_names_are_removed_when_they_are_old(
     url = f"data:image/png;base64,{PNG_BASE64}"
     (shown,) = ground.provider.requests[-1]["body"]["messages"][1]["content"]
     assert shown["image_url"]["url"] == url
+
+
+PDF = b"%PDF-1.7\n" + b"x" * (9 << 20)
+"""More than a prompt takes as base64."""
+
+
+async def store(window: RawClient, path: Path, **more: object) -> Any:
+    """Have the server store a file of this machine."""
+    return await window.request("agent/blob/store", {"uri": path.as_uri(), **more})
+
+
+async def test_a_large_pdf_is_read_by_the_server_and_named_by_the_prompt(ground: Ground) -> None:
+    ground.show_images()
+    ground.provider.script([says("Read.")])
+    path = ground.root.parent / "a plan.pdf"
+    path.write_bytes(PDF)
+    async with serving(ground) as windows, windows.window() as window:
+        await opened(window)
+        content = [{"type": "file", "name": path.name, "data": b64encode(PDF).decode()}]
+        with pytest.raises(ClientError, match="is the most; name a file instead"):
+            await window.request("agent/prompt", {"content": content})
+        stored = await store(window, path, size=len(PDF))
+        blob = sha256(PDF).hexdigest()
+        assert stored == {"blob": blob, "mime": "application/pdf", "size": len(PDF)}
+        content = [{"type": "file", "name": path.name, **stored}]
+        await window.request("agent/prompt", {"content": content, "wait": True})
+    (sent,) = ground.provider.requests[-1]["body"]["messages"][1]["content"]
+    assert sent["file"]["filename"] == path.name
+    assert sent["file"]["file_data"].endswith(b64encode(PDF).decode())
+
+
+async def test_a_file_that_cannot_be_attached_is_refused_with_the_reason(ground: Ground) -> None:
+    folder = ground.root.parent
+    (folder / "large.pdf").write_bytes(b"%PDF-1.7\n" + bytes(20 << 20))
+    (folder / "larger.txt").write_bytes(b"x" * ((32 << 20) + 1))
+    (folder / "tool").write_bytes(b"\x7fELF\0\0")
+    (folder / "notes.txt").write_bytes(b"notes")
+    os.mkfifo(folder / "pipe")
+    async with serving(ground) as windows, windows.window() as window:
+        for name, size, why in (
+            ("large.pdf", None, r"large\.pdf has 20\.0MB, and a prompt takes at most 20\.0MB"),
+            ("larger.txt", None, r"larger\.txt is larger than 32\.0MB"),
+            ("tool", None, "no PNG, JPEG, GIF, WebP, PDF or UTF-8 text"),
+            ("notes.txt", 6, "has 5 bytes on the machine of Tiller and 6 on that of the editor"),
+            ("none.pdf", None, "No such file or directory; name a file that this machine"),
+            ("pipe", None, "is no regular file"),
+            (".", None, "Is a directory|is no regular file"),
+        ):
+            more = {} if size is None else {"size": size}
+            with pytest.raises(ClientError, match=why):
+                await store(window, folder / name, **more)
+        for uri in ("https://example.com/a.pdf", "file://elsewhere/a.pdf", "file:a.pdf", "a.pdf"):
+            with pytest.raises(ClientError, match="name a file of this machine"):
+                await window.request("agent/blob/store", {"uri": uri})
+    assert await to_thread.run_sync(names_of, ground) == set()

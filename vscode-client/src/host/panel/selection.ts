@@ -2,10 +2,10 @@
 
 import * as vscode from "vscode";
 import type { Block, Diagnostic } from "../../shared/wire.js";
+import type { AgentPort } from "../agent/port.js";
+import { pdfBlock } from "./attached-pdf.js";
 import { plainRange } from "./find-items.js";
 
-/** As base64 it fits into one request. */
-const PDF_MAX_BYTES = 5 * 1024 * 1024;
 const SEVERITIES: Record<vscode.DiagnosticSeverity, number> = {
   [vscode.DiagnosticSeverity.Error]: 1,
   [vscode.DiagnosticSeverity.Warning]: 2,
@@ -40,13 +40,17 @@ export function fileBlock(uri: vscode.Uri, range?: vscode.Range): Block {
 }
 
 /** Gives a PDF with its pages, which no tool of the agent reads; any other file as `fileBlock` does. */
-export async function attachedBlock(uri: vscode.Uri): Promise<Block> {
+export async function attachedBlock(uri: vscode.Uri, agent: Pick<AgentPort, "request">): Promise<Block> {
   if (!/\.pdf$/i.test(uri.path)) return fileBlock(uri);
-  const bytes = await vscode.workspace.fs.readFile(uri);
-  const name = uri.path.slice(uri.path.lastIndexOf("/") + 1);
-  if (bytes.length > PDF_MAX_BYTES)
-    throw new Error(`${name} is larger than 5 MB, the most that can be sent of a PDF.`);
-  return { type: "file", name, mime: "application/pdf", data: Buffer.from(bytes).toString("base64") };
+  const { fs } = vscode.workspace;
+  const file = {
+    uri: uri.toString(),
+    name: uri.path.slice(uri.path.lastIndexOf("/") + 1),
+    isLocal: uri.scheme === "file",
+    size: async () => (await fs.stat(uri)).size,
+    read: async () => fs.readFile(uri),
+  };
+  return pdfBlock(file, agent);
 }
 
 export function diagnosticsBlock(uri: vscode.Uri, items: readonly vscode.Diagnostic[]): Block {

@@ -156,7 +156,7 @@ function composerActs(window: Window): Record<string, Act> {
     },
     "tiller.attachFile": async (uri?: vscode.Uri, all?: vscode.Uri[]) => {
       const uris = all ?? (uri instanceof vscode.Uri ? [uri] : await chosenFiles());
-      const blocks = await Promise.all(uris.map((one) => attachedBlock(one)));
+      const blocks = await Promise.all(uris.map((one) => attachedBlock(one, window.daemon)));
       if (blocks.length > 0) await panel.compose({ blocks, focus: true });
     },
     "tiller.inlineEdit": () => inlineEdit(window),

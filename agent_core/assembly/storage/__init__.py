@@ -1,0 +1,1 @@
+"""Stores that a user's settings choose, for those who have no session."""
