@@ -23,7 +23,7 @@ from tiller_server.web.listen_address import ListenAddress
 from tiller_server.web.options import WebOptions
 from tiller_server.web.routes import WebApp
 
-NAME: Final = "Tiller web"
+CLIENT: Final = "Tiller web"
 """Name of the client in the events of a session."""
 CONNECTIONS: Final = 64
 KEEP_ALIVE_S: Final = 5
@@ -145,7 +145,7 @@ class WebServer(uvicorn.Server):
         self._listener = listener
         self.link: Final = DaemonLink(
             connect,
-            name=NAME,
+            name=CLIENT,
             root=options.root,
             role="observer" if options.role == "observer" else "panel",
             clock=clock,
