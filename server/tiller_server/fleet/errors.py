@@ -37,3 +37,11 @@ class SlotMissing(FleetError):
 
 class SchemaRefused(FleetError):
     """The tables are of a later version than this program, or no migration leads from theirs to ours."""
+
+
+class BranchMoved(FleetError):
+    """The branch on the forge is at another commit than this fleet pushed last."""
+
+
+class PushRefused(FleetError):
+    """The forge does not let the token push the branch."""

@@ -37,6 +37,8 @@ class ForgeSettings(Value, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Patterns of the repositories that are worked on."""
     polled: tuple[str, ...] = ()
     """Repositories whose open changes are polled."""
+    push: bool = False
+    """Whether jobs of kind `fix` and `maintain` push a branch and open a pull request; else their patch is kept."""
 
 
 class Forge(SecretValue, frozen=True, kw_only=True):
@@ -52,6 +54,17 @@ class Forge(SecretValue, frozen=True, kw_only=True):
     token: str = ""
     webhook_secret: str = ""
     repos: Sequence[str] = ("*",)
+    push: bool = False
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of a request to the API, with the token."""
+        token = (
+            {"PRIVATE-TOKEN": self.token}
+            if self.kind == "gitlab"
+            else {"Authorization": f"Bearer {self.token}"}
+        )
+        return {**token, "User-Agent": "tiller"}
 
     def has(self, repo: str) -> bool:
         """Return whether a repository is worked on."""
@@ -112,4 +125,5 @@ def forge_of(name: str, settings: ForgeSettings, env: Mapping[str, str]) -> Forg
         token=env.get(settings.token_env, ""),
         webhook_secret=env.get(settings.webhook_secret_env, ""),
         repos=settings.repos,
+        push=settings.push,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from tests.support.harness.isolation import TillerDirs
@@ -17,7 +18,7 @@ from tests.support.harness.shared import ROOT
 from tests.support.provider import LoopbackProvider
 from tests.support.review.code_host import CodeHost, serving
 from tests.support.review.github_api import TOKEN, GitHubApi
-from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.reviewing import Json, Reviewing, a_report, reports, says
 from tests.support.workspace.repositories import Repository
 from tiller_server.fleet.forges import Forge
 from tiller_server.fleet.limits import FleetLimits
@@ -46,6 +47,7 @@ class FleetWork:
     lease: SlotLease
     is_fresh: Callable[[], bool] = lambda: True
     options: Mapping[str, Any] = field(default_factory=dict)
+    pushes: bool = False
 
     @property
     def jobs(self) -> JobStore:
@@ -59,6 +61,7 @@ class FleetWork:
             graphql_url=f"{self.host.url}/graphql",
             clone_url=f"file://{self.repository.root}",
             token=TOKEN,
+            push=self.pushes,
         )
 
     def steps(self) -> JobSteps:
@@ -92,6 +95,14 @@ class FleetWork:
         for step in steps or STEPS:
             await getattr(runner, step)(job.id, self.lease)
 
+    def submit_fix(self, prompt: str = "Set it back.", **others: Any) -> Job:
+        """Submit a fix of the change, and admit it."""
+        return self.submit(kind="fix", prompt=prompt, **others)
+
+    def script_fix(self, text: str = "Set ONE back\n\nIt is 1 again.") -> None:
+        """Have the model write the file and describe it."""
+        self.reviewing.provider.script([writes("one.py", "ONE = 1\n"), says(text)])
+
     async def killed(self, job: Job, point: str) -> bool:
         """Run the steps in a process that is killed at a point; returns whether it came there. Its slot is adopted then."""
         env = dict(self.reviewing.request().env)
@@ -103,8 +114,7 @@ class FleetWork:
                 f"sqlite:///{self.folder.parent}/fleet.db",
                 str(self.folder),
                 json.dumps(env),
-                self.host.url,
-                f"file://{self.repository.root}",
+                json.dumps(to_builtins(self.forge())),
                 f"{job.id}/{self.lease.slot}/{self.lease.fence}",
             ],
             cwd=ROOT,
@@ -131,6 +141,12 @@ class FleetWork:
         return sorted((row.target, row.state) for row in rows)
 
 
+def writes(path: str, content: str) -> Json:
+    """Make a turn that writes a file."""
+    arguments = {"path": path, "content": content}
+    return {"text": "", "tool_calls": [{"name": "write", "arguments": arguments}]}
+
+
 @asynccontextmanager
 async def fleet_work(folder: Path, dirs: TillerDirs) -> AsyncGenerator[FleetWork]:
     """Make a change of one file with one wrong line."""
@@ -144,6 +160,7 @@ async def fleet_work(folder: Path, dirs: TillerDirs) -> AsyncGenerator[FleetWork
     slots = SlotStore(database, lease_ms=600_000)
     slots.make(2)
     api = GitHubApi(head=head, lines={"one.py": {1}})
+    api.pulls.has_branch = lambda name: bool(repository.git("branch", "--list", name))
     with LoopbackProvider() as provider:
         reviewing = Reviewing(repository=repository, provider=provider, dirs=dirs)
         reviewing.configure()

@@ -157,15 +157,18 @@ class JobStore:
         message = f"job {job} failed: {ended}"
         raise JobEnded(message)
 
-    def advance(self, job: int, lease: SlotLease, state: JobState) -> Job:
-        """Set the state of a job that this worker has, when a step of it is done.
+    def advance(
+        self, job: int, lease: SlotLease, state: JobState, *, head: str | None = None
+    ) -> Job:
+        """Set the state of a job that this worker has, when a step of it is done; with a head, also its commit.
 
         Raises:
             FenceLost: The slot or the job is no longer this worker's.
             JobEnded: It was cancelled or superseded meanwhile.
         """
         with self._database.begin() as connection:
-            return self._write(connection, job, lease, state=state)
+            commit = {} if head is None else {"head": head}
+            return self._write(connection, job, lease, state=state, **commit)
 
     def finish(
         self,
@@ -290,20 +293,23 @@ class JobStore:
     def _supersede(
         self, connection: Connection, request: JobRequest, *, now_ms: int
     ) -> tuple[int, ...]:
-        if request.change.number == 0:  # no change: each commit of the branch is a job of its own
+        if request.occurrence:
+            earlier = JOB.c.cause == request.cause
+            reason = f"the occurrence of {request.occurrence} followed"
+        elif request.change.number:
+            earlier = JOB.c.head != request.head
+            reason = f"the change moved on to {request.head[:12]}"
+        else:  # no change: each commit of the branch is a job of its own
             return ()
         ended = connection.execute(
             update(JOB)
             .where(
                 _of_change(JOB, request.change),
+                earlier,
                 JOB.c.kind == request.kind,
                 JOB.c.state.in_(OPEN_STATES),
             )
-            .values(
-                state="superseded",
-                reason=f"the change moved on to {request.head[:12]}",
-                ended_ms=now_ms,
-            )
+            .values(state="superseded", reason=reason, ended_ms=now_ms)
             .returning(JOB.c.id)
         )
         return tuple(ended.scalars())
