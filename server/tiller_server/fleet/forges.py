@@ -11,6 +11,7 @@ from tiller_server.review.posting.ci_environment import (
     GITHUB_API,
     GITLAB_API,
     LOOPBACK,
+    GiteaPull,
     GitHubPull,
     GitLabMerge,
     Target,
@@ -71,7 +72,7 @@ class Forge(SecretValue, frozen=True, kw_only=True):
         return any(fnmatchcase(repo, pattern) for pattern in self.repos)
 
     def target(self, change: ChangeName) -> Target | None:
-        """Return where the reviews of a change are posted; None: reviews are not posted on this kind of forge."""
+        """Return where the reviews of a change are posted; None: it is no change."""
         if not change.number:
             return None
         match self.kind:
@@ -91,7 +92,12 @@ class Forge(SecretValue, frozen=True, kw_only=True):
                     token=self.token,
                 )
             case "gitea":
-                return None
+                return GiteaPull(
+                    api_url=self.api_url,
+                    repository=change.repo,
+                    number=change.number,
+                    token=self.token,
+                )
 
 
 def forge_problem(settings: ForgeSettings) -> str | None:

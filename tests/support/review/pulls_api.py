@@ -18,6 +18,7 @@ class PullsApi:
     has_branch: Callable[[str], bool] = lambda _: True
     is_fork: bool = False
     """Whether the change that is reviewed comes from a fork."""
+    is_draft: bool = False
     opened: list[Any] = field(default_factory=list)
 
     def answer(self, request: HttpRequest, body: Any, *, head: str) -> Reply | None:
@@ -27,7 +28,7 @@ class PullsApi:
         number = path.removeprefix(f"{place}/")
         match request.method:
             case "GET" if path == place:
-                return Reply(body=[one for one in self.opened if one["state"].startswith("open")])
+                return self._list(head, request)
             case "GET" if number == "7":
                 return Reply(body=self._change(head))
             case "POST" if path == place:
@@ -43,13 +44,27 @@ class PullsApi:
             return [(o["source_branch"], o["target_branch"], o["title"]) for o in self.opened]
         return [(o["head"]["ref"], o["base"]["ref"], o["title"]) for o in self.opened]
 
+    def _list(self, head: str, request: HttpRequest) -> Reply:
+        if int(request.query["page"]) > 1:
+            return Reply(body=[])
+        there = [one for one in self.opened if one["state"].startswith("open")]
+        return Reply(body=[self._change(head), *there])
+
     def _change(self, head: str) -> Any:
         refs = {"base_sha": "b" * 40, "start_sha": "b" * 40, "head_sha": head}
         if self.is_gitlab:
             projects = {"source_project_id": 6 if self.is_fork else 5, "target_project_id": 5}
-            return {"iid": 7, "sha": head, "source_branch": "feature", "diff_refs": refs} | projects
+            return {
+                "iid": 7,
+                "sha": head,
+                "source_branch": "feature",
+                "target_branch": "main",
+                "diff_refs": refs,
+                "draft": self.is_draft,
+            } | projects
         owner = {"full_name": "someone/r" if self.is_fork else REPO}
-        return {"number": 7, "head": {"sha": head, "ref": "feature", "repo": owner}}
+        source = {"sha": head, "ref": "feature", "repo": owner}
+        return {"number": 7, "head": source, "base": {"ref": "main"}, "draft": self.is_draft}
 
     def _open(self, body: Any) -> Reply:
         names = ("source_branch", "target_branch") if self.is_gitlab else ("head", "base")

@@ -44,7 +44,8 @@ async def poll(forge: Forge, repo: str, submit: Submit, *, clock: Clock) -> int:
                 if event is not None:
                     _ = await run_sync(submit, forge, event)
                     count += 1
-            if len(changes) < PER_PAGE:
+            # A server of Gitea may have a limit below ours.
+            if not changes or (len(changes) < PER_PAGE and forge.kind != "gitea"):
                 break
     finally:
         await client.aclose()

@@ -144,7 +144,8 @@ class PullRequestHost:
             listed = list(each(await self._get(f"{self._url}?{asked}")))
             for body in listed:
                 yield body
-            if len(listed) < PER_PAGE:
+            # A server of Gitea may have a limit below ours.
+            if not listed or (len(listed) < PER_PAGE and self._forge.kind != "gitea"):
                 return
         raise unreadable(self._forge.name, f"the pull requests of {self._repo}")
 
