@@ -15,6 +15,10 @@ class JobEnded(FleetError):
     """The job is in a final state, so that nothing more is done for it."""
 
 
+class JobSpent(FleetError):
+    """The job is not begun any more: its deadline is over, or it was tried too often. Its worker reports that and ends it."""
+
+
 class JobNotRepeatable(FleetError):
     """The job is not in a state from which it can be tried again."""
 

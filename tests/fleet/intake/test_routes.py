@@ -9,11 +9,13 @@ import pytest
 from tests.fleet.intake.conftest import TOKEN
 from tests.support.fleet.webhooks import payload, signed
 from tests.support.session.entries import assistant, chain, header, user
+from tiller_server.fleet.errors import FenceLost
 from tiller_server.fleet.intake.routes import DEBOUNCE_MS, FleetIntake
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.sessions import FleetSessions
 from tiller_server.fleet.store.slots import SlotStore
+from tiller_server.fleet.values import SlotLease
 
 pytestmark = [pytest.mark.timeout(60)]
 FORGES = ("github", "gitlab", "gitea")
@@ -25,6 +27,8 @@ PRIVATE = (
     ("POST", "/jobs"),
     ("GET", "/jobs/1"),
     ("GET", "/jobs/1/transcript"),
+    ("GET", "/jobs/1/live"),
+    ("GET", "/jobs/1/events"),
 )
 
 
@@ -191,6 +195,11 @@ async def test_the_page_and_the_metrics_show_the_jobs_and_no_markup_of_others(
     metrics = (await client.get("/metrics", headers=BEARER)).text
     assert 'tiller_fleet_jobs{state="failed"} 1' in metrics
     assert 'tiller_fleet_slots{state="free"} 2' in metrics
+    assert "tiller_fleet_refused_writes_total 0" in metrics
+    with pytest.raises(FenceLost):
+        _ = jobs.admit(jobs.jobs()[0].id, SlotLease(slot=1, fence=7))
+    metrics = (await client.get("/metrics", headers=BEARER)).text
+    assert "tiller_fleet_refused_writes_total 1" in metrics
     assert (await client.get("/healthz")).json() == {"status": "ok"}
 
 

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
 from sqlalchemy.engine import Connection
 
-from tiller_server.fleet.errors import JobEnded, JobNotRepeatable, JobUnknown
+from tiller_server.fleet.errors import JobEnded, JobNotRepeatable, JobSpent, JobUnknown
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.admission import deferral_of
@@ -117,11 +117,12 @@ class JobStore:
         A job that a lost worker had is taken over; its fence then refuses the other's writes.
 
         Raises:
-            JobEnded: It is in a final state, also by this call: its deadline is over, or it was tried too often.
+            JobEnded: It is in a final state.
+            JobSpent: Its deadline is over, or it was tried too often. It was assigned all the same, to be ended.
             FenceLost: The slot is no longer this process's.
             JobUnknown: There is none of that id.
         """
-        ended: str | None = None
+        spent: str | None = None
         with self._database.begin() as connection:
             self._database.serialize_admissions(connection)
             check_lease(connection, self._database, lease)
@@ -132,30 +133,28 @@ class JobStore:
                 raise JobEnded(message)
             if there.state == "queued":
                 if there.deadline_ms is not None and now_ms > there.deadline_ms:
-                    ended = "its deadline passed before a worker was free"
+                    spent = "its deadline passed before a worker was free"
                 elif there.due_ms > now_ms:
                     return Deferral(reason="it is not due yet", wait_ms=there.due_ms - now_ms)
                 elif deferral := deferral_of(connection, there, self._limits, now_ms=now_ms):
                     return deferral
             if there.attempts >= self._limits.max_attempts:
-                ended = f"it was begun {there.attempts} times and no worker survived it"
-            if ended is None:
-                taken = connection.execute(
-                    update(JOB)
-                    .where(JOB.c.id == job)
-                    .values(
-                        state="posting" if there.state == "posting" else "running",
-                        slot=lease.slot,
-                        fence=lease.fence,
-                        attempts=JOB.c.attempts + 1,
-                        started_ms=func.coalesce(JOB.c.started_ms, now_ms),
-                    )
-                    .returning(JOB)
-                ).one()
-                return _job(taken)
-            _ = connection.execute(_ending(job, "failed", ended, now_ms=now_ms)).one()
-        message = f"job {job} failed: {ended}"
-        raise JobEnded(message)
+                spent = f"it was begun {there.attempts} times and no worker survived it"
+            taken = connection.execute(
+                update(JOB)
+                .where(JOB.c.id == job)
+                .values(
+                    state="posting" if there.state == "posting" else "running",
+                    slot=lease.slot,
+                    fence=lease.fence,
+                    attempts=JOB.c.attempts + int(spent is None),
+                    started_ms=func.coalesce(JOB.c.started_ms, now_ms),
+                )
+                .returning(JOB)
+            ).one()
+        if spent is not None:
+            raise JobSpent(spent)
+        return _job(taken)
 
     def advance(
         self, job: int, lease: SlotLease, state: JobState, *, head: str | None = None
