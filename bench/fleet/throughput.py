@@ -58,6 +58,10 @@ class EmptySteps:
         """Do nothing."""
         del job, lease
 
+    async def give_up(self, job: int, lease: SlotLease, reason: str) -> None:
+        """End the job as failed."""
+        _ = await run_sync(partial(self.jobs.finish, reason=reason), job, lease, "failed")
+
     async def close(self, job: int, lease: SlotLease) -> None:
         """End the job."""
         _ = await run_sync(self.jobs.finish, job, lease, "done")

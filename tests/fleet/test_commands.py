@@ -8,7 +8,10 @@ import pytest
 
 from tiller_server.cli import command_line
 from tiller_server.fleet.store.database import FleetDatabase
+from tiller_server.fleet.store.jobs import JobStore
+from tiller_server.fleet.store.results import CHANGE, PATCH, JobCost, ResultStore
 from tiller_server.fleet.store.slots import SlotStore
+from tiller_server.fleet.values import ChangeName, Job, JobRequest
 
 SUBMIT = ("submit", "--repo", "team/app", "--number", "7", "--head", "0123abc", "--base", "main")
 
@@ -57,11 +60,36 @@ def test_slots_are_shown_and_drained(
     assert [slot.is_drained for slot in slots.slots()] == [True, False]
 
 
+def test_the_patch_and_the_report_of_a_job_are_shown(
+    capsysbinary: pytest.CaptureFixture[bytes], config: Path, database: FleetDatabase
+) -> None:
+    change = ChangeName(forge="hub", repo="team/app", number=0)
+    jobs, slots, results = JobStore(database), SlotStore(database), ResultStore(database)
+    job = jobs.submit(
+        JobRequest(kind="fix", change=change, head="a" * 40, base="main", cause="api", prompt="x")
+    ).job
+    slots.make(1)
+    lease = slots.adopt(host="here", boot="1")
+    job = jobs.admit(job.id, lease)
+    assert isinstance(job, Job)
+    show = ["fleet", "job", "--config", str(config), str(job.id)]
+    assert command_line.main([*show, "--patch"]) == 1
+    assert b"job 1 has no patch" in capsysbinary.readouterr().err
+    results.keep(job, lease, PATCH, b"first")
+    results.keep(job, lease, PATCH, b"diff --git a/x b/x\n\xff\n")
+    _ = results.save(job, lease, CHANGE, b'{"text": "Set it back"}', cost=JobCost())
+    assert command_line.main([*show, "--patch"]) == 0
+    assert capsysbinary.readouterr().out == b"diff --git a/x b/x\n\xff\n"
+    assert command_line.main(show) == 0
+    assert capsysbinary.readouterr().out.endswith(b"\n\nSet it back\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("job", "7"), "there is no job 7"),
         (("cancel", "99999999999999999999"), "there is no job 99999999999999999999"),
+        (("job", "7", "--patch"), "there is no job 7"),
         (("drain", "4"), "there is no slot 4"),
         (("drain",), "there are no slots"),
         ((*SUBMIT[:-4], "--head", "HEAD", "--base", "main"), "--head is 'HEAD'; name a commit"),
@@ -92,6 +120,25 @@ def test_a_mistake_is_one_sentence(
         (
             '{"forges": {"a": {"kind": "github", "clone_url": "http://git.example/{repo}"}}}',
             "forges.a: 'http://git.example/{repo}' does not begin with https://, and a token",
+        ),
+        (
+            '{"schedules": {"nightly": {"cron": "x", "forge": "a", "repos": ["o/r"], "prompt": "p"}}}',
+            "schedules.nightly: cron is 'x'; name the five fields of cron",
+        ),
+        (
+            '{"schedules": {"a": {"cron": "0 3 * * *", "forge": "a", "repos": ["o/r"], "prompt": "p"}}}',
+            "schedules.a: there is no forge 'a' in forges",
+        ),
+        (
+            (
+                '{"forges": {"a": {"kind": "github", "repos": ["x/*"]}}, "schedules": {"a": '
+                '{"cron": "0 3 * * *", "forge": "a", "repos": ["o/r"], "prompt": "p"}}}'
+            ),
+            "schedules.a: the repository 'o/r' is not one of forges.a.repos",
+        ),
+        (
+            '{"schedules": {"../x": {"cron": "0 3 * * *", "forge": "a", "repos": [], "prompt": ""}}}',
+            "schedules.../x: a name has up to 40 small letters, digits and hyphens",
         ),
         ('{"database": "mysql://x"}', "database begins with 'mysql'; it is a URL of sqlite:///"),
         ('{"renew_s": 40}', "renew_s is 40.0; it is at most a third of lease_s, 45.0"),

@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from anyio.to_thread import run_sync
+from sqlalchemy import update
 
 from tests.fleet.test_jobs import wanted
 from tiller_server.fleet.engine.dbos_engine import DbosEngine, EngineOptions
@@ -18,6 +19,7 @@ from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.handover import HandoverStore
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.slots import SlotStore
+from tiller_server.fleet.store.tables import JOB
 from tiller_server.fleet.values import Job, SlotLease
 
 LIMITS = FleetLimits(per_repo=1, per_org=2, max_attempts=2)
@@ -62,6 +64,10 @@ class RecordedSteps:
     async def deliver(self, job: int, lease: SlotLease) -> None:
         self.calls.append((job, "deliver"))
 
+    async def give_up(self, job: int, lease: SlotLease, reason: str) -> None:
+        self.calls.append((job, "give_up"))
+        _ = await run_sync(lambda: self.jobs.finish(job, lease, "failed", reason=reason))
+
     async def close(self, job: int, lease: SlotLease) -> None:
         self.calls.append((job, "close"))
         _ = await run_sync(self.jobs.finish, job, lease, "done")
@@ -72,6 +78,7 @@ class Bench:
     """A worker's engine in this process."""
 
     url: str
+    database: FleetDatabase
     jobs: JobStore
     slots: SlotStore
     steps: RecordedSteps
@@ -107,7 +114,15 @@ def bench(database: FleetDatabase, database_url: str) -> Bench:
         EngineOptions(limits=LIMITS, poll_s=0.05, retry_wait_ms=10),
         on_lost=lost.append,
     )
-    return Bench(url=database_url, jobs=jobs, slots=slots, steps=steps, engine=engine, lost=lost)
+    return Bench(
+        database=database,
+        url=database_url,
+        jobs=jobs,
+        slots=slots,
+        steps=steps,
+        engine=engine,
+        lost=lost,
+    )
 
 
 async def test_each_job_runs_its_steps_once_and_a_repository_one_job_at_a_time(
@@ -157,6 +172,21 @@ async def test_a_job_that_fails_too_often_has_its_error_as_the_reason(bench: Ben
         _ = await run_sync(bench.jobs.retry, job.id)
         (again,) = await bench.ended(job)
     assert (again.state, again.round) == ("done", 1)
+
+
+async def test_a_job_that_no_worker_survived_is_given_up_with_the_reason(bench: Bench) -> None:
+    survived, late = (bench.jobs.submit(wanted(number)).job for number in (1, 2))
+    with bench.database.begin() as connection:
+        lost = update(JOB).where(JOB.c.id == survived.id).values(attempts=2)
+        _ = connection.execute(lost)
+        _ = connection.execute(update(JOB).where(JOB.c.id == late.id).values(deadline_ms=1))
+    async with bench.running():
+        ended = await bench.ended(survived, late)
+    assert [(job.state, job.reason) for job in ended] == [
+        ("failed", "it was begun 2 times and no worker survived it"),
+        ("failed", "its deadline passed before a worker was free"),
+    ]
+    assert sorted(bench.steps.calls) == [(survived.id, "give_up"), (late.id, "give_up")]
 
 
 async def test_a_drained_worker_queues_its_jobs_again_and_the_next_one_ends_them(

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
+from agent_core.kernel import json
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.json import JsonObject, JsonValue
 from agent_core.kernel.values import Value
@@ -16,6 +17,7 @@ from tiller_server.fleet.config import FleetConfig
 from tiller_server.fleet.errors import FleetError, JobUnknown
 from tiller_server.fleet.store.database import FleetDatabase, open_database, reason_of, time_of
 from tiller_server.fleet.store.jobs import JobStore
+from tiller_server.fleet.store.results import CHANGE, PATCH, ResultStore
 from tiller_server.fleet.store.slots import SlotStore
 from tiller_server.fleet.values import ChangeName, Job, JobRequest, JobState, WorkerSlot
 
@@ -40,6 +42,7 @@ class FleetCommands:
         """Use a database that is migrated."""
         self._database = database
         self._jobs = JobStore(database, limits=config.limits)
+        self._results = ResultStore(database)
         self._slots = SlotStore(database, lease_ms=int(config.lease_s * 1000))
 
     def submit(self, options: argparse.Namespace) -> FleetAnswer:
@@ -73,8 +76,29 @@ class FleetCommands:
         )
 
     def job(self, job: int) -> FleetAnswer:
-        """Return a job."""
-        return _answer(self._jobs.job(_id(job)))
+        """Return a job, with the report of one that edits."""
+        there = self._jobs.job(_id(job))
+        report = self._results.result(there, CHANGE)
+        answer = _answer(there)
+        if report is None:
+            return answer
+        text = str(json.as_object(json.decode(report)).get("text", ""))
+        return FleetAnswer(
+            body={**answer.body, "report": text}, text=f"{answer.text}\n\n{text}".rstrip()
+        )
+
+    def patch(self, job: int) -> bytes:
+        """Return the patch of a job that edits.
+
+        Raises:
+            FleetError: It has none.
+        """
+        there = self._jobs.job(_id(job))
+        patch = self._results.result(there, PATCH)
+        if not patch:
+            message = f"job {job} has no patch: it is a review, changed no file, or is too old"
+            raise FleetError(message)
+        return patch
 
     def cancel(self, job: int, *, reason: str) -> FleetAnswer:
         """End a job that has not ended."""

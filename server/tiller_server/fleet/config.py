@@ -10,6 +10,7 @@ from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
 from tiller_server.fleet.forges import ForgeSettings, forge_problem
 from tiller_server.fleet.limits import FleetLimits
+from tiller_server.fleet.schedules import ScheduleSettings, schedule_problem
 
 SCHEMES: Final = ("sqlite:///", "postgresql://")
 MAX_BYTES: Final = 1 << 20
@@ -60,6 +61,10 @@ class FleetConfig(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     forges: Mapping[str, ForgeSettings] = msgspec.field(default_factory=dict[str, ForgeSettings])
     """By the name that jobs have them under."""
     intake: IntakeSettings = msgspec.field(default_factory=IntakeSettings)
+    schedules: Mapping[str, ScheduleSettings] = msgspec.field(
+        default_factory=dict[str, ScheduleSettings]
+    )
+    """By the name that is part of the branch of their pull requests."""
     model: str | None = None
     """Model of the reviews; None: that of the user's settings."""
     job_usd: float | None = None
@@ -141,6 +146,9 @@ def _intake_problem(config: FleetConfig) -> str | None:
     for name, forge in config.forges.items():
         if (problem := forge_problem(forge)) is not None:
             return f"forges.{name}: {problem}"
+    for name, schedule in config.schedules.items():
+        if (problem := schedule_problem(name, schedule, config.forges)) is not None:
+            return f"schedules.{name}: {problem}"
     token = config.intake.token_sha256
     if token and not (len(token) == SHA256_CHARS and set(token.lower()) <= HEX):
         return "intake.token_sha256 is no SHA-256 in hexadecimal digits; make one with sha256sum"

@@ -15,6 +15,10 @@ class JobEnded(FleetError):
     """The job is in a final state, so that nothing more is done for it."""
 
 
+class JobSpent(FleetError):
+    """The job is not begun any more: its deadline is over, or it was tried too often. Its worker reports that and ends it."""
+
+
 class JobNotRepeatable(FleetError):
     """The job is not in a state from which it can be tried again."""
 
@@ -37,3 +41,11 @@ class SlotMissing(FleetError):
 
 class SchemaRefused(FleetError):
     """The tables are of a later version than this program, or no migration leads from theirs to ours."""
+
+
+class BranchMoved(FleetError):
+    """The branch on the forge is at another commit than this fleet pushed last."""
+
+
+class PushRefused(FleetError):
+    """The forge does not let the token push the branch."""

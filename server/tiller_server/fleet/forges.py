@@ -11,6 +11,7 @@ from tiller_server.review.posting.ci_environment import (
     GITHUB_API,
     GITLAB_API,
     LOOPBACK,
+    GiteaPull,
     GitHubPull,
     GitLabMerge,
     Target,
@@ -37,6 +38,8 @@ class ForgeSettings(Value, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Patterns of the repositories that are worked on."""
     polled: tuple[str, ...] = ()
     """Repositories whose open changes are polled."""
+    push: bool = False
+    """Whether jobs of kind `fix` and `maintain` push a branch and open a pull request; else their patch is kept."""
 
 
 class Forge(SecretValue, frozen=True, kw_only=True):
@@ -52,13 +55,24 @@ class Forge(SecretValue, frozen=True, kw_only=True):
     token: str = ""
     webhook_secret: str = ""
     repos: Sequence[str] = ("*",)
+    push: bool = False
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of a request to the API, with the token."""
+        token = (
+            {"PRIVATE-TOKEN": self.token}
+            if self.kind == "gitlab"
+            else {"Authorization": f"Bearer {self.token}"}
+        )
+        return {**token, "User-Agent": "tiller"}
 
     def has(self, repo: str) -> bool:
         """Return whether a repository is worked on."""
         return any(fnmatchcase(repo, pattern) for pattern in self.repos)
 
     def target(self, change: ChangeName) -> Target | None:
-        """Return where the reviews of a change are posted; None: reviews are not posted on this kind of forge."""
+        """Return where the reviews of a change are posted; None: it is no change."""
         if not change.number:
             return None
         match self.kind:
@@ -78,7 +92,12 @@ class Forge(SecretValue, frozen=True, kw_only=True):
                     token=self.token,
                 )
             case "gitea":
-                return None
+                return GiteaPull(
+                    api_url=self.api_url,
+                    repository=change.repo,
+                    number=change.number,
+                    token=self.token,
+                )
 
 
 def forge_problem(settings: ForgeSettings) -> str | None:
@@ -112,4 +131,5 @@ def forge_of(name: str, settings: ForgeSettings, env: Mapping[str, str]) -> Forg
         token=env.get(settings.token_env, ""),
         webhook_secret=env.get(settings.webhook_secret_env, ""),
         repos=settings.repos,
+        push=settings.push,
     )

@@ -1,5 +1,6 @@
 """Values of the fleet: changes, jobs and the slots of workers. Times are milliseconds since 1970 on the clock of the database."""
 
+from hashlib import sha256
 from typing import Final, Literal
 
 from typing_extensions import override
@@ -8,6 +9,8 @@ from agent_core.kernel.values import Value
 
 JobKind = Literal["review", "fix", "maintain"]
 JobState = Literal["queued", "running", "posting", "done", "failed", "superseded", "cancelled"]
+SCHEDULE: Final = "schedule:"
+"""Begins the cause of a job of a schedule; its name follows."""
 ChangeState = Literal["open", "closed", "merged"]
 OPEN_STATES: Final[tuple[JobState, ...]] = ("queued", "running", "posting")
 """States of a job that has not ended."""
@@ -36,12 +39,12 @@ class ChangeName(Value, frozen=True, kw_only=True):
 
 
 class JobRequest(Value, frozen=True, kw_only=True):
-    """A job that is wanted. Its key is made of the kind, the change and the head."""
+    """A job that is wanted."""
 
     kind: JobKind
     change: ChangeName
     head: str
-    """Commit to work on."""
+    """Commit to work on; empty: the tip of `base` when the job begins."""
     base: str
     """Branch or commit that the change goes into."""
     cause: str
@@ -57,12 +60,24 @@ class JobRequest(Value, frozen=True, kw_only=True):
     """Time until it may start: a later push in it supersedes the job unbegun."""
     deadline_ms: int | None = None
     """Time after which it is not begun any more; None: never."""
+    occurrence: str = ""
+    """Name of the occurrence of a schedule, as `2026-11-29T03:00`; empty: of none."""
 
     @property
     def key(self) -> str:
-        """The name by which a job is submitted once."""
+        """The name by which a job is submitted once: kind, change and head, with the prompt or the occurrence if there is one."""
         change = self.change
-        return f"{self.kind}/{change.forge}/{change.repo}/{change.number}/{self.head}"
+        key = f"{self.kind}/{change.forge}/{change.repo}/{change.number}"
+        if self.occurrence:
+            return f"{key}/{self.cause}/{self.occurrence}"
+        return "/".join(
+            [key, self.head, *([] if self.kind == "review" else [prompt_digest(self.prompt)])]
+        )
+
+
+def prompt_digest(prompt: str) -> str:
+    """Return a short name of a prompt."""
+    return sha256(prompt.encode(errors="surrogatepass")).hexdigest()[:12]
 
 
 def session_name(job: int, number: int) -> str:

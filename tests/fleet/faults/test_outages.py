@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,7 @@ from tests.support.fleet.fleet_runs import supervised_fleet
 from tests.support.fleet.recording_office import recording_office
 from tests.support.fleet.tcp_proxy import tcp_proxy
 from tests.support.harness.sizes import at_size
-from tests.support.programs.postgres import (
-    MISSING,
-    PostgresCluster,
-    new_folder,
-    programs,
-    remove,
-)
+from tests.support.programs.postgres import PostgresCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 ENDED = frozenset({0, 1, -signal.SIGTERM})
@@ -49,16 +42,6 @@ def test_a_worker_that_is_stopped_past_its_lease_writes_nothing_and_ends(
         fleet.wait_until_ended()
         assert set(fleet.stop()) <= ENDED, fleet.report()
         fleet.check(jobs, repeats=4 * len(jobs))
-
-
-@pytest.fixture(scope="module")
-def durable_postgres() -> Generator[PostgresCluster]:
-    """Start a cluster that waits for the disk, and that a test may crash."""
-    if programs() is None:
-        pytest.skip(MISSING)
-    made = PostgresCluster.make(new_folder(), is_durable=True)
-    yield made
-    remove(made)
 
 
 @pytest.mark.parametrize("fault", ["restart", "backend"])

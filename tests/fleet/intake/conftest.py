@@ -7,12 +7,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.fleet.webhooks import SECRET
 from tiller_server.fleet.forges import Forge
 from tiller_server.fleet.intake.routes import FleetIntake, IntakeOptions
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.slots import SlotStore
 
-SECRET = "hook-secret"
 TOKEN = "fleet-token"
 
 

@@ -1,21 +1,21 @@
 """The intake over HTTP: webhooks of three forges, jobs with a token, and every refusal."""
 
-import hmac
 import json
-from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.fleet.intake.conftest import SECRET, TOKEN
+from tests.fleet.intake.conftest import TOKEN
+from tests.support.fleet.webhooks import payload, signed
 from tests.support.session.entries import assistant, chain, header, user
+from tiller_server.fleet.errors import FenceLost
 from tiller_server.fleet.intake.routes import DEBOUNCE_MS, FleetIntake
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.sessions import FleetSessions
 from tiller_server.fleet.store.slots import SlotStore
+from tiller_server.fleet.values import SlotLease
 
 pytestmark = [pytest.mark.timeout(60)]
 FORGES = ("github", "gitlab", "gitea")
@@ -27,41 +27,9 @@ PRIVATE = (
     ("POST", "/jobs"),
     ("GET", "/jobs/1"),
     ("GET", "/jobs/1/transcript"),
+    ("GET", "/jobs/1/live"),
+    ("GET", "/jobs/1/events"),
 )
-ACTIONS: Mapping[str, Mapping[str, str]] = {
-    "github": {"open": "opened", "push": "synchronize", "close": "closed", "merge": "closed"},
-    "gitea": {"open": "opened", "push": "synchronized", "close": "closed", "merge": "closed"},
-    "gitlab": {"open": "open", "push": "update", "close": "close", "merge": "merge"},
-}
-
-
-def payload(forge: str, action: str, *, head: str = "a", repo: str = "team/app") -> Any:
-    sha = head * 40
-    name = ACTIONS[forge][action]
-    if forge == "gitlab":
-        merge = {"iid": 3, "action": name, "last_commit": {"id": sha}, "target_branch": "main"}
-        if action == "push":
-            merge["oldrev"] = "0" * 40
-        project = {"path_with_namespace": repo}
-        return {"object_kind": "merge_request", "object_attributes": merge, "project": project}
-    pull = {"head": {"sha": sha}, "base": {"ref": "main"}, "merged": action == "merge"}
-    return {
-        "action": name,
-        "number": 3,
-        "pull_request": pull,
-        "repository": {"full_name": repo},
-    }
-
-
-def signed(forge: str, body: bytes, delivery: str, *, secret: str = SECRET) -> dict[str, str]:
-    digest = hmac.new(secret.encode(), body, sha256).hexdigest()
-    if forge == "github":
-        signature = {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "pull_request"}
-        return {**signature, "X-GitHub-Delivery": delivery}
-    if forge == "gitea":
-        signature = {"X-Gitea-Signature": digest, "X-Gitea-Event": "pull_request"}
-        return {**signature, "X-Gitea-Delivery": delivery}
-    return {"X-Gitlab-Token": secret, "X-Gitlab-Event-UUID": delivery}
 
 
 async def deliver(
@@ -227,6 +195,11 @@ async def test_the_page_and_the_metrics_show_the_jobs_and_no_markup_of_others(
     metrics = (await client.get("/metrics", headers=BEARER)).text
     assert 'tiller_fleet_jobs{state="failed"} 1' in metrics
     assert 'tiller_fleet_slots{state="free"} 2' in metrics
+    assert "tiller_fleet_refused_writes_total 0" in metrics
+    with pytest.raises(FenceLost):
+        _ = jobs.admit(jobs.jobs()[0].id, SlotLease(slot=1, fence=7))
+    metrics = (await client.get("/metrics", headers=BEARER)).text
+    assert "tiller_fleet_refused_writes_total 1" in metrics
     assert (await client.get("/healthz")).json() == {"status": "ok"}
 
 

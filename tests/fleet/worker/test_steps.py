@@ -209,6 +209,19 @@ async def test_a_review_that_can_never_be_made_fails_at_once_and_the_check_says_
     assert (output["title"], output["summary"]) == ("The review failed", ended.reason)
 
 
+async def test_a_job_that_is_not_begun_any_more_says_so_on_the_check(work: FleetWork) -> None:
+    job = work.submit()
+    reason = "it was begun 3 times and no worker survived it"
+    await work.steps().give_up(job.id, work.lease, reason)
+    ended = work.jobs.job(job.id)
+    assert (ended.state, ended.reason) == ("failed", reason)
+    output = work.api.checks[0]["output"]
+    assert (output["title"], output["summary"]) == ("The review failed", reason)
+    with pytest.raises(JobEnded):
+        await work.steps().give_up(job.id, work.lease, reason)
+    assert len(work.api.checks) == 1
+
+
 async def test_a_finding_that_a_person_rejected_in_a_clone_is_not_posted(work: FleetWork) -> None:
     work.repository.git("remote", "add", "origin", work.forge().clone_url)
     first = work.submit()

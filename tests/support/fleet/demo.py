@@ -80,7 +80,8 @@ def _repository(folder: Path, name: str) -> tuple[Repository, str]:
     return made, made.commit(f"Change {name}", {"one.py": "ONE = 2\n"})
 
 
-async def _started(verb: str, config: Path, env: Mapping[str, str], *, log: Any) -> Process:
+async def start_command(verb: str, config: Path, env: Mapping[str, str], *, log: Any) -> Process:
+    """Start a command of the fleet."""
     command = [sys.executable, "-P", "-m", "tiller_server.cli.entry", "fleet", verb]
     return await anyio.open_process(
         [*command, "--config", str(config)],
@@ -107,7 +108,8 @@ def _settings(folder: Path, forges: Mapping[str, Any]) -> str:
     return json.dumps(settings)
 
 
-async def _stop(process: Process) -> None:
+async def stop_command(process: Process) -> None:
+    """End a command as a supervisor does."""
     if process.returncode is None:
         process.terminate()
         with anyio.move_on_after(20, shield=True):
@@ -160,18 +162,18 @@ async def demo_fleet(
             "DEMO_TOKEN": TOKEN,
             "DEMO_SECRET": SECRET,
         }
-        serve = await _started("serve", config, env, log=subprocess.PIPE)
-        stack.push_async_callback(_stop, serve)
-        fleet = DemoFleet(url=await _address(serve), heads=heads, forges=forges)
+        serve = await start_command("serve", config, env, log=subprocess.PIPE)
+        stack.push_async_callback(stop_command, serve)
+        fleet = DemoFleet(url=await address_of(serve), heads=heads, forges=forges)
         for number in range(workers):
             log = stack.enter_context((folder / f"worker-{number}.log").open("wb"))
-            worker = await _started("worker", config, env, log=log)
-            stack.push_async_callback(_stop, worker)
+            worker = await start_command("worker", config, env, log=log)
+            stack.push_async_callback(stop_command, worker)
             fleet.workers.append(worker)
         yield fleet
 
 
-async def _address(serve: Process) -> str:
+async def address_of(serve: Process) -> str:
     """Return where the intake listens, as its log says."""
     assert serve.stderr is not None
     text = ""

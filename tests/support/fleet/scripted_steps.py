@@ -122,6 +122,9 @@ class ScriptedSteps:
                 .values(state=state)
             )
 
+    async def give_up(self, job: int, lease: SlotLease, reason: str) -> None:
+        _ = await run_sync(lambda: self.parts.jobs.finish(job, lease, "failed", reason=reason))
+
     async def close(self, job: int, lease: SlotLease) -> None:
         _ = await run_sync(lambda: self.parts.jobs.finish(job, lease, "done"))
 

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import anyio
+import msgspec
 
 from agent_core.assembly import SessionRequest
-from tests.support.review.github_api import TOKEN
 from tiller_server.fleet.forges import Forge
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.sessions import FleetSessions
@@ -17,27 +17,19 @@ from tiller_server.fleet.worker.steps import JobSteps
 
 async def main(*arguments: str) -> None:
     """Run all steps."""
-    database, folder, env, host, clone, job = arguments
+    database, folder, env, settings, job = arguments
     tables = FleetDatabase(database)
+    forge = msgspec.json.decode(settings, type=Forge)
     number, slot, fence = map(int, job.split("/"))
-    lease = SlotLease(slot=slot, fence=fence)
     steps = JobSteps(
         tables,
-        forges={
-            "hub": Forge(
-                name="hub",
-                kind="github",
-                api_url=host,
-                graphql_url=f"{host}/graphql",
-                clone_url=clone,
-                token=TOKEN,
-            )
-        },
+        forges={forge.name: forge},
         folder=Path(folder),
         sessions=lambda lease: FleetSessions(tables, lease),
         is_fresh=lambda: True,
         request=SessionRequest(workspace=Path(folder), env=json.loads(env)),
     )
+    lease = SlotLease(slot=slot, fence=fence)
     for step in ("checkout", "review", "prepare_posts", "deliver", "close"):
         await getattr(steps, step)(number, lease)
 

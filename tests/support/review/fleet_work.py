@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from msgspec import to_builtins
 from msgspec.structs import replace
 
+from tests.support.fleet.webhooks import SECRET
 from tests.support.harness.isolation import TillerDirs
 from tests.support.harness.shared import ROOT
 from tests.support.provider import LoopbackProvider
 from tests.support.review.code_host import CodeHost, serving
-from tests.support.review.github_api import TOKEN, GitHubApi
-from tests.support.review.reviewing import Reviewing, a_report, reports, says
+from tests.support.review.gitea_api import TOKEN as GITEA_TOKEN, GiteaApi
+from tests.support.review.github_api import TOKEN as GITHUB_TOKEN, GitHubApi
+from tests.support.review.gitlab_api import TOKEN as GITLAB_TOKEN, File, GitLabApi
+from tests.support.review.reviewing import Json, Reviewing, a_report, reports, says
 from tests.support.workspace.repositories import Repository
-from tiller_server.fleet.forges import Forge
+from tiller_server.fleet.forges import Forge, ForgeKind
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
@@ -30,6 +34,11 @@ from tiller_server.fleet.values import ChangeName, Job, JobRequest, SlotLease
 from tiller_server.fleet.worker.steps import JobSteps
 
 CHANGE = ChangeName(forge="hub", repo="o/r", number=7)
+TOKENS: Mapping[ForgeKind, str] = {
+    "github": GITHUB_TOKEN,
+    "gitlab": GITLAB_TOKEN,
+    "gitea": GITEA_TOKEN,
+}
 STEPS = ("checkout", "review", "prepare_posts", "deliver", "close")
 
 
@@ -41,11 +50,14 @@ class FleetWork:
     repository: Repository
     reviewing: Reviewing
     host: CodeHost
-    api: GitHubApi
+    api: Any
+    """The API of the forge."""
+    kind: ForgeKind
     folder: Path
     lease: SlotLease
     is_fresh: Callable[[], bool] = lambda: True
     options: Mapping[str, Any] = field(default_factory=dict)
+    pushes: bool = False
 
     @property
     def jobs(self) -> JobStore:
@@ -54,11 +66,13 @@ class FleetWork:
     def forge(self) -> Forge:
         return Forge(
             name="hub",
-            kind="github",
-            api_url=self.host.url,
+            kind=self.kind,
+            api_url=self.host.url + ("/api/v4" if self.kind == "gitlab" else ""),
             graphql_url=f"{self.host.url}/graphql",
             clone_url=f"file://{self.repository.root}",
-            token=TOKEN,
+            token=TOKENS[self.kind],
+            webhook_secret=SECRET,
+            push=self.pushes,
         )
 
     def steps(self) -> JobSteps:
@@ -92,6 +106,14 @@ class FleetWork:
         for step in steps or STEPS:
             await getattr(runner, step)(job.id, self.lease)
 
+    def submit_fix(self, prompt: str = "Set it back.", **others: Any) -> Job:
+        """Submit a fix of the change, and admit it."""
+        return self.submit(kind="fix", prompt=prompt, **others)
+
+    def script_fix(self, text: str = "Set ONE back\n\nIt is 1 again.") -> None:
+        """Have the model write the file and describe it."""
+        self.reviewing.provider.script([writes("one.py", "ONE = 1\n"), says(text)])
+
     async def killed(self, job: Job, point: str) -> bool:
         """Run the steps in a process that is killed at a point; returns whether it came there. Its slot is adopted then."""
         env = dict(self.reviewing.request().env)
@@ -103,8 +125,7 @@ class FleetWork:
                 f"sqlite:///{self.folder.parent}/fleet.db",
                 str(self.folder),
                 json.dumps(env),
-                self.host.url,
-                f"file://{self.repository.root}",
+                json.dumps(to_builtins(self.forge())),
                 f"{job.id}/{self.lease.slot}/{self.lease.fence}",
             ],
             cwd=ROOT,
@@ -131,8 +152,29 @@ class FleetWork:
         return sorted((row.target, row.state) for row in rows)
 
 
+def writes(path: str, content: str) -> Json:
+    """Make a turn that writes a file."""
+    arguments = {"path": path, "content": content}
+    return {"text": "", "tool_calls": [{"name": "write", "arguments": arguments}]}
+
+
+def api_of(kind: ForgeKind, head: str) -> Any:
+    """Return the API of a forge with a change of one line."""
+    match kind:
+        case "github":
+            return GitHubApi(head=head, lines={"one.py": {1}})
+        case "gitlab":
+            diff = "@@ -1 +1 @@\n-ONE = 1\n+ONE = 2\n"
+            file = File(new_path="one.py", old_path="one.py", diff=diff, shown={1: None})
+            return GitLabApi(head=head, files=[file])
+        case "gitea":
+            return GiteaApi(head=head, lines={"one.py": {1}})
+
+
 @asynccontextmanager
-async def fleet_work(folder: Path, dirs: TillerDirs) -> AsyncGenerator[FleetWork]:
+async def fleet_work(
+    folder: Path, dirs: TillerDirs, *, kind: ForgeKind = "github"
+) -> AsyncGenerator[FleetWork]:
     """Make a change of one file with one wrong line."""
     repository = Repository(folder / "origin")
     repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
@@ -143,7 +185,8 @@ async def fleet_work(folder: Path, dirs: TillerDirs) -> AsyncGenerator[FleetWork
     database.migrate()
     slots = SlotStore(database, lease_ms=600_000)
     slots.make(2)
-    api = GitHubApi(head=head, lines={"one.py": {1}})
+    api = api_of(kind, head)
+    api.pulls.has_branch = lambda name: bool(repository.git("branch", "--list", name))
     with LoopbackProvider() as provider:
         reviewing = Reviewing(repository=repository, provider=provider, dirs=dirs)
         reviewing.configure()
@@ -154,6 +197,7 @@ async def fleet_work(folder: Path, dirs: TillerDirs) -> AsyncGenerator[FleetWork
                 reviewing=reviewing,
                 host=host,
                 api=api,
+                kind=kind,
                 folder=folder / "work",
                 lease=slots.adopt(host="here", boot="1"),
             )

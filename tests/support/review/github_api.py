@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from graphql import ExecutionResult, GraphQLError, build_schema, graphql_sync
 
 from tests.support.provider.http import HttpRequest
 from tests.support.review.code_host import DATA, CodeHost, Reply, Shapes, page
+from tests.support.review.pulls_api import PullsApi
 from tiller_server.review.posting import GitHubPull
 
 TOKEN = "ghs_loopback"
@@ -45,9 +47,9 @@ class GitHubApi:
     may_resolve: bool = True
     may_check: bool = True
     checks: list[Any] = field(default_factory=list)
+    pulls: PullsApi = field(default_factory=PullsApi)
     page_size: int = 100
     problems: list[str] = field(default_factory=list)
-    shapes: Shapes = field(default_factory=lambda: Shapes("github.json"))
     last: int = 5_000_000_000
     """Numbers of comments have outgrown 32 bits."""
 
@@ -58,9 +60,12 @@ class GitHubApi:
             self.problems.append("no User-Agent: GitHub refuses such requests")
         if request.path == "/graphql":
             return self._graphql(body)
+        if body is not None:
+            self.problems += shapes().problems(request, body)
+        if (reply := self.pulls.answer(request, body, head=self.head)) is not None:
+            return reply
         if request.method in {"GET", "DELETE"}:
             return self._bodiless(request)
-        self.problems += self.shapes.problems(request, body)
         return self._rest(f"{request.method} {request.path}", body)
 
     def by_line(self) -> list[tuple[str, int | None, bool]]:
@@ -86,8 +91,6 @@ class GitHubApi:
         return Reply(status=404, body={"message": "Not Found"})
 
     def _bodiless(self, request: HttpRequest) -> Reply:
-        if request.method == "GET" and request.path == PULL:
-            return Reply(body={"number": 7, "head": {"sha": self.head}})
         if found := re.fullmatch(r"/repos/o/r/commits/(\w+)/check-runs", request.path):
             runs = [one for one in self.checks if one["head_sha"] == found[1]]
             return Reply(body={"total_count": len(runs), "check_runs": runs})
@@ -187,6 +190,12 @@ class GitHubApi:
                 return {"thread": {"isResolved": is_resolved}}
         message = "Could not resolve to a node"
         raise GraphQLError(message, extensions={"type": "NOT_FOUND"})
+
+
+@cache
+def shapes() -> Shapes:
+    """Read the published shapes once."""
+    return Shapes("github.json")
 
 
 def target(host: CodeHost, *, repository: str = "o/r", number: int = 7) -> GitHubPull:

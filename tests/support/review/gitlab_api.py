@@ -1,11 +1,12 @@
 """GitLab's API as far as reviews need it, holding requests against its published shapes."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.support.provider.http import HttpRequest
 from tests.support.review.code_host import Reply, Shapes, page
+from tests.support.review.pulls_api import PullsApi
 
 TOKEN = "glpat-loopback"
 ME = 31
@@ -31,6 +32,7 @@ class GitLabApi:
     files: list[File]
     base: str = "b" * 40
     discussions: list[Any] = field(default_factory=list)
+    pulls: PullsApi = field(default_factory=lambda: PullsApi(is_gitlab=True))
     may_resolve: bool = True
     page_size: int = 100
     problems: list[str] = field(default_factory=list)
@@ -40,13 +42,18 @@ class GitLabApi:
     def answer(self, request: HttpRequest, body: Any) -> Reply:
         if request.headers.get("private-token") != TOKEN:
             return Reply(status=401, body={"message": "401 Unauthorized"})
+        if body is not None:
+            self.problems += self.shapes.problems(request, body)
+        if (reply := self.pulls.answer(request, body, head=self.head)) is not None:
+            return reply
+        # A project has a number and a path.
+        request = replace(request, path=request.path.replace("/projects/o%2Fr/", "/projects/5/"))
         if request.method == "GET":
             return self._get(request)
         if request.method == "DELETE":
             return self._delete(request)
         if request.method == "PUT" and "resolved" in request.query:
             return self._resolve(request)
-        self.problems += self.shapes.problems(request, body)
         return self._change(f"{request.method} {request.path}", body)
 
     def notes(self) -> list[Any]:

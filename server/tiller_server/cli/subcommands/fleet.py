@@ -21,7 +21,7 @@ EXAMPLE: Final = (
     "--head 0123abc --base main · tiller fleet status --json"
 )
 STATES: Final = ("queued", "running", "posting", "done", "failed", "superseded", "cancelled")
-NEEDED: Final = ("dbos", "psycopg", "sqlalchemy", "starlette", "uvicorn")
+NEEDED: Final = ("croniter", "dbos", "psycopg", "sqlalchemy", "starlette", "uvicorn")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--limit", type=int, default=20, metavar="N", help="jobs to show [%(default)s]"
     )
     job = verbs.add_parser("job", help="show a job")
+    _ = job.add_argument(
+        "--patch", action="store_true", help="write the patch of a job that edits, for git apply"
+    )
     cancel = verbs.add_parser("cancel", help="end a job that has not ended")
     _ = cancel.add_argument(
         "--reason", default="it was cancelled by a person", metavar="TEXT", help="[%(default)s]"
@@ -121,6 +124,11 @@ def _ask(options: argparse.Namespace, config: FleetConfig) -> int:
     from tiller_server.fleet import commands  # noqa: PLC0415 - only this command loads the extra
 
     with commands.opened(config) as fleet:
+        if options.verb == "job" and options.patch:
+            patch = fleet.patch(options.id)
+            _ = sys.stdout.buffer.write(patch)
+            sys.stdout.flush()
+            return DONE
         match options.verb:
             case "submit":
                 answer = fleet.submit(options)

@@ -17,7 +17,7 @@ from agent_core.kernel import Clock, SystemClock
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.values import Value
 from tiller_server.fleet.engine.port import StepRunner
-from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded
+from tiller_server.fleet.errors import FenceLost, FleetError, JobDeferred, JobEnded, JobSpent
 from tiller_server.fleet.fault_points import pass_point
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store.database import OUTAGES, reason_of
@@ -229,13 +229,7 @@ class DbosEngine:
 
         _ = fleet_job
         DBOS.launch()
-        _ = DBOS.register_queue(
-            QUEUE,
-            worker_concurrency=sessions,
-            partition_concurrency=options.limits.per_repo or NO_LIMIT,
-            polling_interval_sec=options.poll_s,
-            on_conflict="always_update",
-        )
+        _register_queue(options, sessions)
 
     async def _workflow(self, job: int, name: str) -> str:
         """Run the steps in their order. Deterministic, as the library asks: time and state are read in steps only."""
@@ -333,7 +327,12 @@ class DbosEngine:
         if (await run_sync(self._jobs.job, job)).round != job_round:
             return StepOutcome("ended")
         pass_point("admit.before")
-        admitted = await run_sync(self._jobs.admit, job, lease)
+        try:
+            admitted = await run_sync(self._jobs.admit, job, lease)
+        except JobSpent as error:
+            pass_point("give_up.before")
+            await self._steps.give_up(job, lease, str(error))
+            return StepOutcome("ended")
         if isinstance(admitted, Deferral):
             return StepOutcome("deferred", admitted.wait_ms)
         worker.admitted.add(job)
@@ -424,6 +423,18 @@ def _library_config(database: str, lease: SlotLease) -> Any:
         "log_level": "ERROR",
         "enable_otlp": False,
     }
+
+
+def _register_queue(options: EngineOptions, sessions: int) -> None:
+    from dbos import DBOS  # noqa: PLC0415 - at first use: 500 modules
+
+    _ = DBOS.register_queue(
+        QUEUE,
+        worker_concurrency=sessions,
+        partition_concurrency=options.limits.per_repo or NO_LIMIT,
+        polling_interval_sec=options.poll_s,
+        on_conflict="always_update",
+    )
 
 
 def _enqueue_options(job: Job, name: str, *, wait_ms: int = 0) -> dict[str, Any]:

@@ -32,6 +32,10 @@ class StepRunner(Protocol):
         """End the job."""
         ...
 
+    async def give_up(self, job: int, lease: SlotLease, reason: str) -> None:
+        """End a job that is not begun any more as failed, and report the reason."""
+        ...
+
 
 class JobEngine(Protocol):
     """Brings jobs to workers until they have ended.

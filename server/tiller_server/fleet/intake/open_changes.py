@@ -31,12 +31,7 @@ async def poll(forge: Forge, repo: str, submit: Submit, *, clock: Clock) -> int:
     Raises:
         PostingFailed: The forge cannot be read.
     """
-    header = {"gitlab": {"PRIVATE-TOKEN": forge.token}}.get(
-        forge.kind, {"Authorization": f"Bearer {forge.token}"}
-    )
-    client = CodeHostClient(
-        forge.name, headers={**header, "User-Agent": "tiller"}, clock=clock, rules=ANY_REQUEST
-    )
+    client = CodeHostClient(forge.name, headers=forge.headers, clock=clock, rules=ANY_REQUEST)
     count = 0
     try:
         for page in range(1, MOST_PAGES + 1):
@@ -49,7 +44,8 @@ async def poll(forge: Forge, repo: str, submit: Submit, *, clock: Clock) -> int:
                 if event is not None:
                     _ = await run_sync(submit, forge, event)
                     count += 1
-            if len(changes) < PER_PAGE:
+            # A server of Gitea may have a limit below ours.
+            if not changes or (len(changes) < PER_PAGE and forge.kind != "gitea"):
                 break
     finally:
         await client.aclose()

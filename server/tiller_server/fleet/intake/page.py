@@ -66,6 +66,8 @@ def _metrics(numbers: FleetStatistics) -> Iterator[str]:
     yield f'tiller_fleet_slots{{state="free"}} {len(numbers.slots) - numbers.living}'
     yield "# TYPE tiller_fleet_slot_adoptions_total counter"
     yield f"tiller_fleet_slot_adoptions_total {sum(slot.fence for slot in numbers.slots)}"
+    yield "# TYPE tiller_fleet_refused_writes_total counter"
+    yield f"tiller_fleet_refused_writes_total {numbers.refused_writes}"
     yield "# TYPE tiller_fleet_model_calls_total counter"
     yield f"tiller_fleet_model_calls_total {numbers.calls}"
     yield "# TYPE tiller_fleet_tokens_total counter"
@@ -92,7 +94,7 @@ def _jobs(title: str, jobs: Sequence[Job]) -> str:
         (str(job.id), job.kind, str(job.change), job.head[:12], time_of(job.created_ms), job.reason)
         for job in jobs
     ]
-    links = [f"/jobs/{job.id}/transcript" if job.started_ms else "" for job in jobs]
+    links = [f"/jobs/{job.id}/live" if job.started_ms else "" for job in jobs]
     heads = ("Job", "Kind", "Change", "Commit", "Created", "Reason")
     return _table(title, heads, rows, links=links)
 

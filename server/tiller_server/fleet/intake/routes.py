@@ -15,15 +15,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
-from agent_core.kernel import SessionId
+from agent_core.kernel import Clock, SessionId, SystemClock
 from agent_core.kernel.errors import SessionNotFound
 from agent_core.kernel.values import SecretValue
 from agent_core.transcript.export.markdown_document import markdown
 from tiller_server.fleet.errors import FleetError, JobUnknown
 from tiller_server.fleet.forges import Forge
+from tiller_server.fleet.intake.live_page import LIVE_POLICY, follow, render_live_page
 from tiller_server.fleet.intake.page import POLICY, render_metrics, render_page
 from tiller_server.fleet.intake.webhooks import (
     WebhookEvent,
@@ -90,9 +97,15 @@ class FleetIntake:
     """The routes, over one database."""
 
     def __init__(
-        self, database: FleetDatabase, forges: Mapping[str, Forge], options: IntakeOptions
+        self,
+        database: FleetDatabase,
+        forges: Mapping[str, Forge],
+        options: IntakeOptions,
+        *,
+        clock: Clock | None = None,
     ) -> None:
         """Prepare; the database is migrated."""
+        self._clock = clock or SystemClock()
         self._database = database
         self._forges = forges
         self._options = options
@@ -109,6 +122,8 @@ class FleetIntake:
             ("/jobs", "POST", self._private(self._submit)),
             ("/jobs/{id:int}", "GET", self._private(self._show)),
             ("/jobs/{id:int}/transcript", "GET", self._private(self._transcript)),
+            ("/jobs/{id:int}/live", "GET", self._private(self._live)),
+            ("/jobs/{id:int}/events", "GET", self._private(self._events)),
             ("/webhooks/{forge}", "POST", self._webhook),
         )
         return Starlette(
@@ -225,6 +240,16 @@ class FleetIntake:
         title = f"{job.kind} of {job.change}"
         text = await run_sync(partial(markdown, stored.header, stored.entries, title=title))
         return PlainTextResponse(text, headers={"Content-Security-Policy": POLICY})
+
+    async def _live(self, request: Request) -> Response:
+        page = render_live_page(await self._job(request))
+        return HTMLResponse(page, headers={"Content-Security-Policy": LIVE_POLICY})
+
+    async def _events(self, request: Request) -> Response:
+        """Answer with the transcript of a job as it grows, until the job has ended."""
+        job = await self._job(request)
+        events = follow(self._database, job.id, clock=self._clock)
+        return StreamingResponse(events, media_type="text/event-stream")
 
     async def _job(self, request: Request) -> Job:
         try:

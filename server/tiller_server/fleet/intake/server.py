@@ -2,7 +2,7 @@
 
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,6 +18,7 @@ from tiller_server.fleet.errors import FleetError
 from tiller_server.fleet.forges import Forge, forge_of
 from tiller_server.fleet.intake.open_changes import poll
 from tiller_server.fleet.intake.routes import FleetIntake, IntakeOptions
+from tiller_server.fleet.intake.scheduler import FleetScheduler
 from tiller_server.fleet.store.database import FleetDatabase, open_database, reason_of
 from tiller_server.fleet.store.retention import remove_old_rows
 from tiller_server.review.posting.errors import PostingFailed
@@ -29,6 +30,7 @@ BACKLOG: Final = 128
 REMOVE_S: Final = 3600.0
 """Pause between two removals of old rows."""
 MOST_CONNECTIONS: Final = 256
+Beside = Callable[[], Coroutine[None, None, None]]
 
 
 class PolledRepository(Value, frozen=True, kw_only=True):
@@ -71,7 +73,7 @@ async def serve(config: FleetConfig, env: Mapping[str, str]) -> None:
             listener,
             polled=polled,
             poll_s=config.intake.poll_s,
-            beside=partial(_remove_old, database, days=config.keep_days, clock=SystemClock()),
+            beside=tuple(_beside(config, database, SystemClock())),
             clock=SystemClock(),
         )
     finally:
@@ -98,7 +100,7 @@ async def serve_intake(
     *,
     polled: Sequence[PolledRepository] = (),
     poll_s: float = 300.0,
-    beside: Callable[[], Coroutine[None, None, None]] | None = None,
+    beside: Sequence[Beside] = (),
     clock: Clock,
 ) -> None:
     """Serve until SIGINT or SIGTERM, and poll.
@@ -108,7 +110,7 @@ async def serve_intake(
         listener: Socket that listens; it is closed at the end.
         polled: Repositories to poll.
         poll_s: Time between two polls of all.
-        beside: Runs beside it until the end; None: nothing does.
+        beside: Functions that run beside it until the end.
         clock: Time.
     """
     config = uvicorn.Config(
@@ -122,8 +124,8 @@ async def serve_intake(
     )
     server = uvicorn.Server(config)
     async with anyio.create_task_group() as group:
-        if beside is not None:
-            group.start_soon(beside)
+        for work in beside:
+            group.start_soon(work)
         if polled:
             group.start_soon(partial(_poll, intake, polled, poll_s=poll_s, clock=clock))
         await server.serve(sockets=[listener])
@@ -141,6 +143,18 @@ async def _poll(
             except PostingFailed as error:
                 LOG.warning("%s of %s cannot be polled: %s", one.repo, one.forge.name, error)
         await clock.sleep(poll_s)
+
+
+def _beside(config: FleetConfig, database: FleetDatabase, clock: Clock) -> Iterator[Beside]:
+    yield partial(_remove_old, database, days=config.keep_days, clock=clock)
+    if config.schedules:
+        scheduler = FleetScheduler(
+            database,
+            config.schedules,
+            provider=config.intake.provider,
+            budget_usd=config.job_usd,
+        )
+        yield partial(scheduler.run, clock)
 
 
 async def _remove_old(database: FleetDatabase, *, days: int, clock: Clock) -> None:

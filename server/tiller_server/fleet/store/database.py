@@ -1,12 +1,23 @@
 """Connection to the database of the fleet: SQLite on one machine, PostgreSQL for many."""
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Engine, create_engine, event, func, select, text
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Engine,
+    create_engine,
+    event,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.exc import (
     DBAPIError,
@@ -18,7 +29,8 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.sql import cast, literal_column
 
-from tiller_server.fleet.errors import FleetError
+from tiller_server.fleet.errors import FenceLost, FleetError
+from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.migrations import migrate
 
 Now = Callable[[Engine], ColumnElement[int]]
@@ -74,9 +86,24 @@ class FleetDatabase:
 
     @contextmanager
     def begin(self) -> Generator[Connection]:
-        """Open a transaction that is committed at the end of the block, and rolled back on an exception."""
-        with self.engine.begin() as connection:
-            yield connection
+        """Open a transaction that is committed at the end of the block, and rolled back on an exception.
+
+        One that a lost fence ends is counted as a refused write.
+        """
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except FenceLost:
+            with suppress(SQLAlchemyError), self.engine.begin() as connection:
+                self._count(connection, tables.REFUSED_WRITES)
+            raise
+
+    def _count(self, connection: Connection, name: str) -> None:
+        counter = tables.COUNTER
+        self.serialize_admissions(connection)
+        raised = update(counter).where(counter.c.name == name).values(count=counter.c.count + 1)
+        if not connection.execute(raised).rowcount:
+            _ = connection.execute(insert(counter).values(name=name, count=1))
 
     def serialize_admissions(self, connection: Connection) -> None:
         """Lock admissions for other connections until this transaction has ended."""

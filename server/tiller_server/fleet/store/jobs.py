@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
 from sqlalchemy.engine import Connection
 
-from tiller_server.fleet.errors import JobEnded, JobNotRepeatable, JobUnknown
+from tiller_server.fleet.errors import JobEnded, JobNotRepeatable, JobSpent, JobUnknown
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.admission import deferral_of
@@ -117,11 +117,12 @@ class JobStore:
         A job that a lost worker had is taken over; its fence then refuses the other's writes.
 
         Raises:
-            JobEnded: It is in a final state, also by this call: its deadline is over, or it was tried too often.
+            JobEnded: It is in a final state.
+            JobSpent: Its deadline is over, or it was tried too often. It was assigned all the same, to be ended.
             FenceLost: The slot is no longer this process's.
             JobUnknown: There is none of that id.
         """
-        ended: str | None = None
+        spent: str | None = None
         with self._database.begin() as connection:
             self._database.serialize_admissions(connection)
             check_lease(connection, self._database, lease)
@@ -132,40 +133,41 @@ class JobStore:
                 raise JobEnded(message)
             if there.state == "queued":
                 if there.deadline_ms is not None and now_ms > there.deadline_ms:
-                    ended = "its deadline passed before a worker was free"
+                    spent = "its deadline passed before a worker was free"
                 elif there.due_ms > now_ms:
                     return Deferral(reason="it is not due yet", wait_ms=there.due_ms - now_ms)
                 elif deferral := deferral_of(connection, there, self._limits, now_ms=now_ms):
                     return deferral
             if there.attempts >= self._limits.max_attempts:
-                ended = f"it was begun {there.attempts} times and no worker survived it"
-            if ended is None:
-                taken = connection.execute(
-                    update(JOB)
-                    .where(JOB.c.id == job)
-                    .values(
-                        state="posting" if there.state == "posting" else "running",
-                        slot=lease.slot,
-                        fence=lease.fence,
-                        attempts=JOB.c.attempts + 1,
-                        started_ms=func.coalesce(JOB.c.started_ms, now_ms),
-                    )
-                    .returning(JOB)
-                ).one()
-                return _job(taken)
-            _ = connection.execute(_ending(job, "failed", ended, now_ms=now_ms)).one()
-        message = f"job {job} failed: {ended}"
-        raise JobEnded(message)
+                spent = f"it was begun {there.attempts} times and no worker survived it"
+            taken = connection.execute(
+                update(JOB)
+                .where(JOB.c.id == job)
+                .values(
+                    state="posting" if there.state == "posting" else "running",
+                    slot=lease.slot,
+                    fence=lease.fence,
+                    attempts=JOB.c.attempts + int(spent is None),
+                    started_ms=func.coalesce(JOB.c.started_ms, now_ms),
+                )
+                .returning(JOB)
+            ).one()
+        if spent is not None:
+            raise JobSpent(spent)
+        return _job(taken)
 
-    def advance(self, job: int, lease: SlotLease, state: JobState) -> Job:
-        """Set the state of a job that this worker has, when a step of it is done.
+    def advance(
+        self, job: int, lease: SlotLease, state: JobState, *, head: str | None = None
+    ) -> Job:
+        """Set the state of a job that this worker has, when a step of it is done; with a head, also its commit.
 
         Raises:
             FenceLost: The slot or the job is no longer this worker's.
             JobEnded: It was cancelled or superseded meanwhile.
         """
         with self._database.begin() as connection:
-            return self._write(connection, job, lease, state=state)
+            commit = {} if head is None else {"head": head}
+            return self._write(connection, job, lease, state=state, **commit)
 
     def finish(
         self,
@@ -290,20 +292,23 @@ class JobStore:
     def _supersede(
         self, connection: Connection, request: JobRequest, *, now_ms: int
     ) -> tuple[int, ...]:
-        if request.change.number == 0:  # no change: each commit of the branch is a job of its own
+        if request.occurrence:
+            earlier = JOB.c.cause == request.cause
+            reason = f"the occurrence of {request.occurrence} followed"
+        elif request.change.number:
+            earlier = JOB.c.head != request.head
+            reason = f"the change moved on to {request.head[:12]}"
+        else:  # no change: each commit of the branch is a job of its own
             return ()
         ended = connection.execute(
             update(JOB)
             .where(
                 _of_change(JOB, request.change),
+                earlier,
                 JOB.c.kind == request.kind,
                 JOB.c.state.in_(OPEN_STATES),
             )
-            .values(
-                state="superseded",
-                reason=f"the change moved on to {request.head[:12]}",
-                ended_ms=now_ms,
-            )
+            .values(state="superseded", reason=reason, ended_ms=now_ms)
             .returning(JOB.c.id)
         )
         return tuple(ended.scalars())

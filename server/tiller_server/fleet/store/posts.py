@@ -13,7 +13,7 @@ from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.fences import check_job
 from tiller_server.fleet.values import ChangeName, Job, SlotLease
 
-PostTarget = Literal["inline", "summary", "check"]
+PostTarget = Literal["inline", "summary", "check", "branch", "pull"]
 PostState = Literal["intended", "sent", "confirmed", "dropped"]
 POST: Final = tables.POST
 
@@ -23,7 +23,7 @@ class PostKey(Value, frozen=True, kw_only=True):
 
     target: PostTarget
     fingerprint: str
-    """Of the finding; the commit of a check; empty for the summary."""
+    """Of the finding; the commit of a check; the name of a branch, or of that of a pull request; empty for the summary."""
 
 
 class Post(Value, frozen=True, kw_only=True):
@@ -36,9 +36,9 @@ class Post(Value, frozen=True, kw_only=True):
     reason: str
     expected_head: str
     sent_hash: str
-    """Of the text sent last."""
+    """Of the text sent last; of a branch its commit."""
     confirmed_hash: str
-    """Of the text seen on the forge last; empty: none was."""
+    """Of the text seen on the forge last, of a branch its commit; empty: none was."""
     forge_id: str | None
 
     @property
@@ -64,9 +64,13 @@ class PostStore:
         with self._database.begin() as connection:
             check_job(connection, self._database, job.id, lease)
             there = _posts(connection, job.change)
+            keys = tuple(keys)
+            # A branch is one job's, whatever other branches of the change are intended.
+            targets = {key.target for key in keys} - {"branch", "pull"}
             _ = connection.execute(
                 update(POST)
                 .where(_of_change(job.change), POST.c.job != job.id, POST.c.state == "intended")
+                .where(POST.c.target.in_(targets))
                 .values(state="dropped", reason=f"job {job.id} followed", at_ms=self._database.now)
             )
             for key in keys:

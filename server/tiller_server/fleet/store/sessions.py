@@ -308,6 +308,16 @@ class FleetSessions:
             header=_header(row), entries=entries, recovery=Recovery(), location=None
         )
 
+    async def last_seq(self, session: SessionId) -> int:
+        """Return the number of the last entry of a session; 0: there is no such session."""
+
+        def read() -> int:
+            query = select(SESSION.c.seq).where(SESSION.c.session == session)
+            with self._database.begin() as connection:
+                return int(connection.execute(query).scalar() or 0)
+
+        return await in_database(read)
+
     async def delete(self, session: SessionId) -> None:
         """Remove a session and its entries."""
 

@@ -23,6 +23,8 @@ class FleetStatistics(Value, frozen=True, kw_only=True):
     queue_age_p95_ms: int
     """Of the jobs that are due; 0 without any."""
     slots: tuple[WorkerSlot, ...]
+    refused_writes: int
+    """Transactions that a lost lease or fence refused: only after faults."""
     calls: int
     tokens: int
     usd: float
@@ -48,6 +50,10 @@ def read_statistics(database: FleetDatabase) -> FleetStatistics:
         )
         due_ms = connection.execute(oldest).scalar()
         sums = [func.coalesce(func.sum(ledger.c[name]), 0) for name in ("calls", "tokens", "usd")]
+        refused = select(tables.COUNTER.c.count).where(
+            tables.COUNTER.c.name == tables.REFUSED_WRITES
+        )
+        refused_writes = int(connection.execute(refused).scalar() or 0)
         spent = tuple(connection.execute(select(*sums)).one())
         today = select(sums[2]).where(ledger.c.at_ms >= now_ms - now_ms % DAY_MS)
         usd_today = float(connection.execute(today).scalar_one())
@@ -57,6 +63,7 @@ def read_statistics(database: FleetDatabase) -> FleetStatistics:
         posts={row[0]: row[1] for row in posts},
         queue_age_p95_ms=0 if due_ms is None else now_ms - due_ms,
         slots=SlotStore(database).slots(),
+        refused_writes=refused_writes,
         calls=int(spent[0]),
         tokens=int(spent[1]),
         usd=float(spent[2]),

@@ -193,6 +193,15 @@ DELIVERY: Final = Table(
     PrimaryKeyConstraint("forge", "delivery"),
 )
 
+COUNTER: Final = Table(
+    "counter",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("count", BigInteger, nullable=False, default=0),
+)
+REFUSED_WRITES: Final = "refused_writes"
+"""Name of the counter of transactions that a lost lease or fence refused."""
+
 CIRCUIT: Final = Table(
     "circuit",
     METADATA,

@@ -40,6 +40,9 @@ USERS: Final[Mapping[str, str]] = {
 }
 
 
+NO_VARIABLES: Final[Mapping[str, str]] = {}
+
+
 class CommitMissing(FleetError):
     """The repository no longer has the commit."""
 
@@ -79,46 +82,68 @@ class Checkouts:
             RepositoryMissing: There is no such repository for the token.
             JobDeferred: The disk is full, or the forge cannot be reached.
         """
-        folder = self._folder(job)
-        mirror = self._root / "mirrors" / job.forge / f"{quote(job.repo, safe='')}.git"
+        folder = self.folder(job)
+        mirror = self.mirror(job)
         await run_sync(self._check_space)
         head_ref, base_ref = (f"refs/tiller/{job.id}/{name}" for name in ("head", "base"))
         if not await anyio.Path(mirror / "HEAD").exists():
-            await self._git("init", "--quiet", "--bare", str(mirror))
+            await self.git("init", "--quiet", "--bare", str(mirror))
         if not await self._has(mirror, base_ref):
             url = forge.clone_url.format(repo=job.repo)
             specs = [f"+{job.head}:{head_ref}", f"+{job.base}:{base_ref}"]
             fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-gc")
-            await self._git("-C", str(mirror), *fetch, "--atomic", "--", url, *specs, forge=forge)
-        base = await self._git("-C", str(mirror), "rev-parse", f"{base_ref}^{{commit}}")
+            await self.git("-C", str(mirror), *fetch, "--atomic", "--", url, *specs, forge=forge)
+        base = await self.git("-C", str(mirror), "rev-parse", f"{base_ref}^{{commit}}")
         if not await anyio.Path(folder / "complete").exists():
             await run_sync(_remove, folder)
             source = folder / "source"
-            await self._git(
+            await self.git(
                 "clone", "--quiet", "--shared", "--no-checkout", str(mirror), str(source)
             )
-            await self._git("-C", str(source), "fetch", "--quiet", "origin", head_ref)
-            await self._git("-C", str(source), "checkout", "--quiet", "--detach", job.head)
+            await self.git("-C", str(source), "fetch", "--quiet", "origin", head_ref)
+            await self.git("-C", str(source), "checkout", "--quiet", "--detach", job.head)
             # Memory names a project by this address.
             address = forge.clone_url.format(repo=job.repo)
-            await self._git("-C", str(source), "remote", "set-url", "origin", address)
+            await self.git("-C", str(source), "remote", "set-url", "origin", address)
             await anyio.Path(folder / "complete").touch()
         return Checkout(folder=folder / "source", base=base)
 
+    async def discard(self, job: Job) -> None:
+        """Remove the folder of a job, so that the next `make` checks it out anew from the mirror."""
+        await run_sync(_remove, self.folder(job))
+
     async def remove(self, job: Job) -> None:
         """Remove the folder of a job and the references that kept its commits."""
-        await run_sync(_remove, self._folder(job))
-        mirror = self._root / "mirrors" / job.forge / f"{quote(job.repo, safe='')}.git"
+        await run_sync(_remove, self.folder(job))
+        mirror = self.mirror(job)
         if await anyio.Path(mirror).exists():
             for name in ("head", "base"):
                 ref = f"refs/tiller/{job.id}/{name}"
-                await self._git("-C", str(mirror), "update-ref", "-d", ref)
+                await self.git("-C", str(mirror), "update-ref", "-d", ref)
 
-    def _folder(self, job: Job) -> Path:
+    async def tip(self, job: Job, forge: Forge, branch: str) -> str:
+        """Return the commit of a branch on the forge; empty: there is no such branch.
+
+        Raises:
+            RepositoryMissing: There is no such repository for the token.
+            JobDeferred: The forge cannot be reached.
+        """
+        await run_sync(self._check_space)
+        url = forge.clone_url.format(repo=job.repo)
+        listed = await self.git("ls-remote", "--", url, f"refs/heads/{branch}", forge=forge)
+        rows = (line.split("\t") for line in listed.splitlines())
+        return next((sha for sha, name in rows if name == f"refs/heads/{branch}"), "")
+
+    def folder(self, job: Job) -> Path:
+        """Return the folder of a job, which may not be there."""
         return self._root / "jobs" / str(job.id)
 
+    def mirror(self, job: Job) -> Path:
+        """Return the bare repository that jobs of a repository share, which may not be there."""
+        return self._root / "mirrors" / job.forge / f"{quote(job.repo, safe='')}.git"
+
     async def _has(self, mirror: Path, ref: str) -> bool:
-        answer = await self._ask("-C", str(mirror), "rev-parse", "--verify", "--quiet", ref)
+        answer = await self.ask("-C", str(mirror), "rev-parse", "--verify", "--quiet", ref)
         return answer.code == 0
 
     def _check_space(self) -> None:
@@ -131,25 +156,48 @@ class Checkouts:
             LOG.error("%s", message)
             raise JobDeferred(message, wait_ms=DISK_WAIT_MS)
 
-    async def _git(self, *arguments: str, forge: Forge | None = None) -> str:
-        variables: dict[str, str] = {}
-        if forge is not None and forge.token and forge.clone_url.startswith("http"):
-            login = base64.b64encode(f"{USERS[forge.kind]}:{forge.token}".encode()).decode()
-            # In the environment, which other users do not see, unlike the arguments.
-            variables = {
-                "GIT_CONFIG_COUNT": "1",
-                "GIT_CONFIG_KEY_0": "http.extraHeader",
-                "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
-            }
-        answer = await self._ask(*arguments, **variables)
+    async def git(
+        self,
+        *arguments: str,
+        forge: Forge | None = None,
+        stdin: bytes = b"",
+        variables: Mapping[str, str] = NO_VARIABLES,
+    ) -> str:
+        """Run a command of Git that must succeed, on repositories that no agent can write.
+
+        Args:
+            arguments: The command with its arguments.
+            forge: Its token is sent along.
+            stdin: Input of the command.
+            variables: Further variables of its environment.
+
+        Raises:
+            CommitMissing: The repository no longer has the commit.
+            RepositoryMissing: There is no such repository for the token.
+            JobDeferred: Git failed for another reason.
+        """
+        answer = await self.ask(*arguments, forge=forge, stdin=stdin, variables=variables)
         if answer.code:
             raise _error_of(answer.errors)
         return answer.output.decode(errors="replace").strip()
 
-    async def _ask(self, *arguments: str, **variables: str) -> GitAnswer:
-        command = await run_sync(partial(self._command, arguments, variables))
+    async def ask(
+        self,
+        *arguments: str,
+        forge: Forge | None = None,
+        stdin: bytes = b"",
+        variables: Mapping[str, str] = NO_VARIABLES,
+    ) -> GitAnswer:
+        """Run a command of Git as `git` does, and return its exit code and output.
+
+        Raises:
+            JobDeferred: It took too long, or there is no Git.
+        """
+        command = await run_sync(
+            partial(self._command, arguments, {**variables, **_login_variables(forge)})
+        )
         with anyio.move_on_after(FETCH_S):
-            return await run_command(command, self._root)
+            return await run_command(command, self._root, stdin=stdin)
         message = f"git took longer than {FETCH_S:.0f} s"
         raise JobDeferred(message, wait_ms=NETWORK_WAIT_MS)
 
@@ -167,6 +215,18 @@ class Checkouts:
             GIT_ALLOW_PROTOCOL="https:http:file",
             **variables,
         )
+
+
+def _login_variables(forge: Forge | None) -> Mapping[str, str]:
+    """Return the variables with the token of a forge: other users do not see them, unlike the arguments."""
+    if forge is None or not forge.token or not forge.clone_url.startswith("http"):
+        return NO_VARIABLES
+    login = base64.b64encode(f"{USERS[forge.kind]}:{forge.token}".encode()).decode()
+    return {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "http.extraHeader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {login}",
+    }
 
 
 def _error_of(complaint: str) -> FleetError:

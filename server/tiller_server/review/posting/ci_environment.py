@@ -55,7 +55,24 @@ class GitLabMerge(SecretValue, frozen=True, kw_only=True):
         return f"merge request {self.iid} of project {self.project}"
 
 
-Target: TypeAlias = GitHubPull | GitLabMerge
+class GiteaPull(SecretValue, frozen=True, kw_only=True):
+    """A pull request of Gitea or Forgejo."""
+
+    hidden: ClassVar = frozenset({"token"})
+
+    api_url: str
+    """Ends with `/api/v1`."""
+    repository: str
+    """`owner/name`."""
+    number: int
+    token: str
+
+    @override
+    def __str__(self) -> str:
+        return f"pull request {self.number} of {self.repository}"
+
+
+Target: TypeAlias = GitHubPull | GitLabMerge | GiteaPull
 
 
 async def target_from(variables: Mapping[str, str]) -> Target:

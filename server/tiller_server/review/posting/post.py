@@ -14,7 +14,7 @@ from agent_core.kernel.text import readable
 from agent_core.kernel.values import Value
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.outputs.summary import SHA_CHARS, counted, headline, place
-from tiller_server.review.posting.ci_environment import GitHubPull, GitLabMerge, Target
+from tiller_server.review.posting.ci_environment import GiteaPull, GitHubPull, GitLabMerge, Target
 from tiller_server.review.posting.code_host import (
     CodeHost,
     CodeHostState,
@@ -24,6 +24,7 @@ from tiller_server.review.posting.code_host import (
 from tiller_server.review.posting.comment_markers import SummaryMark, write_summary_mark
 from tiller_server.review.posting.comment_text import cut, draft, fixed_comment, summary_text
 from tiller_server.review.posting.errors import HostUnsure
+from tiller_server.review.posting.gitea import GiteaHost
 from tiller_server.review.posting.github import GitHubHost
 from tiller_server.review.posting.gitlab import GitLabHost
 from tiller_server.review.posting.http_client import ANY_REQUEST, RequestRules
@@ -186,6 +187,8 @@ def _host(target: Target, clock: Clock, rules: RequestRules) -> CodeHost:
             return GitHubHost(target, clock=clock, rules=rules)
         case GitLabMerge():
             return GitLabHost(target, clock=clock, rules=rules)
+        case GiteaPull():
+            return GiteaHost(target, clock=clock, rules=rules)
         case _:
             assert_never(target)
 
