@@ -31,7 +31,7 @@ def asked(ground: Ground) -> list[str]:
             "content"
         ]
         parts = content if isinstance(content, list) else [{"text": content}]
-        found.append("\n".join(part.get("text", part.get("type")) for part in parts))
+        found.append("\n".join(str(part.get("text") or part.get("type")) for part in parts))
     return found
 
 

@@ -12,10 +12,10 @@ pytestmark = [pytest.mark.timeout(60)]
 WAIT = calls(("bash", {"command": "while [ ! -e go ]; do sleep 0.02; done"}))
 
 
-async def line_of(chat: Chat, text: str, **written: str) -> str:
+async def line_of(chat: Chat, text: str, *, sender: str = "ann") -> str:
     """Send a command and return its answer."""
     before = len(chat.platform.texts())
-    chat.platform.write(text, **written)
+    chat.platform.write(text, sender=sender)
     await chat.until(lambda: len(chat.platform.texts()) > before)
     return chat.platform.texts()[-1]
 

@@ -13,7 +13,7 @@ from tiller_server.review.posting.ci_environment import (
     LOOPBACK,
     GitHubPull,
     GitLabMerge,
-    Target,
+    PostingTarget,
 )
 
 ForgeKind = Literal["github", "gitlab", "gitea"]
@@ -57,7 +57,7 @@ class Forge(SecretValue, frozen=True, kw_only=True):
         """Return whether a repository is worked on."""
         return any(fnmatchcase(repo, pattern) for pattern in self.repos)
 
-    def target(self, change: ChangeName) -> Target | None:
+    def target(self, change: ChangeName) -> PostingTarget | None:
         """Return where the reviews of a change are posted; None: reviews are not posted on this kind of forge."""
         if not change.number:
             return None

@@ -25,7 +25,7 @@ from agent_core.channels.messaging.store.outbox import (
     SetReaction,
     SettleApproval,
 )
-from tests.support.channels.memory_platform import CAPABILITIES, Fault, MemoryPlatform
+from tests.support.channels.memory_platform import CAPABILITIES, Fault, FaultKind, MemoryPlatform
 from tests.support.channels.timeline import Timeline, timeline
 
 HOUR_S = 3600.0
@@ -87,7 +87,7 @@ def rate_of(times: list[float]) -> int:
 
 @pytest.mark.parametrize("kind", ["delayed", "uncertain", "applied"])
 async def test_a_fault_that_passes_is_repeated_with_the_same_key_until_it_is_sent_once(
-    path: Path, kind: str
+    path: Path, kind: FaultKind
 ) -> None:
     async with timeline(path) as line:
         line.platform.faults.append(Fault(method="post", kind=kind, times=5))
@@ -112,7 +112,7 @@ async def test_a_platform_that_states_a_time_is_left_alone_until_then(path: Path
 
 @pytest.mark.parametrize("kind", ["uncertain", "applied"])
 async def test_past_the_key_window_a_message_is_looked_for_before_it_is_sent_again(
-    path: Path, kind: str
+    path: Path, kind: FaultKind
 ) -> None:
     async with timeline(path, capabilities=replace(CAPABILITIES, key_window_s=0.1)) as line:
         line.platform.faults.append(Fault(method="post", kind=kind))

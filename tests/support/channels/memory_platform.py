@@ -54,18 +54,24 @@ class Fault:
 
 
 @dataclass(slots=True, kw_only=True)
-class Shown:
-    """A message as people see it."""
+class Placed:
+    """A message in its place."""
 
     id: str
     chat: str
     thread: str | None
     sender: Sender
-    text: str = ""
     key: str = ""
     reply_to: str | None = None
-    kind: Literal["text", "file", "answer", "approval"] = "text"
     at_ms: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Shown(Placed):
+    """A message as people see it."""
+
+    text: str = ""
+    kind: Literal["text", "file", "answer", "approval"] = "text"
     file: tuple[str, bytes] | None = None
     prompt: ApprovalPrompt | None = None
     settlement: Settlement | None = None
@@ -94,7 +100,6 @@ class MemoryPlatform:
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
         self.files: dict[str, bytes] = {}
-        self.replies: list[ClickReply] = []
         self._keys: dict[str, tuple[str, int]] = {}
         self._incoming: deque[InboundMessage | InboundRecall] = deque()
         self._arrived = anyio.Event()
@@ -165,7 +170,6 @@ class MemoryPlatform:
             **changes,
         }
         reply = await self._sink.click(InboundClick(**given))
-        self.replies.append(reply)
         if reply.settlement is not None:
             shown.settlement = reply.settlement
         return reply

@@ -54,7 +54,7 @@ class ChatAttachments:
     async def _block(self, attachment: ChatAttachment) -> JsonObject:
         limit = self._folder.limits.file_bytes
         if attachment.size_bytes is not None and attachment.size_bytes > limit:
-            message = f"it is larger than {format_size(limit)}."
+            message = f"The file is larger than {format_size(limit)}; send a smaller one."
             raise AttachmentRefused(message)
         digest = sha256()
         with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as file:

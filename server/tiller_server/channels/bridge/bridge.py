@@ -85,7 +85,7 @@ class ChatBridge:
         Args:
             channel: The platform; `run` keeps its connection.
             connect: Connects to the daemon.
-            config: Who may do what, and where.
+            config: Rights of people, and workspaces.
             database: File of the account; no other process uses it. The caller closes it.
             attachments: Folder of all attachments, beside the sessions.
             cleaner: Removes secrets from everything that is sent.
@@ -108,31 +108,28 @@ class ChatBridge:
             self._link, self._store, self._sender, client=config.client
         )
         self._approver = Approver(self._link, self._store, config)
-        conversations = Conversations(self._link, self._store, config)
-        self._intake = Intake(
-            self._link,
-            self._store,
-            config,
-            prompts=PromptSender(
-                self._link,
-                self._store,
-                config,
-                conversations=conversations,
-                followers=self._followers,
-                attachments=ChatAttachments(channel, attachments),
-            ),
-            commands=ChatCommands(
-                self._link,
-                self._store,
-                config,
-                conversations=conversations,
-                approver=self._approver,
-            ),
-            approver=self._approver,
-        )
+        self._intake = self._made_intake(config, ChatAttachments(channel, attachments))
         self._catch_up = CatchUp(channel, self._store, self._sender)
         self._connection: ConnectionState = "stopped"
         self._reason = ""
+
+    def _made_intake(self, config: BridgeConfig, attachments: ChatAttachments) -> Intake:
+        link, store = self._link, self._store
+        conversations = Conversations(link, store, config)
+        prompts = PromptSender(
+            link,
+            store,
+            config,
+            conversations=conversations,
+            followers=self._followers,
+            attachments=attachments,
+        )
+        commands = ChatCommands(
+            link, store, config, conversations=conversations, approver=self._approver
+        )
+        return Intake(
+            link, store, config, prompts=prompts, commands=commands, approver=self._approver
+        )
 
     async def run(self) -> None:
         """Serve the account, for as long as it is not cancelled.

@@ -1,6 +1,11 @@
 """Posts a review where people talk about the change: as comments on its lines, and one summary."""
 
-from tiller_server.review.posting.ci_environment import GitHubPull, GitLabMerge, Target, target_from
+from tiller_server.review.posting.ci_environment import (
+    GitHubPull,
+    GitLabMerge,
+    PostingTarget,
+    target_from,
+)
 from tiller_server.review.posting.errors import HostRefused, PostingFailed, TargetMissing
 from tiller_server.review.posting.post import PostingResult, plan_review, post_review
 
@@ -10,7 +15,7 @@ __all__ = [
     "HostRefused",
     "PostingFailed",
     "PostingResult",
-    "Target",
+    "PostingTarget",
     "TargetMissing",
     "plan_review",
     "post_review",

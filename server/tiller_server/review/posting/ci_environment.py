@@ -55,10 +55,10 @@ class GitLabMerge(SecretValue, frozen=True, kw_only=True):
         return f"merge request {self.iid} of project {self.project}"
 
 
-Target: TypeAlias = GitHubPull | GitLabMerge
+PostingTarget: TypeAlias = GitHubPull | GitLabMerge
 
 
-async def target_from(variables: Mapping[str, str]) -> Target:
+async def target_from(variables: Mapping[str, str]) -> PostingTarget:
     """Read where to post from a job's environment.
 
     Raises:
