@@ -298,3 +298,19 @@ async def test_an_answer_arrives_unchanged_however_it_is_streamed(
         message = chat.platform.write("write")
         await answered(chat, message.key)
         assert chat.platform.texts() == [text]
+
+
+async def test_the_status_has_the_connection_the_counts_and_the_health(ground: Ground) -> None:
+    ground.provider.script([says("done")])
+    async with bridged(ground) as chat:
+        message = chat.platform.write("do it")
+        await answered(chat, message.key)
+        await chat.until_settled()
+        assert chat.bridge is not None
+        status = await chat.bridge.status()
+        assert (status.connection, status.bindings, status.dead) == ("connected", 1, ())
+        assert (status.inbox, status.outbox) == ({"done": 1}, {"sent": 4})
+        assert status.is_healthy
+        chat.bridge.connection_changed("degraded", "the platform refuses connections")
+        degraded = await chat.bridge.status()
+        assert (degraded.reason, degraded.is_healthy) == ("the platform refuses connections", False)
