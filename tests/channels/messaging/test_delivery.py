@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -252,6 +253,23 @@ async def test_an_answer_that_cannot_be_shown_while_it_grows_is_sent_as_text(
         await stream(line, ["a", "ab"], every_s=1, outcome="completed")
         await line.run_for(5)
         assert line.platform.texts()[-1] == "ab"
+        assert await states(line) == ["sent", "sent"]
+
+
+async def test_the_final_text_follows_a_text_that_is_under_way(path: Path) -> None:
+    async with timeline(path) as line:
+        line.platform.is_open = anyio.Event()
+        await put(line, OpenAnswer(run="r-1"), "open")
+        line.sender.live.show("r-1", "half")
+        await line.run_for(1)
+        finish = FinishAnswer(run="r-1", text="whole", outcome="completed")
+        await put(line, finish, "finish")
+        await line.run_for(1)
+        (answer,) = line.platform.ours()
+        assert answer.outcome is None
+        line.platform.is_open.set()
+        await line.run_for(1)
+        assert answer.texts == ["half", "whole"]
 
 
 async def test_an_answer_is_finished_by_the_next_process(path: Path) -> None:

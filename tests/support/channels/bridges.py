@@ -1,7 +1,7 @@
 """A bridge in this process, between the memory platform and an agent with a scripted provider."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,11 +148,17 @@ class Chat:
                 assert not self.task.done(), "the bridge has ended"
                 await asyncio.sleep(0.01)
 
-    async def until_over_or_killed(self, condition: Callable[[], object]) -> None:
-        """Wait until something is shown, or the process is killed at its write."""
+    async def until_over_or_killed(
+        self,
+        condition: Callable[[], object],
+        act: "Callable[[Chat], Awaitable[None]] | None" = None,
+    ) -> None:
+        """Wait until something is shown, or the process is killed at its write; `act` is called meanwhile."""
         assert self.database is not None
         async with asyncio.timeout(WITHIN_S):
-            while not (condition() or self.database.is_dead):  # noqa: ASYNC110 - as of `until`
+            while not (condition() or self.database.is_dead):
+                if act is not None:
+                    await act(self)
                 await asyncio.sleep(0.01)
 
     async def until_settled(self) -> None:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from uuid import uuid4
 
 import anyio
 
@@ -104,7 +105,9 @@ class MemoryPlatform:
         self._incoming: deque[InboundMessage | InboundRecall] = deque()
         self._arrived = anyio.Event()
         self.inbound: dict[str, InboundMessage] = {}
-        self._number = 0
+        self.is_open = anyio.Event()
+        """Not set: texts of running answers are under way until it is."""
+        self.is_open.set()
         self._sink: InboundSink | None = None
 
     def write(
@@ -254,8 +257,7 @@ class MemoryPlatform:
         return shown
 
     def _next(self) -> str:
-        self._number += 1
-        return f"m{self._number}"
+        return f"m-{uuid4().hex[:12]}"
 
     async def serve(self, sink: InboundSink) -> None:
         """Deliver events to a process; one that it did not acknowledge comes again at the next one."""
@@ -297,7 +299,7 @@ class MemoryAnswer:
         return f"{self._shown.id}/{len(self._shown.texts)}"
 
     async def set_text(self, text: str) -> None:
-        await anyio.lowlevel.checkpoint()
+        await self._platform.is_open.wait()
 
         def apply() -> None:
             assert self._shown.outcome is None, "written after its end"

@@ -39,6 +39,7 @@ class LiveAnswer:
         self._newest = ""
         self._shown = ""
         self._changed = anyio.Event()
+        self._is_calling = self._is_over = False
         self.task: asyncio.Task[None] | None = None
         """Task that shows it."""
 
@@ -57,6 +58,7 @@ class LiveAnswer:
             if self._newest != self._shown:
                 await rate.acquire(self.chat)
                 text = self._newest
+                self._is_calling = True
                 try:
                     await self.answer.set_text(text)
                     self._shown = text
@@ -65,10 +67,23 @@ class LiveAnswer:
                     self._changed.set()
                     if isinstance(error, DeliveryDelayed):
                         delay_s = max(delay_s, error.retry_after_s or 0.0)
+                finally:
+                    self._is_calling = False
+                if self._is_over:
+                    return
                 if self.answer.resume_token != token:
                     token = self.answer.resume_token
                     await store_token(self.run_id, token)
             await self._clock.sleep(delay_s)
+
+    async def end(self) -> None:
+        """Stop showing texts, after a call that is under way: the platform must not apply it after the final text."""
+        self._is_over = True
+        if self.task is None:
+            return
+        if not self._is_calling:
+            _ = self.task.cancel()
+        _ = await asyncio.wait([self.task])
 
 
 class LiveAnswers:
@@ -128,7 +143,5 @@ class LiveAnswers:
         live = self._answers.pop(run, None)
         if live is None:
             return None
-        if live.task is not None:
-            _ = live.task.cancel()
-            _ = await asyncio.wait([live.task])
+        await live.end()
         return live.answer

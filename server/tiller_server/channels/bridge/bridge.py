@@ -135,7 +135,8 @@ class ChatBridge:
         """Serve the account, for as long as it is not cancelled.
 
         Raises:
-            StorageUnavailable: The file of the account cannot be used.
+            StorageUnavailable: The file of the account cannot be opened.
+            ExceptionGroup: It cannot be used any more (StorageUnavailable).
         """
         await self._database.open()
         self._connection = "connecting"
