@@ -3,9 +3,12 @@
 import hashlib
 
 import pytest
+from msgspec.structs import replace
 
 from agent_core.channels.messaging.port import ChatAttachment, InboundRecall
-from tests.support.channels.bridges import Chat, bridged
+from agent_core.kernel import SystemClock
+from tests.support.channels.bridges import Chat, answered, bridged
+from tests.support.channels.memory_platform import CAPABILITIES, MemoryPlatform
 from tests.support.clients.server import Ground, calls, says
 from tests.support.harness.sizes import at_size
 from tests.support.mcp.mcp_servers import PNG
@@ -17,10 +20,6 @@ STALLS = {**says("never"), "stall_forever_after_deltas": 0}
 
 def reactions(chat: Chat, key: str) -> list[str]:
     return [*chat.platform.messages[key].reactions]
-
-
-async def answered(chat: Chat, key: str, outcome: str = "completed") -> None:
-    await chat.until(lambda: reactions(chat, key)[-1:] == [outcome])
 
 
 def asked(ground: Ground) -> list[str]:
@@ -314,3 +313,19 @@ async def test_the_status_has_the_connection_the_counts_and_the_health(ground: G
         chat.bridge.connection_changed("degraded", "the platform refuses connections")
         degraded = await chat.bridge.status()
         assert (degraded.reason, degraded.is_healthy) == ("the platform refuses connections", False)
+
+
+async def test_a_hundred_messages_in_a_moment_are_answered_in_their_order(ground: Ground) -> None:
+    limits = replace(CAPABILITIES, chat_rate=100, app_rate=1000)
+    platform = MemoryPlatform(SystemClock(), limits)
+    async with bridged(ground, platform=platform) as chat:
+        keys = [
+            platform.write(
+                "/diff", chat="team", thread="t", mentioned=True, sender=f"p{number}"
+            ).key
+            for number in range(100)
+        ]
+        await chat.until(lambda: len(platform.ours()) == 100, within_s=40)
+        assert [shown.reply_to for shown in platform.ours()] == keys
+        times = [call.at_s for call in platform.calls if call.method == "post"]
+        assert max(sum(start <= at < start + 0.5 for at in times) for start in times) <= 51

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.channel_bridge.test_answers import answered
-from tests.support.channels.bridges import Chat, bridged
+from tests.support.channels.bridges import Chat, answered, bridged
 from tests.support.clients.server import Ground, calls, says
 from tiller_server.channels.bridge.admission import command_of
 from tiller_server.channels.bridge.config import ChatWorkspace

@@ -200,6 +200,11 @@ class Chat:
             return []
 
 
+async def answered(chat: Chat, key: str, outcome: str = "completed") -> None:
+    """Wait until a message has its last reaction."""
+    await chat.until(lambda: chat.platform.messages[key].reactions[-1:] == [outcome])
+
+
 async def _rows(database: MessagingDatabase, table: str) -> list[dict[str, Any]]:
     def read(tx: Transaction) -> list[dict[str, Any]]:
         cursor = tx.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608 - a name in the test

@@ -107,6 +107,7 @@ class LiveAnswers:
         self._answers: dict[str, LiveAnswer] = {}
         self._texts: dict[str, str] = {}
         """Newest texts of the runs that are followed."""
+        self._is_over = False
         self._tasks = asyncio.TaskGroup()
 
     @property
@@ -117,7 +118,10 @@ class LiveAnswers:
     async def run(self) -> None:
         """Own the tasks of the answers, for as long as it is not cancelled."""
         async with self._tasks:
-            await anyio.sleep_forever()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._is_over = True
 
     def show(self, run: str, text: str) -> None:
         """Set the whole text of a run so far, which is shown when its answer is open."""
@@ -126,7 +130,9 @@ class LiveAnswers:
             live.show(text)
 
     def opened(self, run: str, chat: str, answer: RunningAnswer) -> None:
-        """Show the texts of a run in an answer from now on."""
+        """Show the texts of a run in an answer from now on; nothing happens when the sender ends."""
+        if self._is_over:
+            return
         live = LiveAnswer(run, chat, answer, interval_s=self._interval_s, clock=self._clock)
         self._answers[run] = live
         if text := self._texts.get(run):

@@ -1,7 +1,6 @@
 """Answers of people to approvals: checked, sent to the daemon, recorded. The first one wins."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -15,20 +14,12 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
-from tiller_server.channels.bridge.approval_prompts import DECLINE, question_of
+from tiller_server.channels.bridge.approval_prompts import DECLINE, label_of, question_of
 from tiller_server.channels.bridge.chat_store import ChatStore
 from tiller_server.channels.bridge.config import BridgeConfig
 
 ANSWER_S: Final = 2.0
 """How long the daemon is waited for; a click has to be answered within 3 s."""
-LABELS: Final[Mapping[str, str]] = {
-    "once": "Allowed once",
-    "session": "Allowed for this session",
-    "deny": "Denied",
-    "accept": "Accepted",
-    "reject": "Rejected",
-    "decline": "Declined",
-}
 UNRECORDED: Final = "Not recorded: the agent cannot be reached. Try again in a moment."
 
 
@@ -149,7 +140,7 @@ class Approver:
 
     async def _respond(self, approval: StoredApproval) -> tuple[str, str]:
         """Send an answer to the daemon; return the label of what counts, and whose it is."""
-        label = LABELS.get(approval.option) or _label_of(approval)
+        label = label_of(approval)
         request = question_of(approval.request)
         answer = approval.answer(approval.option)
         match approval.kind:
@@ -187,11 +178,6 @@ class Approver:
                 return None
             answers[as_text(given.get("line"))] = given.get("value")
         return {"request": request, "answers": answers}
-
-
-def _label_of(approval: StoredApproval) -> str:
-    options = approval.shown.options
-    return next((option.label for option in options if option.id == approval.option), "Answered")
 
 
 def _refused(text: str) -> ClickReply:

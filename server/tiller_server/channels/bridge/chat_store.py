@@ -25,6 +25,8 @@ from tiller_server.channels.bridge.approval_prompts import PromptDraft
 from tiller_server.channels.bridge.run_reader import RunFinished
 
 T = TypeVar("T")
+NEGATIVE: Final = frozenset({"Declined", "Expired: denied", "Withdrawn", "Answered elsewhere"})
+"""Labels of questions without an answer."""
 REACTIONS: Final[Mapping[str, Reaction]] = {
     "completed": "completed",
     "aborted": "aborted",
@@ -202,9 +204,8 @@ class ChatStore:
         """Store how an approval ended, unless it had ended; return how it has ended."""
         if (settled := approval.settled) is not None:
             return settled
-        is_allowed = approval.option in {"once", "session", "accept"} and label.startswith(
-            ("Allow", "Accept")
-        )
+        is_answer = approval.kind == "question" and label not in NEGATIVE
+        is_allowed = is_answer or label.startswith(("Allow", "Accept"))
         now_ms = self.clock.now_ms()
         settlement = Settlement(label=label, by=by, at_ms=now_ms, allowed=is_allowed)
         if approvals.settle(tx, approval.request, settlement):

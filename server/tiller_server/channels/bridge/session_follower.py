@@ -30,6 +30,7 @@ from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.agent_client.events import asked_of, event_of
 from tiller_server.channels.bridge.approval_prompts import (
+    label_of,
     permission_draft,
     plan_draft,
     question_drafts,
@@ -364,6 +365,7 @@ class SessionFollowers:
         self._sender = sender
         self._client = client
         self._sessions: set[str] = set()
+        self._is_over = False
         self._tasks = asyncio.TaskGroup()
 
     async def run(self) -> None:
@@ -371,11 +373,14 @@ class SessionFollowers:
         async with self._tasks:
             for session in await self._store.run(bindings.active_sessions):
                 self.ensure(session)
-            await anyio.sleep_forever()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._is_over = True
 
     def ensure(self, session: str) -> None:
-        """Follow a session; nothing happens when it is followed."""
-        if session not in self._sessions:
+        """Follow a session; nothing happens when it is followed, or when the bridge ends."""
+        if session not in self._sessions and not self._is_over:
             self._sessions.add(session)
             _ = self._tasks.create_task(self._follow(session))
 
@@ -404,7 +409,9 @@ def _settlement(approval: StoredApproval, effect: Resolved, *, client: str) -> t
     if effect.by in RESOLVED:
         return RESOLVED[effect.by], ""
     is_ours = effect.by == client and approval.state == "claimed"
-    by = approval.by_name if is_ours else effect.by
+    if is_ours:
+        return label_of(approval), approval.by_name
+    by = effect.by
     if approval.kind == "question":
         return "Answered", by
     option = effect.option or ""
