@@ -3,9 +3,12 @@
 import hashlib
 
 import pytest
+from msgspec.structs import replace
 
 from agent_core.channels.messaging.port import ChatAttachment, InboundRecall
-from tests.support.channels.bridges import Chat, bridged
+from agent_core.kernel import SystemClock
+from tests.support.channels.bridges import Chat, answered, bridged
+from tests.support.channels.memory_platform import CAPABILITIES, MemoryPlatform
 from tests.support.clients.server import Ground, calls, says
 from tests.support.harness.sizes import at_size
 from tests.support.mcp.mcp_servers import PNG
@@ -19,10 +22,6 @@ def reactions(chat: Chat, key: str) -> list[str]:
     return [*chat.platform.messages[key].reactions]
 
 
-async def answered(chat: Chat, key: str, outcome: str = "completed") -> None:
-    await chat.until(lambda: reactions(chat, key)[-1:] == [outcome])
-
-
 def asked(ground: Ground) -> list[str]:
     """Return the texts of the last prompts of each request."""
     found: list[str] = []
@@ -31,7 +30,7 @@ def asked(ground: Ground) -> list[str]:
             "content"
         ]
         parts = content if isinstance(content, list) else [{"text": content}]
-        found.append("\n".join(part.get("text", part.get("type")) for part in parts))
+        found.append("\n".join(str(part.get("text") or part.get("type")) for part in parts))
     return found
 
 
@@ -298,3 +297,35 @@ async def test_an_answer_arrives_unchanged_however_it_is_streamed(
         message = chat.platform.write("write")
         await answered(chat, message.key)
         assert chat.platform.texts() == [text]
+
+
+async def test_the_status_has_the_connection_the_counts_and_the_health(ground: Ground) -> None:
+    ground.provider.script([says("done")])
+    async with bridged(ground) as chat:
+        message = chat.platform.write("do it")
+        await answered(chat, message.key)
+        await chat.until_settled()
+        assert chat.bridge is not None
+        status = await chat.bridge.status()
+        assert (status.connection, status.bindings, status.dead) == ("connected", 1, ())
+        assert (status.inbox, status.outbox) == ({"done": 1}, {"sent": 4})
+        assert status.is_healthy
+        chat.bridge.connection_changed("degraded", "the platform refuses connections")
+        degraded = await chat.bridge.status()
+        assert (degraded.reason, degraded.is_healthy) == ("the platform refuses connections", False)
+
+
+async def test_a_hundred_messages_in_a_moment_are_answered_in_their_order(ground: Ground) -> None:
+    limits = replace(CAPABILITIES, chat_rate=100, app_rate=1000)
+    platform = MemoryPlatform(SystemClock(), limits)
+    async with bridged(ground, platform=platform) as chat:
+        keys = [
+            platform.write(
+                "/diff", chat="team", thread="t", mentioned=True, sender=f"p{number}"
+            ).key
+            for number in range(100)
+        ]
+        await chat.until(lambda: len(platform.ours()) == 100, within_s=40)
+        assert [shown.reply_to for shown in platform.ours()] == keys
+        times = [call.at_s for call in platform.calls if call.method == "post"]
+        assert max(sum(start <= at < start + 0.5 for at in times) for start in times) <= 51

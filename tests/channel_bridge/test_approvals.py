@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from agent_core.channels.messaging.port import Target
-from tests.channel_bridge.test_answers import answered
-from tests.support.channels.bridges import Chat, bridged
+from tests.support.channels.bridges import Chat, answered, bridged
 from tests.support.channels.memory_platform import Fault, Shown
 from tests.support.clients.server import Ground, calls, says
 from tiller_server.channels.bridge.config import ChatWorkspace
@@ -164,6 +163,7 @@ async def test_an_answer_of_another_front_end_is_redrawn_with_its_name(ground: G
         await chat.until_settled()
         assert shown.settlement is not None
         assert (shown.settlement.label, shown.settlement.by) == ("Allowed once", "Terminal")
+        assert shown.settlement.allowed
 
 
 async def test_a_click_while_the_daemon_is_away_is_not_recorded(ground: Ground) -> None:

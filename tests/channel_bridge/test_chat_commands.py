@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.channel_bridge.test_answers import answered
-from tests.support.channels.bridges import Chat, bridged
+from tests.support.channels.bridges import Chat, answered, bridged
 from tests.support.clients.server import Ground, calls, says
 from tiller_server.channels.bridge.admission import command_of
 from tiller_server.channels.bridge.config import ChatWorkspace
@@ -12,10 +11,10 @@ pytestmark = [pytest.mark.timeout(60)]
 WAIT = calls(("bash", {"command": "while [ ! -e go ]; do sleep 0.02; done"}))
 
 
-async def line_of(chat: Chat, text: str, **written: str) -> str:
+async def line_of(chat: Chat, text: str, *, sender: str = "ann") -> str:
     """Send a command and return its answer."""
     before = len(chat.platform.texts())
-    chat.platform.write(text, **written)
+    chat.platform.write(text, sender=sender)
     await chat.until(lambda: len(chat.platform.texts()) > before)
     return chat.platform.texts()[-1]
 

@@ -1,15 +1,16 @@
 """The process of a bridge is killed at any of its writes: each message has one answer, in one session."""
 
 import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from agent_core.kernel import SystemClock
-from tests.support.channels.bridges import Chat, bridged
+from tests.support.channels.bridges import Chat, Killed, bridged
 from tests.support.channels.memory_platform import CAPABILITIES, Fault, MemoryPlatform, Shown
-from tests.support.clients.server import Ground, says
+from tests.support.clients.server import Ground, calls, says
 from tests.support.harness.sizes import at_size
 
 FAST = replace(CAPABILITIES, chat_rate=500, app_rate=1000, stream_interval_s=0.02)
@@ -102,6 +103,42 @@ async def test_random_kills_and_faults_of_the_platform_lose_and_double_nothing(
         chats = {chat.platform.inbound[key].target.chat for key in keys}
         assert len(await chat.rows("bindings")) == len(chats)
         assert len(chat.ground.sessions()) == len(chats)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_kills_during_an_approval_leave_one_answer_and_one_call(
+    ground: Ground, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a reproducible test
+    ground.configure(permission={"mode": "ask", "timeoutS": 60}, sandbox="off")
+    once = calls(("bash", {"command": "echo x >> ran"}))
+    ground.provider.script([once, says("It ran.")])
+    async with bridged(
+        ground, platform=MemoryPlatform(SystemClock(), FAST), is_started=False
+    ) as chat:
+        message = chat.platform.write("go", chat="team", mentioned=True)
+        for _ in range(4):
+            chat.start(cut=chance.randint(1, 25), is_written=chance.random() < 0.5)
+            await chat.until_over_or_killed(lambda: is_over(chat, message.key), decide)
+            await chat.kill()
+        chat.start()
+        await chat.until_over_or_killed(lambda: is_over(chat, message.key), decide)
+        await chat.until_settled()
+        (approval,) = chat.platform.approvals()
+        (answer,) = answers(chat)
+        assert (answer.text, answer.thread) == ("It ran.", f"thread-{message.key}")
+        assert approval.settlement is not None
+        assert approval.settlement.label == "Allowed once"
+        assert len(ground.sessions()) == 1
+    assert (ground.root / "ran").read_text("utf-8") == "x\n"
+
+
+async def decide(chat: Chat) -> None:
+    """Click on what is asked, as a person does until it has an answer."""
+    for shown in chat.platform.approvals():
+        if shown.settlement is None and chat.platform.is_connected:
+            with suppress(Killed):
+                await chat.platform.click(shown, "once")
 
 
 def random_fault(chance: random.Random) -> Fault:

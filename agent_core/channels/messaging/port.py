@@ -1,7 +1,7 @@
 """The port of chat platforms: messages in, messages, running answers and approvals out.
 
-An adapter speaks one platform's protocol and stores nothing: its caller stores what was received and what is to be sent,
-and orders, limits and repeats the calls. Text is Markdown (CommonMark without HTML blocks).
+An adapter speaks one platform's protocol and keeps nothing. Its caller stores received and outgoing messages, and orders,
+limits and repeats them. Text is Markdown (CommonMark without HTML blocks).
 
     TillerError
     └── DeliveryError             a message was not confirmed by the platform

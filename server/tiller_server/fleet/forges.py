@@ -14,7 +14,7 @@ from tiller_server.review.posting.ci_environment import (
     GiteaPull,
     GitHubPull,
     GitLabMerge,
-    Target,
+    PostingTarget,
 )
 
 ForgeKind = Literal["github", "gitlab", "gitea"]
@@ -71,7 +71,7 @@ class Forge(SecretValue, frozen=True, kw_only=True):
         """Return whether a repository is worked on."""
         return any(fnmatchcase(repo, pattern) for pattern in self.repos)
 
-    def target(self, change: ChangeName) -> Target | None:
+    def target(self, change: ChangeName) -> PostingTarget | None:
         """Return where the reviews of a change are posted; None: it is no change."""
         if not change.number:
             return None

@@ -143,13 +143,7 @@ class WebServer(uvicorn.Server):
         """Page with the one-off token, or the one that takes a code."""
         self._codes = LoginCodes(show_code, clock=clock) if listen_address.needs_code else None
         self._listener = listener
-        self.link: Final = DaemonLink(
-            connect,
-            name=CLIENT,
-            root=options.root,
-            role="observer" if options.role == "observer" else "panel",
-            clock=clock,
-        )
+        self.link: Final = _link(connect, options, clock)
         access = Access(
             port=self.port,
             bearer=self._bearer,
@@ -223,6 +217,11 @@ class WebServer(uvicorn.Server):
         """End the streams first: they would be waited for."""
         self._web.close()
         await super().shutdown(sockets)
+
+
+def _link(connect: Connect, options: WebOptions, clock: Clock) -> DaemonLink:
+    role = "observer" if options.role == "observer" else "panel"
+    return DaemonLink(connect, name=CLIENT, root=options.root, role=role, clock=clock)
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -25,7 +26,7 @@ from agent_core.channels.messaging.store.outbox import (
     SetReaction,
     SettleApproval,
 )
-from tests.support.channels.memory_platform import CAPABILITIES, Fault, MemoryPlatform
+from tests.support.channels.memory_platform import CAPABILITIES, Fault, FaultKind, MemoryPlatform
 from tests.support.channels.timeline import Timeline, timeline
 
 HOUR_S = 3600.0
@@ -87,7 +88,7 @@ def rate_of(times: list[float]) -> int:
 
 @pytest.mark.parametrize("kind", ["delayed", "uncertain", "applied"])
 async def test_a_fault_that_passes_is_repeated_with_the_same_key_until_it_is_sent_once(
-    path: Path, kind: str
+    path: Path, kind: FaultKind
 ) -> None:
     async with timeline(path) as line:
         line.platform.faults.append(Fault(method="post", kind=kind, times=5))
@@ -112,7 +113,7 @@ async def test_a_platform_that_states_a_time_is_left_alone_until_then(path: Path
 
 @pytest.mark.parametrize("kind", ["uncertain", "applied"])
 async def test_past_the_key_window_a_message_is_looked_for_before_it_is_sent_again(
-    path: Path, kind: str
+    path: Path, kind: FaultKind
 ) -> None:
     async with timeline(path, capabilities=replace(CAPABILITIES, key_window_s=0.1)) as line:
         line.platform.faults.append(Fault(method="post", kind=kind))
@@ -252,6 +253,23 @@ async def test_an_answer_that_cannot_be_shown_while_it_grows_is_sent_as_text(
         await stream(line, ["a", "ab"], every_s=1, outcome="completed")
         await line.run_for(5)
         assert line.platform.texts()[-1] == "ab"
+        assert await states(line) == ["sent", "sent"]
+
+
+async def test_the_final_text_follows_a_text_that_is_under_way(path: Path) -> None:
+    async with timeline(path) as line:
+        line.platform.is_open = anyio.Event()
+        await put(line, OpenAnswer(run="r-1"), "open")
+        line.sender.live.show("r-1", "half")
+        await line.run_for(1)
+        finish = FinishAnswer(run="r-1", text="whole", outcome="completed")
+        await put(line, finish, "finish")
+        await line.run_for(1)
+        (answer,) = line.platform.ours()
+        assert answer.outcome is None
+        line.platform.is_open.set()
+        await line.run_for(1)
+        assert answer.texts == ["half", "whole"]
 
 
 async def test_an_answer_is_finished_by_the_next_process(path: Path) -> None:

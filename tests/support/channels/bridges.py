@@ -1,7 +1,7 @@
 """A bridge in this process, between the memory platform and an agent with a scripted provider."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
+from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.store.database import MessagingDatabase, Transaction
 from agent_core.kernel import Clock, SystemClock
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.resources.paths import app_paths
-from agent_core.storage.adapters.paths import attachments_folder
 from tests.support.channels.memory_platform import MemoryChannel, MemoryPlatform
 from tests.support.clients.server import Ground
 from tiller_server.agent_client.connection import AgentClient, AgentRefused, RequestHandler
@@ -117,7 +117,7 @@ class Chat:
             self.daemon.connect,
             self.config,
             database=self.database,
-            attachments=attachments_folder(app_paths(self.ground.env).sessions),
+            attachments=UserAttachments(app_paths(self.ground.env), self.ground.env),
             cleaner=Redactor(),
             clock=self.clock,
         )
@@ -144,11 +144,17 @@ class Chat:
                 assert not self.task.done(), "the bridge has ended"
                 await asyncio.sleep(0.01)
 
-    async def until_over_or_killed(self, condition: Callable[[], object]) -> None:
-        """Wait until something is shown, or the process is killed at its write."""
+    async def until_over_or_killed(
+        self,
+        condition: Callable[[], object],
+        act: "Callable[[Chat], Awaitable[None]] | None" = None,
+    ) -> None:
+        """Wait until something is shown, or the process is killed at its write; `act` is called meanwhile."""
         assert self.database is not None
         async with asyncio.timeout(WITHIN_S):
-            while not (condition() or self.database.is_dead):  # noqa: ASYNC110 - as of `until`
+            while not (condition() or self.database.is_dead):
+                if act is not None:
+                    await act(self)
                 await asyncio.sleep(0.01)
 
     async def until_settled(self) -> None:
@@ -188,6 +194,11 @@ class Chat:
             return await _rows(self.database, table)
         except StorageUnavailable:
             return []
+
+
+async def answered(chat: Chat, key: str, outcome: str = "completed") -> None:
+    """Wait until a message has its last reaction."""
+    await chat.until(lambda: chat.platform.messages[key].reactions[-1:] == [outcome])
 
 
 async def _rows(database: MessagingDatabase, table: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from uuid import uuid4
 
 import anyio
 
@@ -54,18 +55,24 @@ class Fault:
 
 
 @dataclass(slots=True, kw_only=True)
-class Shown:
-    """A message as people see it."""
+class Placed:
+    """A message in its place."""
 
     id: str
     chat: str
     thread: str | None
     sender: Sender
-    text: str = ""
     key: str = ""
     reply_to: str | None = None
-    kind: Literal["text", "file", "answer", "approval"] = "text"
     at_ms: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Shown(Placed):
+    """A message as people see it."""
+
+    text: str = ""
+    kind: Literal["text", "file", "answer", "approval"] = "text"
     file: tuple[str, bytes] | None = None
     prompt: ApprovalPrompt | None = None
     settlement: Settlement | None = None
@@ -94,12 +101,13 @@ class MemoryPlatform:
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
         self.files: dict[str, bytes] = {}
-        self.replies: list[ClickReply] = []
         self._keys: dict[str, tuple[str, int]] = {}
         self._incoming: deque[InboundMessage | InboundRecall] = deque()
         self._arrived = anyio.Event()
         self.inbound: dict[str, InboundMessage] = {}
-        self._number = 0
+        self.is_open = anyio.Event()
+        """Not set: texts of running answers are under way until it is."""
+        self.is_open.set()
         self._sink: InboundSink | None = None
 
     def write(
@@ -165,7 +173,6 @@ class MemoryPlatform:
             **changes,
         }
         reply = await self._sink.click(InboundClick(**given))
-        self.replies.append(reply)
         if reply.settlement is not None:
             shown.settlement = reply.settlement
         return reply
@@ -250,8 +257,7 @@ class MemoryPlatform:
         return shown
 
     def _next(self) -> str:
-        self._number += 1
-        return f"m{self._number}"
+        return f"m-{uuid4().hex[:12]}"
 
     async def serve(self, sink: InboundSink) -> None:
         """Deliver events to a process; one that it did not acknowledge comes again at the next one."""
@@ -293,7 +299,7 @@ class MemoryAnswer:
         return f"{self._shown.id}/{len(self._shown.texts)}"
 
     async def set_text(self, text: str) -> None:
-        await anyio.lowlevel.checkpoint()
+        await self._platform.is_open.wait()
 
         def apply() -> None:
             assert self._shown.outcome is None, "written after its end"

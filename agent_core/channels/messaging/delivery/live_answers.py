@@ -39,6 +39,7 @@ class LiveAnswer:
         self._newest = ""
         self._shown = ""
         self._changed = anyio.Event()
+        self._is_calling = self._is_over = False
         self.task: asyncio.Task[None] | None = None
         """Task that shows it."""
 
@@ -57,6 +58,7 @@ class LiveAnswer:
             if self._newest != self._shown:
                 await rate.acquire(self.chat)
                 text = self._newest
+                self._is_calling = True
                 try:
                     await self.answer.set_text(text)
                     self._shown = text
@@ -65,10 +67,23 @@ class LiveAnswer:
                     self._changed.set()
                     if isinstance(error, DeliveryDelayed):
                         delay_s = max(delay_s, error.retry_after_s or 0.0)
+                finally:
+                    self._is_calling = False
+                if self._is_over:
+                    return
                 if self.answer.resume_token != token:
                     token = self.answer.resume_token
                     await store_token(self.run_id, token)
             await self._clock.sleep(delay_s)
+
+    async def end(self) -> None:
+        """Stop showing texts, after a call that is under way: the platform must not apply it after the final text."""
+        self._is_over = True
+        if self.task is None:
+            return
+        if not self._is_calling:
+            _ = self.task.cancel()
+        _ = await asyncio.wait([self.task])
 
 
 class LiveAnswers:
@@ -92,6 +107,7 @@ class LiveAnswers:
         self._answers: dict[str, LiveAnswer] = {}
         self._texts: dict[str, str] = {}
         """Newest texts of the runs that are followed."""
+        self._is_over = False
         self._tasks = asyncio.TaskGroup()
 
     @property
@@ -102,7 +118,10 @@ class LiveAnswers:
     async def run(self) -> None:
         """Own the tasks of the answers, for as long as it is not cancelled."""
         async with self._tasks:
-            await anyio.sleep_forever()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._is_over = True
 
     def show(self, run: str, text: str) -> None:
         """Set the whole text of a run so far, which is shown when its answer is open."""
@@ -111,7 +130,9 @@ class LiveAnswers:
             live.show(text)
 
     def opened(self, run: str, chat: str, answer: RunningAnswer) -> None:
-        """Show the texts of a run in an answer from now on."""
+        """Show the texts of a run in an answer from now on; nothing happens when the sender ends."""
+        if self._is_over:
+            return
         live = LiveAnswer(run, chat, answer, interval_s=self._interval_s, clock=self._clock)
         self._answers[run] = live
         if text := self._texts.get(run):
@@ -128,7 +149,5 @@ class LiveAnswers:
         live = self._answers.pop(run, None)
         if live is None:
             return None
-        if live.task is not None:
-            _ = live.task.cancel()
-            _ = await asyncio.wait([live.task])
+        await live.end()
         return live.answer

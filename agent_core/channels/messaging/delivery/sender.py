@@ -292,8 +292,9 @@ class OutboxSender:
         )
 
     async def _end(self, row: OutboxRow, reason: str) -> None:
-        """Record that a message is not delivered; an optional one is dropped."""
-        if row.is_optional:
+        """Record that a message is not delivered; an optional one is dropped, as is an answer that would only grow."""
+        if row.is_optional or isinstance(row.content, OpenAnswer):
+            _log.info("A message for %s is left out: %s", row.chat, reason)
             await self._database.run(lambda tx: outbox.set_sent(tx, row, None))
             return
         _log.error("A message for %s is not delivered: %s", row.chat, reason)

@@ -17,7 +17,7 @@ CODE_DIGITS: Final = (4, 5, 6)
 KEPT_MS: Final = 7 * 86_400_000
 
 
-class Approval(Value, frozen=True, kw_only=True):
+class StoredApproval(Value, frozen=True, kw_only=True):
     """A message with buttons that waits for an answer, or had one."""
 
     request: str
@@ -101,32 +101,32 @@ def add(
     return cursor.rowcount > 0
 
 
-def approval(transaction: Transaction, request: str) -> Approval | None:
+def approval(transaction: Transaction, request: str) -> StoredApproval | None:
     """Return an approval by its request."""
-    return row_of(transaction, Approval, "SELECT * FROM approvals WHERE request = ?", request)
+    return row_of(transaction, StoredApproval, "SELECT * FROM approvals WHERE request = ?", request)
 
 
-def with_code(transaction: Transaction, chat: str, code: str) -> Approval | None:
+def with_code(transaction: Transaction, chat: str, code: str) -> StoredApproval | None:
     """Return the newest approval of a chat with a code."""
     query = "SELECT * FROM approvals WHERE chat = ? AND code = ? ORDER BY created_ms DESC"
-    return row_of(transaction, Approval, query, chat, code)
+    return row_of(transaction, StoredApproval, query, chat, code)
 
 
-def with_message(transaction: Transaction, message: str) -> Approval | None:
+def with_message(transaction: Transaction, message: str) -> StoredApproval | None:
     """Return the approval that a message shows."""
-    return row_of(transaction, Approval, "SELECT * FROM approvals WHERE message = ?", message)
+    return row_of(transaction, StoredApproval, "SELECT * FROM approvals WHERE message = ?", message)
 
 
-def open_ones(transaction: Transaction, session: str) -> Sequence[Approval]:
+def open_ones(transaction: Transaction, session: str) -> Sequence[StoredApproval]:
     """Return the approvals of a session without an answer."""
     query = "SELECT * FROM approvals WHERE session = ? AND state != 'settled' ORDER BY created_ms, request"
-    return rows_of(transaction, Approval, query, session)
+    return rows_of(transaction, StoredApproval, query, session)
 
 
-def lines_of(transaction: Transaction, request: str) -> Sequence[Approval]:
+def lines_of(transaction: Transaction, request: str) -> Sequence[StoredApproval]:
     """Return the lines of a form."""
     query = "SELECT * FROM approvals WHERE request = ? OR request LIKE ? ORDER BY request"
-    return rows_of(transaction, Approval, query, request, f"{request}#%")
+    return rows_of(transaction, StoredApproval, query, request, f"{request}#%")
 
 
 def set_message(transaction: Transaction, request: str, message: str) -> None:
@@ -137,7 +137,7 @@ def set_message(transaction: Transaction, request: str, message: str) -> None:
 
 
 def set_answer(
-    transaction: Transaction, approval: Approval, option: str, answer: JsonValue
+    transaction: Transaction, approval: StoredApproval, option: str, answer: JsonValue
 ) -> None:
     """Record the answer of an option that a person has written."""
     answers: JsonObject = {**as_object(decode(approval.answers)), option: answer}
@@ -149,7 +149,7 @@ def set_answer(
 
 def claim(
     transaction: Transaction, request: str, *, option: str, by_id: str, by_name: str
-) -> Approval | None:
+) -> StoredApproval | None:
     """Record whose answer is sent to the agent next; return the approval, None: it is settled or unknown."""
     _ = transaction.execute(
         "UPDATE approvals SET state = 'claimed', option = ?, by_id = ?, by_name = ? WHERE request = ? AND state != 'settled'",

@@ -150,7 +150,7 @@ def started(transaction: Transaction, session: str) -> Sequence[InboxRow]:
 
 
 def set_batch(transaction: Transaction, rows: Sequence[InboxRow]) -> None:
-    """Decide that messages are one prompt: what comes later is none of it, also after a restart."""
+    """Decide that messages are one prompt. Later messages are not part of it, also after a restart."""
     for row in rows:
         _ = transaction.execute("UPDATE inbox SET batch = ? WHERE id = ?", (rows[0].key, row.id))
 

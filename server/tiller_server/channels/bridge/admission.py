@@ -25,7 +25,7 @@ COMMANDS: Final = frozenset(
 )
 
 
-class ChatCommand(Value, frozen=True, kw_only=True):
+class BridgeCommand(Value, frozen=True, kw_only=True):
     """A command of the bridge."""
 
     name: str
@@ -43,7 +43,7 @@ class Ignored(Value, frozen=True, kw_only=True):
 class Admitted(Value, frozen=True, kw_only=True):
     """A message for the agent."""
 
-    command: ChatCommand | None
+    command: BridgeCommand | None
     """Command that it is; None: a prompt."""
 
 
@@ -54,7 +54,7 @@ def admission(
 
     Args:
         message: The message.
-        config: Who may write, and where.
+        config: People who may write, and chats that are served.
         answers_us: Whether it answers a message of ours.
     """
     is_group = message.chat_kind == "group"
@@ -75,14 +75,14 @@ def admission(
     return Admitted(command=command_of(message.text))
 
 
-def command_of(text: str) -> ChatCommand | None:
+def command_of(text: str) -> BridgeCommand | None:
     """Return the command that a text is; None: it is a prompt, such as a template or a skill of the agent."""
     head, _, argument = text.strip().partition(" ")
     first, newline, rest = head.partition("\n")
     name = first[1:].lower()
     if not first.startswith("/") or name not in COMMANDS:
         return None
-    return ChatCommand(
+    return BridgeCommand(
         name=name, argument=f"{rest} {argument}".strip() if newline else argument.strip()
     )
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from agent_core.channels.messaging.delivery.text_parts import shortened
 from agent_core.channels.messaging.port import ApprovalOption, ApprovalPrompt
-from agent_core.channels.messaging.store.approvals import ApprovalKind
+from agent_core.channels.messaging.store.approvals import ApprovalKind, StoredApproval
 from agent_core.events import (
     CommandSubject,
     PermissionRequest,
@@ -32,6 +32,14 @@ OFFERED: Final[Mapping[str, tuple[str, str]]] = {
     "rejectOnce": ("deny", "Deny"),
 }
 """Options of the agent that a chat offers, by kind: their id and label here. Rules beyond the session are made elsewhere."""
+LABELS: Final[Mapping[str, str]] = {
+    "once": "Allowed once",
+    "session": "Allowed for this session",
+    "deny": "Denied",
+    "accept": "Accepted",
+    "reject": "Rejected",
+    "decline": "Declined",
+}
 DENY: Final = "deny"
 DECLINE: Final = "decline"
 ACCEPT: Final = "accept"
@@ -110,6 +118,13 @@ def line_request(request: str, number: int | None) -> str:
 def question_of(request: str) -> str:
     """Return the request that an approval belongs to."""
     return request.partition("#")[0]
+
+
+def label_of(approval: StoredApproval) -> str:
+    """Return the label of the answer that a person has chosen."""
+    options = approval.shown.options
+    label = next((option.label for option in options if option.id == approval.option), "Answered")
+    return LABELS.get(approval.option, label)
 
 
 def plan_draft(

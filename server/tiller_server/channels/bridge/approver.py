@@ -1,7 +1,6 @@
 """Answers of people to approvals: checked, sent to the daemon, recorded. The first one wins."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -9,26 +8,18 @@ import anyio
 
 from agent_core.channels.messaging.port import ClickReply, InboundClick, Sender, Settlement
 from agent_core.channels.messaging.store import approvals, bindings
-from agent_core.channels.messaging.store.approvals import Approval
+from agent_core.channels.messaging.store.approvals import StoredApproval
 from agent_core.channels.messaging.store.database import Transaction
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
-from tiller_server.channels.bridge.approval_prompts import DECLINE, question_of
+from tiller_server.channels.bridge.approval_prompts import DECLINE, label_of, question_of
 from tiller_server.channels.bridge.chat_store import ChatStore
 from tiller_server.channels.bridge.config import BridgeConfig
 
 ANSWER_S: Final = 2.0
 """How long the daemon is waited for; a click has to be answered within 3 s."""
-LABELS: Final[Mapping[str, str]] = {
-    "once": "Allowed once",
-    "session": "Allowed for this session",
-    "deny": "Denied",
-    "accept": "Accepted",
-    "reject": "Rejected",
-    "decline": "Declined",
-}
 UNRECORDED: Final = "Not recorded: the agent cannot be reached. Try again in a moment."
 
 
@@ -52,7 +43,7 @@ class Approver:
         return await self.answer(approval, event.option, event.sender)
 
     async def answer(
-        self, approval: Approval, option: str, sender: Sender, *, text: str | None = None
+        self, approval: StoredApproval, option: str, sender: Sender, *, text: str | None = None
     ) -> ClickReply:
         """Send an answer to the daemon, if its author may give it.
 
@@ -80,14 +71,14 @@ class Approver:
             turn.release()
 
     async def _claim(
-        self, approval: Approval, option: str, sender: Sender, text: str | None
-    ) -> Approval | None:
+        self, approval: StoredApproval, option: str, sender: Sender, text: str | None
+    ) -> StoredApproval | None:
         """Record whose answer is sent next; None: the request is settled, or has no such answer."""
         given = approval.answer(option)
         if given is None:
             return None
 
-        def claim(tx: Transaction) -> Approval | None:
+        def claim(tx: Transaction) -> StoredApproval | None:
             if text is not None:
                 answer: JsonObject = {**as_object(given), "value": text}
                 approvals.set_answer(tx, approval, option, answer)
@@ -98,7 +89,7 @@ class Approver:
 
         return await self._store.run(claim)
 
-    async def _refusal(self, approval: Approval, sender: Sender) -> str | None:
+    async def _refusal(self, approval: StoredApproval, sender: Sender) -> str | None:
         bound = await self._store.run(lambda tx: bindings.binding(tx, approval.binding))
         workspace = "" if bound is None else bound.workspace
         if sender.is_bot:
@@ -109,7 +100,7 @@ class Approver:
             return None
         return "You may not decide this; ask a person who may approve."
 
-    async def _not_claimed(self, approval: Approval) -> ClickReply:
+    async def _not_claimed(self, approval: StoredApproval) -> ClickReply:
         now = await self._store.run(lambda tx: approvals.approval(tx, approval.request))
         settled = None if now is None else now.settled
         if settled is None:
@@ -122,7 +113,7 @@ class Approver:
             settlement=settled,
         )
 
-    async def _send(self, approval: Approval) -> ClickReply:
+    async def _send(self, approval: StoredApproval) -> ClickReply:
         try:
             async with asyncio.timeout(ANSWER_S):
                 label, by = await self._respond(approval)
@@ -147,9 +138,9 @@ class Approver:
             settlement=settlement,
         )
 
-    async def _respond(self, approval: Approval) -> tuple[str, str]:
+    async def _respond(self, approval: StoredApproval) -> tuple[str, str]:
         """Send an answer to the daemon; return the label of what counts, and whose it is."""
-        label = LABELS.get(approval.option) or _label_of(approval)
+        label = label_of(approval)
         request = question_of(approval.request)
         answer = approval.answer(approval.option)
         match approval.kind:
@@ -174,7 +165,7 @@ class Approver:
             case _:
                 return label, approval.by_name
 
-    async def _form(self, approval: Approval) -> JsonObject | None:
+    async def _form(self, approval: StoredApproval) -> JsonObject | None:
         """Return the answer of a form; None: other lines of it wait."""
         request = question_of(approval.request)
         if approval.option == DECLINE:
@@ -187,11 +178,6 @@ class Approver:
                 return None
             answers[as_text(given.get("line"))] = given.get("value")
         return {"request": request, "answers": answers}
-
-
-def _label_of(approval: Approval) -> str:
-    options = approval.shown.options
-    return next((option.label for option in options if option.id == approval.option), "Answered")
 
 
 def _refused(text: str) -> ClickReply:

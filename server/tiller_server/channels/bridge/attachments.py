@@ -3,15 +3,14 @@
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Final
 
+from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.port import ChatAttachment, DeliveryError, MessageReader
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import AttachmentRefused, StorageUnavailable
 from agent_core.kernel.text import format_size
 from agent_core.kernel.threads import run_in_thread
-from agent_core.storage.adapters.attachments import AttachmentFolder
 from agent_core.storage.attachments import IMAGE_TYPES
 
 MOST_FILES: Final = 20
@@ -21,17 +20,17 @@ MEMORY_BYTES: Final = 1 << 20
 
 
 class ChatAttachments:
-    """Reads files from the platform into the folder of attachments."""
+    """Reads files from the platform into the attachments of the user."""
 
-    def __init__(self, reader: MessageReader, folder: Path) -> None:
+    def __init__(self, reader: MessageReader, attachments: UserAttachments) -> None:
         """Prepare it.
 
         Args:
             reader: The platform.
-            folder: Folder of all attachments.
+            attachments: Those of the user.
         """
         self._reader = reader
-        self._folder = AttachmentFolder(folder)
+        self._attachments = attachments
 
     async def blocks(
         self, attachments: Sequence[ChatAttachment]
@@ -52,9 +51,10 @@ class ChatAttachments:
         return blocks, problems
 
     async def _block(self, attachment: ChatAttachment) -> JsonObject:
-        limit = self._folder.limits.file_bytes
+        attachments = await run_in_thread(self._attachments.now)
+        limit = attachments.limits.file_bytes
         if attachment.size_bytes is not None and attachment.size_bytes > limit:
-            message = f"it is larger than {format_size(limit)}."
+            message = f"The file is larger than {format_size(limit)}; send a smaller one."
             raise AttachmentRefused(message)
         digest = sha256()
         with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as file:
@@ -67,7 +67,7 @@ class ChatAttachments:
                 while chunk := await run_in_thread(file.read, MEMORY_BYTES):
                     yield chunk
 
-            stored, _ = await self._folder.receive(digest.hexdigest(), chunks())
+            stored, _ = await attachments.receive(digest.hexdigest(), chunks())
         if stored.mime in IMAGE_TYPES:
             return {"type": "image", "mime": stored.mime, "blob": stored.blob}
         return {

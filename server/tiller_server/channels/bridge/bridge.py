@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
+from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.delivery.sender import OutboxSender
 from agent_core.channels.messaging.port import (
     ClickReply,
@@ -76,7 +76,7 @@ class ChatBridge:
         config: BridgeConfig,
         *,
         database: MessagingDatabase,
-        attachments: Path,
+        attachments: UserAttachments,
         cleaner: TextRedactor,
         clock: Clock,
     ) -> None:
@@ -85,9 +85,9 @@ class ChatBridge:
         Args:
             channel: The platform; `run` keeps its connection.
             connect: Connects to the daemon.
-            config: Who may do what, and where.
+            config: Rights of people, and workspaces.
             database: File of the account; no other process uses it. The caller closes it.
-            attachments: Folder of all attachments, beside the sessions.
+            attachments: Attachments of the user.
             cleaner: Removes secrets from everything that is sent.
             clock: Time.
         """
@@ -108,37 +108,35 @@ class ChatBridge:
             self._link, self._store, self._sender, client=config.client
         )
         self._approver = Approver(self._link, self._store, config)
-        conversations = Conversations(self._link, self._store, config)
-        self._intake = Intake(
-            self._link,
-            self._store,
-            config,
-            prompts=PromptSender(
-                self._link,
-                self._store,
-                config,
-                conversations=conversations,
-                followers=self._followers,
-                attachments=ChatAttachments(channel, attachments),
-            ),
-            commands=ChatCommands(
-                self._link,
-                self._store,
-                config,
-                conversations=conversations,
-                approver=self._approver,
-            ),
-            approver=self._approver,
-        )
+        self._intake = self._made_intake(config, ChatAttachments(channel, attachments))
         self._catch_up = CatchUp(channel, self._store, self._sender)
         self._connection: ConnectionState = "stopped"
         self._reason = ""
+
+    def _made_intake(self, config: BridgeConfig, attachments: ChatAttachments) -> Intake:
+        link, store = self._link, self._store
+        conversations = Conversations(link, store, config)
+        prompts = PromptSender(
+            link,
+            store,
+            config,
+            conversations=conversations,
+            followers=self._followers,
+            attachments=attachments,
+        )
+        commands = ChatCommands(
+            link, store, config, conversations=conversations, approver=self._approver
+        )
+        return Intake(
+            link, store, config, prompts=prompts, commands=commands, approver=self._approver
+        )
 
     async def run(self) -> None:
         """Serve the account, for as long as it is not cancelled.
 
         Raises:
-            StorageUnavailable: The file of the account cannot be used.
+            StorageUnavailable: The file of the account cannot be opened.
+            ExceptionGroup: It cannot be used any more (StorageUnavailable).
         """
         await self._database.open()
         self._connection = "connecting"

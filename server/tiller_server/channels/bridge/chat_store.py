@@ -7,7 +7,7 @@ from agent_core.channels.messaging.delivery.sender import OutboxSender
 from agent_core.channels.messaging.delivery.text_parts import text_parts
 from agent_core.channels.messaging.port import Capabilities, Reaction, Settlement, Target
 from agent_core.channels.messaging.store import approvals, inbox, outbox
-from agent_core.channels.messaging.store.approvals import Approval
+from agent_core.channels.messaging.store.approvals import StoredApproval
 from agent_core.channels.messaging.store.bindings import Binding
 from agent_core.channels.messaging.store.database import MessagingDatabase, Transaction
 from agent_core.channels.messaging.store.inbox import InboxRow
@@ -22,9 +22,11 @@ from agent_core.channels.messaging.store.outbox import (
 from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import TextRedactor
 from tiller_server.channels.bridge.approval_prompts import PromptDraft
-from tiller_server.channels.bridge.run_reader import RunOver
+from tiller_server.channels.bridge.run_reader import RunFinished
 
 T = TypeVar("T")
+NEGATIVE: Final = frozenset({"Declined", "Expired: denied", "Withdrawn", "Answered elsewhere"})
+"""Labels of questions without an answer."""
 REACTIONS: Final[Mapping[str, Reaction]] = {
     "completed": "completed",
     "aborted": "aborted",
@@ -143,7 +145,7 @@ class ChatStore:
             now_ms=self.clock.now_ms(),
         )
 
-    def finish_run(self, tx: Transaction, over: RunOver, bound: Binding) -> None:
+    def finish_run(self, tx: Transaction, over: RunFinished, bound: Binding) -> None:
         """Store the whole answer of a run, and the end of the messages that it answers."""
         if over.is_shown:
             self._finish_answer(tx, over, bound)
@@ -151,7 +153,7 @@ class ChatStore:
             self.react(tx, row, REACTIONS[over.outcome])
             inbox.finish(tx, row, "done", over.outcome)
 
-    def _finish_answer(self, tx: Transaction, over: RunOver, bound: Binding) -> None:
+    def _finish_answer(self, tx: Transaction, over: RunFinished, bound: Binding) -> None:
         first, *others = self._parts(over.text)
         finished = FinishAnswer(run=over.run, text=first, outcome=over.outcome)
         _ = outbox.add(
@@ -198,13 +200,12 @@ class ChatStore:
                 now_ms=now_ms,
             )
 
-    def settle(self, tx: Transaction, approval: Approval, label: str, by: str) -> Settlement:
+    def settle(self, tx: Transaction, approval: StoredApproval, label: str, by: str) -> Settlement:
         """Store how an approval ended, unless it had ended; return how it has ended."""
         if (settled := approval.settled) is not None:
             return settled
-        is_allowed = approval.option in {"once", "session", "accept"} and label.startswith(
-            ("Allow", "Accept")
-        )
+        is_answer = approval.kind == "question" and label not in NEGATIVE
+        is_allowed = is_answer or label.startswith(("Allow", "Accept"))
         now_ms = self.clock.now_ms()
         settlement = Settlement(label=label, by=by, at_ms=now_ms, allowed=is_allowed)
         if approvals.settle(tx, approval.request, settlement):

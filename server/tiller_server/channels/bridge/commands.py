@@ -14,7 +14,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
-from tiller_server.channels.bridge.admission import ChatCommand
+from tiller_server.channels.bridge.admission import BridgeCommand
 from tiller_server.channels.bridge.approval_prompts import DENY, REJECT
 from tiller_server.channels.bridge.approver import Approver
 from tiller_server.channels.bridge.chat_store import ChatStore
@@ -37,7 +37,7 @@ HELP: Final = """\
 A message during a run is read by the agent before its next step."""
 NO_SESSION: Final = "There is no session here yet. Write what is to be done."
 _log = logging.getLogger(__name__)
-Handler = Callable[[InboxRow, str], Awaitable[str]]
+_Handler = Callable[[InboxRow, str], Awaitable[str]]
 
 
 class ChatCommands:
@@ -57,7 +57,7 @@ class ChatCommands:
         self._config = config
         self._conversations = conversations
         self._approver = approver
-        self._handlers: Mapping[str, Handler] = {
+        self._handlers: Mapping[str, _Handler] = {
             "new": self._new,
             "stop": self._stop,
             "status": self._status,
@@ -70,7 +70,7 @@ class ChatCommands:
             "help": self._help,
         }
 
-    async def run(self, row: InboxRow, command: ChatCommand) -> None:
+    async def run(self, row: InboxRow, command: BridgeCommand) -> None:
         """Run a command and store its answer; the message is over then."""
         try:
             line = await self._handlers[command.name](row, command.argument)

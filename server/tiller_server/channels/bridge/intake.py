@@ -8,7 +8,7 @@ import anyio
 
 from agent_core.channels.messaging.port import Inbound, InboundRecall
 from agent_core.channels.messaging.store import approvals, inbox, outbox
-from agent_core.channels.messaging.store.approvals import Approval
+from agent_core.channels.messaging.store.approvals import StoredApproval
 from agent_core.channels.messaging.store.database import Transaction
 from agent_core.channels.messaging.store.inbox import InboxRow
 from agent_core.kernel import JsonObject
@@ -22,7 +22,7 @@ from tiller_server.channels.bridge.config import BridgeConfig
 from tiller_server.channels.bridge.prompt_sender import PromptSender
 
 RECALLED: Final = "recalled"
-Lane = tuple[str, str | None]
+_Lane = tuple[str, str | None]
 
 
 class Intake:
@@ -44,7 +44,7 @@ class Intake:
         self._prompts = prompts
         self._commands = commands
         self._approver = approver
-        self._lanes: set[Lane] = set()
+        self._lanes: set[_Lane] = set()
         self._changed = anyio.Event()
 
     def notify(self) -> None:
@@ -73,7 +73,7 @@ class Intake:
             if row is not None and row.state == "received":
                 inbox.finish(tx, row, "ignored", RECALLED)
 
-    async def _run_lane(self, lane: Lane) -> None:
+    async def _run_lane(self, lane: _Lane) -> None:
         while True:
             rows = await self._waiting(lane)
             if not rows:
@@ -83,7 +83,7 @@ class Intake:
                 return
             await self._take(rows[0])
 
-    async def _waiting(self, lane: Lane) -> Sequence[InboxRow]:
+    async def _waiting(self, lane: _Lane) -> Sequence[InboxRow]:
         return await self._store.run(lambda tx: inbox.waiting_in(tx, lane[0], lane[1]))
 
     async def _take(self, row: InboxRow) -> None:
@@ -114,7 +114,7 @@ class Intake:
 
     def _admission(
         self, tx: Transaction, row: InboxRow
-    ) -> tuple[Admitted | Ignored, Approval | None]:
+    ) -> tuple[Admitted | Ignored, StoredApproval | None]:
         message = row.message
         if inbox.recalled(tx, row.key):
             return Ignored(reason=RECALLED), None
@@ -141,7 +141,7 @@ class Intake:
             keeps_text=self._config.context_messages > 0 and ignored.reason == inbox.NOT_ADDRESSED,
         )
 
-    async def _answer(self, row: InboxRow, approval: Approval) -> None:
+    async def _answer(self, row: InboxRow, approval: StoredApproval) -> None:
         message = row.message
         reply = await self._approver.answer(approval, "text", message.sender, text=message.text)
 

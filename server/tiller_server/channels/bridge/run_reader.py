@@ -1,6 +1,6 @@
-"""What the events of a session mean for its chat: a pure function from state and event to state and effects."""
+"""Meaning of the events of a session for its chat: a pure function from state and event to state and effects."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from agent_core.messages import text_of
 ENDED_RUNS: Final = 8
 """Ids of the last runs that are kept, for prompts whose acceptance was not recorded in time."""
 PLAN_TOOL: Final = "plan"
-REASONS: Final = {
+REASONS: Final[Mapping[str, str]] = {
     "RateLimited": "the model's provider asks for a long pause",
     "AuthRequired": "no usable key for the model is configured",
     "ContextOverflow": "the conversation is too long for the model; send /new",
@@ -40,7 +40,7 @@ REASONS: Final = {
 """Own texts for kinds of failures; the log has the details."""
 
 
-class RunProgress(Value, frozen=True, kw_only=True):
+class ShownRun(Value, frozen=True, kw_only=True):
     """The run that is going on."""
 
     run: str
@@ -55,7 +55,7 @@ class RunProgress(Value, frozen=True, kw_only=True):
 class ReaderState(Value, frozen=True, kw_only=True):
     """State of the reader of a session."""
 
-    run: RunProgress | None = None
+    run: ShownRun | None = None
     ended: tuple[str, ...] = ()
     """The last runs that have ended."""
 
@@ -73,7 +73,7 @@ class PromptTaken(Value, frozen=True, kw_only=True):
     run: str
 
 
-class RunOver(Value, frozen=True, kw_only=True):
+class RunFinished(Value, frozen=True, kw_only=True):
     """Effect: a run has ended."""
 
     run: str
@@ -98,7 +98,7 @@ class Resolved(Value, frozen=True, kw_only=True):
     by: str
 
 
-Effect = RunShown | PromptTaken | RunOver | PlanReady | Resolved | PermissionRequest | Question
+Effect = RunShown | PromptTaken | RunFinished | PlanReady | Resolved | PermissionRequest | Question
 
 
 def consume(state: ReaderState, event: Event) -> tuple[ReaderState, Sequence[Effect]]:
@@ -160,7 +160,7 @@ def live_text(state: ReaderState, growing: str, tool: str) -> str:
     return "\n\n".join(part for part in (*parts, growing, line) if part)
 
 
-def _with(state: ReaderState, run: RunProgress | None) -> ReaderState:
+def _with(state: ReaderState, run: ShownRun | None) -> ReaderState:
     return ReaderState(run=run, ended=state.ended)
 
 
@@ -173,7 +173,7 @@ def _started(
         effects.append(PromptTaken(message_id=message_id, run=run))
     if is_shown:
         effects.append(RunShown(run=run))
-    return _with(state, RunProgress(run=run, is_shown=is_shown)), effects
+    return _with(state, ShownRun(run=run, is_shown=is_shown)), effects
 
 
 def _joined(state: ReaderState, message_id: str, run: str) -> tuple[ReaderState, Sequence[Effect]]:
@@ -193,7 +193,7 @@ def _ended(state: ReaderState, event: RunEnded) -> tuple[ReaderState, Sequence[E
     parts = () if progress is None else progress.parts
     kind = None if event.error is None else event.error.kind
     line = line_of(event.status, kind, has_text=bool(parts))
-    over = RunOver(
+    over = RunFinished(
         run=run,
         text="\n\n".join((*parts, line) if line else parts),
         outcome=outcome,

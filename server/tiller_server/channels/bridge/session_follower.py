@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -11,7 +11,7 @@ import msgspec
 
 from agent_core.channels.messaging.delivery.sender import OutboxSender
 from agent_core.channels.messaging.store import approvals, bindings, inbox
-from agent_core.channels.messaging.store.approvals import Approval
+from agent_core.channels.messaging.store.approvals import StoredApproval
 from agent_core.channels.messaging.store.bindings import Binding
 from agent_core.channels.messaging.store.database import Transaction
 from agent_core.channels.messaging.store.inbox import InboxRow
@@ -30,6 +30,7 @@ from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.agent_client.events import asked_of, event_of
 from tiller_server.channels.bridge.approval_prompts import (
+    label_of,
     permission_draft,
     plan_draft,
     question_drafts,
@@ -42,9 +43,9 @@ from tiller_server.channels.bridge.run_reader import (
     PromptTaken,
     ReaderState,
     Resolved,
-    RunOver,
-    RunProgress,
+    RunFinished,
     RunShown,
+    ShownRun,
     consume,
     line_of,
     live_text,
@@ -53,7 +54,11 @@ from tiller_server.channels.bridge.run_reader import (
 FOLLOW_MS: Final = 30 * 60_000
 """How long the events of a session are followed after the last one that matters."""
 MOST_ITEMS: Final = 1000
-RESOLVED: Final = {"timeout": "Expired: denied", "cancelled": "Withdrawn", "restart": "Withdrawn"}
+RESOLVED: Final[Mapping[str, str]] = {
+    "timeout": "Expired: denied",
+    "cancelled": "Withdrawn",
+    "restart": "Withdrawn",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -193,13 +198,13 @@ class SessionFollower:
                 self._record_prompt(tx, effect, bound)
             case RunShown(run=run):
                 self._store.open_answer(tx, run, bound)
-            case RunOver():
+            case RunFinished():
                 self._store.finish_run(tx, effect, bound)
             case PlanReady():
                 self._record_plan(tx, effect, bound)
             case Resolved():
                 for approval in approvals.lines_of(tx, effect.request):
-                    label, by = self._settlement(approval, effect)
+                    label, by = _settlement(approval, effect, client=self._client)
                     _ = self._store.settle(tx, approval, label, by)
             case PermissionRequest():
                 draft = permission_draft(
@@ -244,19 +249,6 @@ class SessionFollower:
         ):
             self._store.ask(tx, draft, session=self._session, run=question.run, bound=bound)
 
-    def _settlement(self, approval: Approval, effect: Resolved) -> tuple[str, str]:
-        """Return the label of an answer, and whose it is."""
-        if effect.by in RESOLVED:
-            return RESOLVED[effect.by], ""
-        is_ours = effect.by == self._client and approval.state == "claimed"
-        by = approval.by_name if is_ours else effect.by
-        if approval.kind == "question":
-            return "Answered", by
-        option = effect.option or ""
-        if option.startswith("reject") or not option:
-            return "Denied", by
-        return ("Allowed once" if option == "allowOnce" else "Allowed"), by
-
     def _see(self, event: Event) -> None:
         """Update the growing text."""
         match event:
@@ -297,9 +289,7 @@ class SessionFollower:
             id_ = as_text(run.get("id"))
             rows = await self._store.run(lambda tx: inbox.of_run(tx, id_))
             parts, self._growing = _texts_of(run)
-            state = ReaderState(
-                run=RunProgress(run=id_, is_shown=bool(rows), parts=parts), ended=()
-            )
+            state = ReaderState(run=ShownRun(run=id_, is_shown=bool(rows), parts=parts), ended=())
             effects.extend([RunShown(run=id_)] if rows else [])
         pending = snapshot.get("pending")
         asked = pending if isinstance(pending, list) else []
@@ -327,7 +317,7 @@ class SessionFollower:
         for run in sorted({row.run or "" for row in lost}):
             text = await self._text_of_run(run) if run else ""
             line = "" if text else line_of("interrupted", None, has_text=False)
-            over = RunOver(
+            over = RunFinished(
                 run=run or f"lost-{lost[0].key}",
                 text=text or line,
                 outcome="completed" if text else "failed",
@@ -336,7 +326,7 @@ class SessionFollower:
             rows = [row for row in lost if (row.run or "") == run]
             await self._record_lost(over, rows)
 
-    async def _record_lost(self, over: RunOver, rows: Sequence[InboxRow]) -> None:
+    async def _record_lost(self, over: RunFinished, rows: Sequence[InboxRow]) -> None:
         def record(tx: Transaction) -> None:
             bound = bindings.of_session(tx, self._session)
             if bound is None:
@@ -375,6 +365,7 @@ class SessionFollowers:
         self._sender = sender
         self._client = client
         self._sessions: set[str] = set()
+        self._is_over = False
         self._tasks = asyncio.TaskGroup()
 
     async def run(self) -> None:
@@ -382,11 +373,14 @@ class SessionFollowers:
         async with self._tasks:
             for session in await self._store.run(bindings.active_sessions):
                 self.ensure(session)
-            await anyio.sleep_forever()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self._is_over = True
 
     def ensure(self, session: str) -> None:
-        """Follow a session; nothing happens when it is followed."""
-        if session not in self._sessions:
+        """Follow a session; nothing happens when it is followed, or when the bridge ends."""
+        if session not in self._sessions and not self._is_over:
             self._sessions.add(session)
             _ = self._tasks.create_task(self._follow(session))
 
@@ -408,6 +402,22 @@ class SessionFollowers:
                     await self._store.clock.sleep(min(30.0, 0.1 * 2 ** min(failures, 9)))
         finally:
             self._sessions.discard(session)
+
+
+def _settlement(approval: StoredApproval, effect: Resolved, *, client: str) -> tuple[str, str]:
+    """Return the label of an answer, and whose it is."""
+    if effect.by in RESOLVED:
+        return RESOLVED[effect.by], ""
+    is_ours = effect.by == client and approval.state == "claimed"
+    if is_ours:
+        return label_of(approval), approval.by_name
+    by = effect.by
+    if approval.kind == "question":
+        return "Answered", by
+    option = effect.option or ""
+    if option.startswith("reject") or not option:
+        return "Denied", by
+    return ("Allowed once" if option == "allowOnce" else "Allowed"), by
 
 
 def state_of(stored: str) -> ReaderState:

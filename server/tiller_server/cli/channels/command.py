@@ -11,6 +11,7 @@ from typing import Final
 import anyio
 import msgspec
 
+from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.port import DeliveryError
 from agent_core.channels.messaging.store.database import MessagingDatabase
 from agent_core.kernel import SystemClock
@@ -18,7 +19,6 @@ from agent_core.kernel.errors import UsageError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.auth.store import keep_in_keyring
 from agent_core.resources.paths import AppPaths, app_paths
-from agent_core.storage.adapters.paths import attachments_folder
 from tiller_server.channels.bridge.bridge import ChatBridge
 from tiller_server.channels.bridge.config import BridgeConfig
 from tiller_server.cli.channels.platform import (
@@ -149,7 +149,7 @@ async def _serve(
             ),
             config,
             database=database,
-            attachments=attachments_folder(paths.sessions),
+            attachments=UserAttachments(paths, env),
             cleaner=redactor,
             clock=clock,
         )

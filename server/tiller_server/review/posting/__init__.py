@@ -4,7 +4,7 @@ from tiller_server.review.posting.ci_environment import (
     GiteaPull,
     GitHubPull,
     GitLabMerge,
-    Target,
+    PostingTarget,
     target_from,
 )
 from tiller_server.review.posting.errors import HostRefused, PostingFailed, TargetMissing
@@ -17,7 +17,7 @@ __all__ = [
     "HostRefused",
     "PostingFailed",
     "PostingResult",
-    "Target",
+    "PostingTarget",
     "TargetMissing",
     "plan_review",
     "post_review",

@@ -72,10 +72,10 @@ class GiteaPull(SecretValue, frozen=True, kw_only=True):
         return f"pull request {self.number} of {self.repository}"
 
 
-Target: TypeAlias = GitHubPull | GitLabMerge | GiteaPull
+PostingTarget: TypeAlias = GitHubPull | GitLabMerge | GiteaPull
 
 
-async def target_from(variables: Mapping[str, str]) -> Target:
+async def target_from(variables: Mapping[str, str]) -> PostingTarget:
     """Read where to post from a job's environment.
 
     Raises:

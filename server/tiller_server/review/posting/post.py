@@ -14,7 +14,12 @@ from agent_core.kernel.text import readable
 from agent_core.kernel.values import Value
 from tiller_server.review.findings.result import Finding, Review
 from tiller_server.review.outputs.summary import SHA_CHARS, counted, headline, place
-from tiller_server.review.posting.ci_environment import GiteaPull, GitHubPull, GitLabMerge, Target
+from tiller_server.review.posting.ci_environment import (
+    GiteaPull,
+    GitHubPull,
+    GitLabMerge,
+    PostingTarget,
+)
 from tiller_server.review.posting.code_host import (
     CodeHost,
     CodeHostState,
@@ -127,7 +132,7 @@ class PostingResult(Value, frozen=True, kw_only=True):
     """Report of the result, one sentence each."""
 
 
-async def post_review(review: Review, target: Target, *, clock: Clock) -> PostingResult:
+async def post_review(review: Review, target: PostingTarget, *, clock: Clock) -> PostingResult:
     """Post a review as comments and one summary.
 
     The state on the host is read first, and again after every failure, so that neither a second run nor a run after a
@@ -140,7 +145,9 @@ async def post_review(review: Review, target: Target, *, clock: Clock) -> Postin
         return await post_to(host, review, target, clock=clock)
 
 
-async def post_to(host: CodeHost, review: Review, target: Target, *, clock: Clock) -> PostingResult:
+async def post_to(
+    host: CodeHost, review: Review, target: PostingTarget, *, clock: Clock
+) -> PostingResult:
     """Post a review to an open host, as `post_review` does."""
     before: CodeHostState | None = None
     for attempt in range(TRIES):
@@ -155,7 +162,7 @@ async def post_to(host: CodeHost, review: Review, target: Target, *, clock: Cloc
     raise AssertionError  # the last attempt returns or raises
 
 
-async def plan_review(review: Review, target: Target, *, clock: Clock) -> str:
+async def plan_review(review: Review, target: PostingTarget, *, clock: Clock) -> str:
     """Return what `post_review` would do, for `--dry-run`; nothing is written to the host.
 
     Raises:
@@ -170,7 +177,7 @@ async def plan_review(review: Review, target: Target, *, clock: Clock) -> str:
 
 @asynccontextmanager
 async def open_host(
-    target: Target, clock: Clock, *, rules: RequestRules = ANY_REQUEST
+    target: PostingTarget, clock: Clock, *, rules: RequestRules = ANY_REQUEST
 ) -> AsyncGenerator[CodeHost]:
     """Open a change on its host; nothing is sent before something is asked."""
     host = _host(target, clock, rules)
@@ -181,7 +188,7 @@ async def open_host(
             await host.aclose()
 
 
-def _host(target: Target, clock: Clock, rules: RequestRules) -> CodeHost:
+def _host(target: PostingTarget, clock: Clock, rules: RequestRules) -> CodeHost:
     match target:
         case GitHubPull():
             return GitHubHost(target, clock=clock, rules=rules)
@@ -194,7 +201,12 @@ def _host(target: Target, clock: Clock, rules: RequestRules) -> CodeHost:
 
 
 async def _post(
-    review: Review, target: Target, host: CodeHost, *, there: CodeHostState, before: CodeHostState
+    review: Review,
+    target: PostingTarget,
+    host: CodeHost,
+    *,
+    there: CodeHostState,
+    before: CodeHostState,
 ) -> PostingResult:
     head = review.header.head.sha
     if there.head != head:
@@ -267,7 +279,7 @@ async def _summarise(host: CodeHost, there: CodeHostState, mark: SummaryMark, te
         await host.edit_summary(summary, body)
 
 
-def _with_report(posted: PostingResult, target: Target, *, is_closed: bool) -> PostingResult:
+def _with_report(posted: PostingResult, target: PostingTarget, *, is_closed: bool) -> PostingResult:
     lines = [
         f"posted on {target}: {counted(posted.new, 'new comment')}, {posted.fixed} closed as fixed"
     ]
@@ -281,7 +293,7 @@ def _with_report(posted: PostingResult, target: Target, *, is_closed: bool) -> P
     return replace(posted, lines=tuple(lines))
 
 
-def _outdated(review: Review, target: Target, there: CodeHostState) -> str:
+def _outdated(review: Review, target: PostingTarget, there: CodeHostState) -> str:
     return (
         f"{target} has moved on to {there.head[:12]} since {review.header.head.sha[:12]} was reviewed, "
         "so nothing was posted; the newer commit gets a review of its own"
