@@ -1,5 +1,6 @@
 """An answer that grows shows its whole text, whatever happens to its card, and stands there in full in the end."""
 
+import gc
 import json
 from itertools import accumulate
 from typing import Any
@@ -287,6 +288,17 @@ async def test_an_answer_in_a_thread_stays_there_with_all_its_cards() -> None:
         answer = await stage.channel.open_answer(thread, key="k1", reply_to=root.id)
         await answer.finish("word " * 12_000, "completed")
         assert {message.thread for message in stage.platform.world.messages.values()} == {"omt_1"}
+
+
+async def test_answers_that_ended_are_forgotten() -> None:
+    async with open_stage() as stage:
+        for number in range(20):
+            answer = await stage.channel.open_answer(GROUP, key=f"k{number}")
+            assert stage.channel._answers.count == 1
+            await answer.finish("done", "completed")
+            del answer
+            gc.collect()
+            assert stage.channel._answers.count == 0
 
 
 TEXTS = st.lists(
