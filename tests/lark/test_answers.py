@@ -15,6 +15,7 @@ from agent_core.channels.messaging.port import (
     RunningAnswer,
     Target,
 )
+from tests.support.harness.sizes import at_size
 from tests.support.lark.card_schema import shown_text
 from tests.support.lark.faults import CallFault
 from tests.support.lark.stage import (
@@ -311,7 +312,8 @@ TEXTS = st.lists(
 )
 
 
-@settings(max_examples=30)
+@pytest.mark.timeout(at_size(ci=60, campaign=600))
+@settings(max_examples=at_size(ci=15, campaign=300))
 @given(TEXTS, st.integers(1, 400))
 async def test_any_text_in_any_chunks_arrives_unchanged(chunks: list[str], repeat: int) -> None:
     async with open_stage() as stage:
