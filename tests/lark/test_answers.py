@@ -46,8 +46,11 @@ def card_of(stage: Stage, sent: Sent) -> dict[str, Any]:
 
 def shown(stage: Stage) -> list[str]:
     """Return the texts of all cards, in the order of their messages."""
-    cards = [m for m in stage.platform.world.messages.values() if m.kind == "interactive"]
-    return [shown_text(card_of(stage, sent)) for sent in cards]
+    return [
+        shown_text(card_of(stage, sent))
+        for sent in stage.platform.world.messages.values()
+        if sent.kind == "interactive" and not sent.deleted
+    ]
 
 
 def kinds(stage: Stage, answer: RunningAnswer) -> list[str]:
@@ -234,14 +237,21 @@ async def test_a_long_answer_that_comes_at_once_is_repeated_without_a_second_car
         assert len(stage.platform.world.messages) == 3
 
 
-async def test_an_answer_that_becomes_shorter_leaves_no_old_text() -> None:
+@pytest.mark.parametrize("can_recall", [True, False])
+async def test_an_answer_that_becomes_shorter_leaves_no_old_text(can_recall: bool) -> None:
     async with open_stage() as stage:
         answer = await stage.channel.open_answer(GROUP, key="k1")
         await answer.set_text("long " * 9_000)
+        assert len(shown(stage)) == 3
         await answer.set_text("short")
+        if not can_recall:
+            fault = CallFault(path=MESSAGES, method="DELETE", code=230026, status=400, times=9)
+            stage.platform.faults.append(fault)
         await answer.finish("short", "completed")
-        assert shown(stage)[0] == "short"
-        assert "long" not in "".join(shown(stage))
+        rest = [] if can_recall else ["The run ended without a text."] * 2
+        assert (shown(stage), head(stage.card(answer.sent.message).data)) == (
+            ["short", *rest], "Done",
+        )  # fmt: skip
 
 
 async def test_where_no_card_can_be_created_the_text_comes_as_messages() -> None:
