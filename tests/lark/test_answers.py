@@ -177,6 +177,11 @@ async def test_numbers_of_a_card_rise_strictly_also_in_another_process() -> None
         numbers = [number for _, number in operations]
         assert numbers == sorted(set(numbers))
         assert numbers[0] >= 1
+        # None was refused, which would have been repeated with a larger one.
+        path = f"{CARDS}/{stage.card(answer.sent.message).id}"
+        assert len(
+            [called for _, called in stage.platform.calls if called.startswith(path)]
+        ) == len(numbers)
         assert (shown(stage), len(stage.platform.world.messages)) == (["the end"], 1)
 
 
