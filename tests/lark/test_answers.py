@@ -1,5 +1,6 @@
 """An answer that grows shows its whole text, whatever happens to its card, and stands there in full in the end."""
 
+import gc
 import json
 from itertools import accumulate
 from typing import Any
@@ -14,6 +15,7 @@ from agent_core.channels.messaging.port import (
     RunningAnswer,
     Target,
 )
+from tests.support.harness.sizes import at_size
 from tests.support.lark.card_schema import shown_text
 from tests.support.lark.faults import CallFault
 from tests.support.lark.stage import (
@@ -44,8 +46,11 @@ def card_of(stage: Stage, sent: Sent) -> dict[str, Any]:
 
 def shown(stage: Stage) -> list[str]:
     """Return the texts of all cards, in the order of their messages."""
-    cards = [m for m in stage.platform.world.messages.values() if m.kind == "interactive"]
-    return [shown_text(card_of(stage, sent)) for sent in cards]
+    return [
+        shown_text(card_of(stage, sent))
+        for sent in stage.platform.world.messages.values()
+        if sent.kind == "interactive" and not sent.deleted
+    ]
 
 
 def kinds(stage: Stage, answer: RunningAnswer) -> list[str]:
@@ -172,6 +177,11 @@ async def test_numbers_of_a_card_rise_strictly_also_in_another_process() -> None
         numbers = [number for _, number in operations]
         assert numbers == sorted(set(numbers))
         assert numbers[0] >= 1
+        # None was refused, which would have been repeated with a larger one.
+        path = f"{CARDS}/{stage.card(answer.sent.message).id}"
+        assert len(
+            [called for _, called in stage.platform.calls if called.startswith(path)]
+        ) == len(numbers)
         assert (shown(stage), len(stage.platform.world.messages)) == (["the end"], 1)
 
 
@@ -232,14 +242,21 @@ async def test_a_long_answer_that_comes_at_once_is_repeated_without_a_second_car
         assert len(stage.platform.world.messages) == 3
 
 
-async def test_an_answer_that_becomes_shorter_leaves_no_old_text() -> None:
+@pytest.mark.parametrize("can_recall", [True, False])
+async def test_an_answer_that_becomes_shorter_leaves_no_old_text(can_recall: bool) -> None:
     async with open_stage() as stage:
         answer = await stage.channel.open_answer(GROUP, key="k1")
         await answer.set_text("long " * 9_000)
+        assert len(shown(stage)) == 3
         await answer.set_text("short")
+        if not can_recall:
+            fault = CallFault(path=MESSAGES, method="DELETE", code=230026, status=400, times=9)
+            stage.platform.faults.append(fault)
         await answer.finish("short", "completed")
-        assert shown(stage)[0] == "short"
-        assert "long" not in "".join(shown(stage))
+        rest = [] if can_recall else ["The run ended without a text."] * 2
+        assert (shown(stage), head(stage.card(answer.sent.message).data)) == (
+            ["short", *rest], "Done",
+        )  # fmt: skip
 
 
 async def test_where_no_card_can_be_created_the_text_comes_as_messages() -> None:
@@ -289,6 +306,17 @@ async def test_an_answer_in_a_thread_stays_there_with_all_its_cards() -> None:
         assert {message.thread for message in stage.platform.world.messages.values()} == {"omt_1"}
 
 
+async def test_answers_that_ended_are_forgotten() -> None:
+    async with open_stage() as stage:
+        for number in range(20):
+            answer = await stage.channel.open_answer(GROUP, key=f"k{number}")
+            assert stage.channel._answers.count == 1
+            await answer.finish("done", "completed")
+            del answer
+            gc.collect()
+            assert stage.channel._answers.count == 0
+
+
 TEXTS = st.lists(
     st.one_of(
         st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
@@ -299,7 +327,8 @@ TEXTS = st.lists(
 )
 
 
-@settings(max_examples=30)
+@pytest.mark.timeout(at_size(ci=60, campaign=600))
+@settings(max_examples=at_size(ci=15, campaign=300))
 @given(TEXTS, st.integers(1, 400))
 async def test_any_text_in_any_chunks_arrives_unchanged(chunks: list[str], repeat: int) -> None:
     async with open_stage() as stage:

@@ -40,7 +40,7 @@ async def test_a_click_arrives_with_its_button_and_is_answered_with_toast_and_ca
                 key="ev-click:q1",
                 target=Target(chat="oc_group"),
                 message=sent.message,
-                sender=Sender(id="ou_ada"),
+                sender=Sender(id="ou_ada", name="Ada"),
                 request="q1",
                 option="once",
                 digest="9f86d081884c7d65",
@@ -100,7 +100,7 @@ async def test_a_click_that_nobody_decides_is_answered_in_time_and_events_go_on(
             event = happenings.message(stage.platform.world.say("oc_group", "meanwhile"))
             await sockets.deliver(event, message_id="f1")
             assert (stage.sink.texts, acks) == (["meanwhile"], [])
-            stage.clock.advance(2.7)
+            stage.clock.advance(2.6)
         assert acks[0].data == {
             "toast": {
                 "type": "error",

@@ -1,6 +1,7 @@
 """The history has every message once, in order, and finds what was sent with a key."""
 
 from agent_core.channels.messaging.port import ApprovalOption, ApprovalPrompt, Target
+from tests.support.lark.faults import CallFault
 from tests.support.lark.stage import GROUP, open_stage
 from tests.support.lark.world import BOT
 from tiller_server.channels.lark.history import PAGE_ITEMS
@@ -58,3 +59,17 @@ async def test_texts_approvals_and_answers_are_found_by_their_key() -> None:
             for key in ("text", "ask", "answer", "other")
         ]
         assert found == [text.message, ask.message, answer.sent.message, None]
+
+
+async def test_a_name_is_looked_up_once_a_day_and_its_absence_delays_nothing() -> None:
+    path = "/open-apis/contact/v3/users/ou_ada"
+    async with open_stage() as stage:
+        stage.platform.faults.append(CallFault(path=path, code=99991672, status=400))
+        names: list[str] = []
+        for wait_s in (0, 0, 3_601, 3_600, 24 * 3_600):
+            stage.clock.advance(wait_s)
+            stage.platform.world.say("oc_group", "hi")
+            (*_, message) = await stage.channel.history(GROUP, since_ms=stage.clock.now_ms())
+            names.append(message.sender.name)
+        assert names == ["", "", "Ada", "Ada", "Ada"]
+        assert stage.platform.calls.count(("GET", path)) == 3

@@ -10,6 +10,7 @@ from agent_core.channels.messaging.port import (
     Target,
 )
 from tests.support.lark import happenings
+from tests.support.lark.faults import CallFault
 from tests.support.lark.stage import connected_stage, until
 from tests.support.lark.world import BOT
 
@@ -26,7 +27,7 @@ async def test_a_text_arrives_with_names_and_without_the_mention_of_the_bot() ->
                 key=sent.id,
                 target=Target(chat="oc_group"),
                 chat_kind="group",
-                sender=Sender(id="ou_ada"),
+                sender=Sender(id="ou_ada", name="Ada"),
                 text="ask @Bob and @all",
                 mentioned=True,
                 at_ms=sent.at_ms,
@@ -171,6 +172,17 @@ async def test_a_late_part_waits_for_a_minute_and_no_longer() -> None:
         await sockets.push(event, message_id="f1", parts=2, order=[1])
         await sockets.deliver(event, message_id="f4")
         assert stage.sink.texts == ["in time", "late"]
+
+
+async def test_a_name_that_does_not_come_is_left_out_after_a_second() -> None:
+    path = "/open-apis/contact/v3/users/ou_ada"
+    async with connected_stage() as stage:
+        stage.platform.faults.append(CallFault(path=path, kind="hang"))
+        sent = stage.platform.world.say("oc_group", "hi")
+        await stage.platform.sockets.push(happenings.message(sent), message_id="f1")
+        await until(lambda: ("GET", path) in stage.platform.calls)
+        stage.clock.advance(1)
+        await until(lambda: stage.sink.texts == ["hi"])
 
 
 async def test_the_id_of_the_bot_is_read_before_the_first_event() -> None:

@@ -26,6 +26,7 @@ class Routes:
             (method, re.compile(f"/open-apis/{pattern}"), handler)
             for method, pattern, handler in (
                 ("GET", r"bot/v3/info", self._bot),
+                ("GET", r"contact/v3/users/(\w+)", self._user),
                 ("GET", r"im/v1/chats/(\w+)", self._chat),
                 ("POST", r"im/v1/messages", self._create),
                 ("GET", r"im/v1/messages", self._list),
@@ -74,6 +75,11 @@ class Routes:
 
     def _bot(self, request: HttpRequest) -> Answer:
         return {"code": 0, "msg": "ok", "bot": {"open_id": BOT, "app_name": "Tiller"}}
+
+    def _user(self, request: HttpRequest, person: str) -> Answer:
+        if request.query.get("user_id_type") != "open_id":
+            raise Refused(40003, "user_id_type")
+        return _data({"user": {"name": self.world.people[person], "open_id": person}})
 
     def _chat(self, request: HttpRequest, chat: str) -> Answer:
         return _data({"chat_mode": self.world.chats[chat], "name": chat})

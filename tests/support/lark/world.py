@@ -74,6 +74,7 @@ class World:
         self.messages: dict[str, Sent] = {}
         self.cards: dict[str, CardEntity] = {}
         self.chats: dict[str, str] = {"oc_group": "group", "oc_direct": "p2p"}
+        self.people = {"ou_ada": "Ada", "ou_bob": "Bob"}
         self.resources: dict[str, bytes | int] = {}
         """Files by key; a number is the size of one that is made up on the way."""
         self.uuids: dict[str, tuple[str, int]] = {}

@@ -32,6 +32,7 @@ from tiller_server.channels.lark.connection.endpoint import (
 from tiller_server.channels.lark.connection.long_connection import LongConnection
 from tiller_server.channels.lark.history import LarkHistory
 from tiller_server.channels.lark.messages import FILE_BYTES, LarkMessages, MessagePlace
+from tiller_server.channels.lark.people import People
 from tiller_server.channels.lark.receiver import Bot, EventReceiver
 
 CAPABILITIES: Final = Capabilities(
@@ -55,6 +56,7 @@ class LarkChannel(MessagingChannel):
         self._bot = Bot(api)
         self._messages = LarkMessages(api)
         self._history = LarkHistory(api)
+        self._people = People(api, clock)
         self._answers = LarkAnswers(api, self._messages, clock)
         self.connection = LongConnection(api.account, api.client, clock)
 
@@ -75,7 +77,14 @@ class LarkChannel(MessagingChannel):
 
     @override
     async def run(self, sink: InboundSink) -> None:
-        receiver = EventReceiver(sink, self._bot, self._messages, self._history, self._clock)
+        receiver = EventReceiver(
+            sink,
+            bot=self._bot,
+            messages=self._messages,
+            history=self._history,
+            people=self._people,
+            clock=self._clock,
+        )
         async with anyio.create_task_group() as group:
             group.start_soon(self._answers.renew_forever)
             await self.connection.run(receiver)
@@ -89,7 +98,8 @@ class LarkChannel(MessagingChannel):
     @override
     async def history(self, target: Target, *, since_ms: int) -> Sequence[InboundMessage]:
         bot = await self._bot.load()
-        return await self._history.messages(target, since_ms=since_ms, bot=bot)
+        messages = await self._history.messages(target, since_ms=since_ms, bot=bot)
+        return tuple([await self._people.named(message) for message in messages])
 
     @override
     async def find_sent(self, target: Target, *, key: str, since_ms: int) -> str | None:

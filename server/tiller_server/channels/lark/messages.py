@@ -92,6 +92,11 @@ class LarkMessages:
         path = f"{MESSAGES}/{message}"
         await self._api.call(ApiCall(action="edit a message", method="PUT", path=path, body=body))
 
+    async def recall(self, message: str) -> None:
+        """Withdraw a message of ours."""
+        path = f"{MESSAGES}/{message}"
+        await self._api.call(ApiCall(action="recall a message", method="DELETE", path=path))
+
     async def post_file(self, delivery: MessagePlace, name: str, content: bytes) -> SentMessage:
         """Upload and send a file; an image as an image."""
         if len(content) > FILE_BYTES or not content:

@@ -34,9 +34,11 @@ from tiller_server.channels.lark.events.inbound import (
 )
 from tiller_server.channels.lark.history import LarkHistory
 from tiller_server.channels.lark.messages import LarkMessages
+from tiller_server.channels.lark.people import People
 
-CLICK_S: Final = 2.7
-"""The platform waits 3 s for the answer to a click."""
+CLICK_S: Final = 2.6
+CLICK_NAME_S: Final = 0.3
+"""The platform waits 3 s for the answer to a click: both limits together are less."""
 STORE_S: Final = 10.0
 _log = logging.getLogger(__name__)
 
@@ -79,15 +81,18 @@ class EventReceiver(EventHandler):
     def __init__(
         self,
         sink: InboundSink,
+        *,
         bot: Bot,
         messages: LarkMessages,
         history: LarkHistory,
+        people: People,
         clock: Clock,
     ) -> None:
         self._sink = sink
         self._bot = bot
         self._messages = messages
         self._history = history
+        self._people = people
         self._clock = clock
 
     @override
@@ -113,7 +118,7 @@ class EventReceiver(EventHandler):
         try:
             match kind:
                 case inbound.MESSAGE:
-                    return await self._store(self._message(payload))
+                    return await self._store(await self._people.named(self._message(payload)))
                 case inbound.RECALL:
                     return await self._store(read_recall(payload))
                 case inbound.CLICK:
@@ -144,7 +149,7 @@ class EventReceiver(EventHandler):
 
     async def _click(self, payload: JsonObject) -> EventReply:
         click = read_click(payload)
-        reply = await self._decide(click)
+        reply = await self._decide(await self._people.named(click, limit_s=CLICK_NAME_S))
         return EventReply(answer=_click_answer(reply))
 
     async def _decide(self, click: InboundClick) -> ClickReply:

@@ -128,7 +128,7 @@ class CardAnswer(RunningAnswer):
     async def finish(self, text: str, outcome: Outcome) -> None:
         async with self._lock:
             split = pages(text)
-            split += ((),) * (len(self._cards) - len(split))
+            await self._remove_cards(len(split), outcome)
             last = len(split) - 1
             for place, pieces in enumerate(split):
                 state: AnswerState = outcome if place == last else "continued"
@@ -221,6 +221,16 @@ class CardAnswer(RunningAnswer):
             text = _joined(pieces)
             following = self._following(derived_key(key, "text"))
             await self._messages.post(following, text if text.strip() else EMPTY_TEXTS[state])
+
+    async def _remove_cards(self, count: int, outcome: Outcome) -> None:
+        """Remove the cards after the first ones, which a text that became shorter does not need."""
+        while len(self._cards) > count:
+            try:
+                await self._messages.recall(self._cards[-1].sent.message)
+            except LarkRefused:
+                # It cannot be recalled any more; at least its old text goes.
+                await self._replace(len(self._cards) - 1, (), outcome)
+            del self._cards[-1]
 
     async def _close(self, card: _Card) -> None:
         if not card.is_streaming:

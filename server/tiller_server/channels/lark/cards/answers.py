@@ -29,6 +29,11 @@ class LarkAnswers:
         self._open: WeakSet[CardAnswer] = WeakSet()
         self._starts: dict[str, CardAnswer] = {}
 
+    @property
+    def count(self) -> int:
+        """Return the number of answers that somebody holds, and of those whose first message is uncertain."""
+        return len(self._open) + len(self._starts)
+
     async def open(self, delivery: MessagePlace, *, resume_token: str | None) -> RunningAnswer:
         """Open an answer, or go on with one; without a card where the platform refuses to create one.
 
