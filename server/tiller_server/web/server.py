@@ -122,22 +122,14 @@ class WebServer(uvicorn.Server):
         """
         place: tuple[str, int] = listener.getsockname()[:2]
         self.port: Final = place[1]
-        self._token_file = options.token_file(self.port)
-        self._record_file = self._token_file.with_name(NAME.format(port=self.port))
-        self._bearer = secrets.token_urlsafe(TOKEN_BYTES)
+        bearer = secrets.token_urlsafe(TOKEN_BYTES)
         origins = listen_address.origins(self.port)
         self.origin: Final = next(iter(origins.values()))
         """Where the page comes from."""
-        certificate = listen_address.certificate
-        self._record: Final = WebServerRecord(
-            port=self.port,
-            address=listen_address.local_address,
-            origin=self.origin,
-            host=next(iter(origins)),
-            is_public=listen_address.needs_code,
-            token_file=self._token_file,
-            certificate=None if certificate is None else certificate.file.absolute(),
-        )
+        record = _record(listen_address, self.port, options.token_file(self.port))
+        record_file = record.token_file.with_name(NAME.format(port=self.port))
+        self._files = {record.token_file: bearer, record_file: encoded_record(record)}
+        """Texts that commands of this machine read while it serves."""
         one_off = None if listen_address.needs_code else secrets.token_urlsafe(TOKEN_BYTES)
         self.url: Final = f"{self.origin}/{'login' if one_off is None else f'?token={one_off}'}"
         """Page with the one-off token, or the one that takes a code."""
@@ -146,7 +138,7 @@ class WebServer(uvicorn.Server):
         self.link: Final = _link(connect, options, clock)
         access = Access(
             port=self.port,
-            bearer=self._bearer,
+            bearer=bearer,
             one_off=one_off,
             codes=self._codes,
             is_secure=listen_address.is_secure,
@@ -169,8 +161,8 @@ class WebServer(uvicorn.Server):
 
     async def run_web(self) -> None:
         """Serve until a signal or `should_exit` ends it. Runs of the daemon go on."""
-        _write_private(self._token_file, self._bearer)
-        _write_private(self._record_file, encoded_record(self._record))
+        for file, text in self._files.items():
+            _write_private(file, text)
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [
@@ -183,7 +175,7 @@ class WebServer(uvicorn.Server):
                     for task in running:
                         _ = task.cancel()
         finally:
-            for file in (self._record_file, self._token_file):
+            for file in self._files:
                 with suppress(OSError):
                     file.unlink()
 
@@ -222,6 +214,20 @@ class WebServer(uvicorn.Server):
 def _link(connect: Connect, options: WebOptions, clock: Clock) -> DaemonLink:
     role = "observer" if options.role == "observer" else "panel"
     return DaemonLink(connect, name=CLIENT, root=options.root, role=role, clock=clock)
+
+
+def _record(listen_address: ListenAddress, port: int, token_file: Path) -> WebServerRecord:
+    host, origin = next(iter(listen_address.origins(port).items()))
+    certificate = listen_address.certificate
+    return WebServerRecord(
+        port=port,
+        address=listen_address.local_address,
+        origin=origin,
+        host=host,
+        is_public=listen_address.needs_code,
+        token_file=token_file,
+        certificate=None if certificate is None else certificate.file.absolute(),
+    )
 
 
 def _write_private(path: Path, text: str) -> None:
