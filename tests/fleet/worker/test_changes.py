@@ -9,6 +9,7 @@ import pytest
 from anyio.to_thread import run_sync
 
 from agent_core.kernel import SessionId
+from tests.support.harness.clock import FakeClock
 from tests.support.review.code_host import Fault, Reply
 from tests.support.review.fleet_work import STEPS, FleetWork, writes
 from tests.support.review.reviewing import Json, says
@@ -209,6 +210,40 @@ async def test_a_run_that_ends_at_its_budget_fails_and_keeps_its_patch(pushing: 
         await pushing.run(job)
     assert pushing.jobs.job(job.id).state == "failed"
     assert pushing.repository.git("branch", "--list", "tiller/*") == ""
+
+
+async def test_a_provider_that_is_away_defers_the_fix_and_its_edits_stay(
+    pushing: FleetWork,
+) -> None:
+    pushing.options = {"clock": FakeClock()}
+    provider = pushing.reviewing.provider
+    provider.script([writes("one.py", "ONE = 1\n"), {"status": 503, "body": "away", "repeat": -1}])
+    job = pushing.submit_fix()
+    await pushing.run(job, "checkout")
+    with pytest.raises(JobDeferred):
+        await pushing.run(job, "review")
+    assert "+ONE = 1\n" in patch_of(pushing, job)
+    provider.script([says("Set ONE back")])
+    await pushing.run(job, *STEPS[1:])
+    assert pushing.repository.git("show", f"{branch_of(job)}:one.py") == "ONE = 1"
+
+
+async def test_a_fix_that_is_cancelled_ends_without_a_push(pushing: FleetWork) -> None:
+    job = pushing.submit_fix()
+    await pushing.run(job, *STEPS[:2])
+    _ = pushing.jobs.cancel(job.id, reason="it is not needed")
+    with pytest.raises(JobEnded, match="it is not needed"):
+        await pushing.run(job, "deliver")
+    assert pushing.repository.git("branch", "--list", "tiller/*") == ""
+    assert list((pushing.folder / "jobs").iterdir()) == []
+
+
+async def test_a_branch_that_is_not_there_fails_the_maintenance(pushing: FleetWork) -> None:
+    request = {"kind": "maintain", "prompt": "Tidy.", "change": BRANCH, "head": ""}
+    job = pushing.submit(base="gone", **request)
+    with pytest.raises(JobEnded, match="the repository has no branch 'gone'"):
+        await pushing.run(job, "checkout")
+    assert pushing.jobs.job(job.id).state == "failed"
 
 
 TURNS: Sequence[Json] = (

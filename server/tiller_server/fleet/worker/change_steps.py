@@ -88,12 +88,11 @@ class ChangeSteps:
     async def run(self, job: Job, lease: SlotLease) -> None:
         """Run the session of the job from its last entry on; the edits are stored before each entry that follows them."""
         access = self._access
-        forge = await access.forge(job, lease)
         store = JobSessionStore(self._sessions(lease), job.session)
         choice = await store.choice()
         if choice != "new":  # the edits that the session made are in the stored patch
             await access.checkouts.discard(job)
-        checkout = await access.checkouts.make(job, forge)
+        checkout = await access.check_out(job, lease)
         patch = await run_sync(access.results.result, job, PATCH)
         await run_sync(remove_configuration, checkout.folder)
         async with opened_git(checkout.folder, env=self._request.env) as git:
@@ -139,7 +138,7 @@ class ChangeSteps:
         outbox = BranchOutbox(access.posts, job, lease)
         if not forge.push or not patch:
             return
-        _ = await access.checkouts.make(job, forge)
+        _ = await access.check_out(job, lease)
         made = await self._made(job)
         commit = await self._commits.commit(job, patch, f"{made.title}\n\n{made.text}\n")
         pulls: list[PullRequestHost] = []

@@ -20,7 +20,12 @@ from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.posts import PostStore
 from tiller_server.fleet.store.results import ResultStore
 from tiller_server.fleet.values import ACTIVE_STATES, Job, JobState, SlotLease
-from tiller_server.fleet.worker.checkouts import Checkouts
+from tiller_server.fleet.worker.checkouts import (
+    Checkout,
+    Checkouts,
+    CommitMissing,
+    RepositoryMissing,
+)
 from tiller_server.fleet.worker.outages import Outages
 from tiller_server.review.posting.code_host import CheckReport, CodeHost
 from tiller_server.review.posting.errors import HostLimited, HostUnsure, PostingFailed
@@ -94,6 +99,20 @@ class JobAccess:
             reason = f"the settings have no forge {job.forge!r}"
             raise await self.end(job, lease, "failed", reason)
         return forge
+
+    async def check_out(self, job: Job, lease: SlotLease) -> Checkout:
+        """Check the commit of a job out, if it is not yet.
+
+        Raises:
+            JobEnded: The commit or the repository is gone; the job is superseded or has failed then.
+            JobDeferred: The disk is full, or the forge cannot be reached.
+        """
+        try:
+            return await self.checkouts.make(job, await self.forge(job, lease))
+        except CommitMissing as error:
+            raise await self.end(job, lease, "superseded", str(error)) from error
+        except RepositoryMissing as error:
+            raise await self.end(job, lease, "failed", str(error)) from error
 
     async def end(self, job: Job, lease: SlotLease, state: JobState, reason: str) -> JobEnded:
         """End a job early; returns the error that ends its steps."""

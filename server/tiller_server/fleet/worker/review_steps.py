@@ -71,7 +71,7 @@ class ReviewSteps:
     async def run(self, job: Job, lease: SlotLease) -> None:
         """Run the review of the job from the last entry of its session on, and store its result."""
         access = self._access
-        checkout = await access.checkouts.make(job, await access.forge(job, lease))
+        checkout = await access.check_out(job, lease)
         store = JobSessionStore(self._sessions(lease), job.session)
         request = replace(
             self._request,

@@ -16,7 +16,7 @@ from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.values import Job, SlotLease
 from tiller_server.fleet.worker.change_commits import ChangeCommits
 from tiller_server.fleet.worker.change_steps import ChangeSteps
-from tiller_server.fleet.worker.checkouts import Checkouts, CommitMissing, RepositoryMissing
+from tiller_server.fleet.worker.checkouts import Checkouts, RepositoryMissing
 from tiller_server.fleet.worker.job_access import JobAccess
 from tiller_server.fleet.worker.review_steps import ReviewSteps
 from tiller_server.fleet.worker.worker import WorkerParts
@@ -119,15 +119,9 @@ class JobSteps:
         there = await self._access.job(job)
         if await self._of(there).has_result(there):
             return
-        forge = await self._access.forge(there, lease)
-        try:
-            if not there.head:
-                there = await self._at_tip(there, forge, lease)
-            _ = await self._access.checkouts.make(there, forge)
-        except CommitMissing as error:
-            raise await self._access.end(there, lease, "superseded", str(error)) from error
-        except RepositoryMissing as error:
-            raise await self._access.end(there, lease, "failed", str(error)) from error
+        if not there.head:
+            there = await self._at_tip(there, lease)
+        _ = await self._access.check_out(there, lease)
 
     async def review(self, job: int, lease: SlotLease) -> None:
         """Run the session of the job from its last entry on, and store its result."""
@@ -161,11 +155,15 @@ class JobSteps:
     def _of(self, job: Job) -> KindSteps:
         return self._reviews if job.kind == "review" else self._changes
 
-    async def _at_tip(self, job: Job, forge: Forge, lease: SlotLease) -> Job:
+    async def _at_tip(self, job: Job, lease: SlotLease) -> Job:
         """Store the tip of the branch as the commit of the job, so that each worker continues on the same."""
-        tip = await self._access.checkouts.tip(job, forge, job.base)
+        forge = await self._access.forge(job, lease)
+        try:
+            tip = await self._access.checkouts.tip(job, forge, job.base)
+        except RepositoryMissing as error:
+            raise await self._access.end(job, lease, "failed", str(error)) from error
         if not tip:
-            message = f"the repository has no branch {job.base!r}"
-            raise RepositoryMissing(message)
+            reason = f"the repository has no branch {job.base!r}"
+            raise await self._access.end(job, lease, "failed", reason)
         advanced = self._access.jobs.advance
         return await run_sync(lambda: advanced(job.id, lease, "running", head=tip))
