@@ -1,1 +1,1 @@
-"""`tiller lark` and `tiller slack`: what the commands of chat platforms share."""
+"""Parts that the commands of chat platforms (`tiller lark`, `tiller slack`) share."""
