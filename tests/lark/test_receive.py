@@ -190,3 +190,28 @@ async def test_the_id_of_the_bot_is_read_before_the_first_event() -> None:
         paths = [path for _, path in stage.platform.calls]
         assert paths.index("/open-apis/bot/v3/info") < paths.index("/callback/ws/endpoint")
         assert BOT
+
+
+async def test_the_text_of_a_forwarded_card_is_read_in_either_format() -> None:
+    old = {"title": "Alert", "elements": [[{"tag": "text", "text": "disk full"}, {"tag": "hr"}]]}
+    new = {
+        "header": {"title": {"tag": "plain_text", "content": "Build"}},
+        "body": {"elements": [{"tag": "markdown", "content": "**red**"}]},
+    }
+    async with connected_stage() as stage:
+        for number, card in enumerate((old, new)):
+            sent = stage.platform.world.say(
+                "oc_group", "", kind="interactive", content=json.dumps(card)
+            )
+            await stage.platform.sockets.deliver(happenings.message(sent), message_id=f"f{number}")
+        assert stage.sink.texts == ["Alert\ndisk full", "Build\n**red**"]
+
+
+async def test_the_channel_names_its_platform_app_and_limits() -> None:
+    async with connected_stage() as stage:
+        channel = stage.channel
+        assert (channel.name, channel.account) == ("lark", "cli_app")
+        limits = channel.capabilities
+        assert (limits.text_bytes, limits.upload_bytes, limits.key_window_s) == (
+            24 * 1024, 30 * 1024 * 1024, 3600,
+        )  # fmt: skip
