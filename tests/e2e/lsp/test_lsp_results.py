@@ -68,6 +68,7 @@ async def ask_in_passing(
         Attachments(attachments_folder(app_paths(ground.env).sessions)).put_now, PNG
     )
     await ask("agent/blob/read", {"blob": stored.blob})
+    await ask("agent/blob/store", {"uri": ground.file("notes.txt", "notes").as_uri(), "size": 5})
     for name, params in SMALL_METHODS.items():
         await ask(f"agent/{name}", params)
     await ask("agent/background/move", {})
