@@ -61,6 +61,8 @@ async def test_a_message_is_answered_after_an_approval_in_slack_also_by_a_proces
                 lambda: "All is mended." in str(workspace.texts("C1")), within_s=30
             )
             await platform.until(lambda: "actions" not in str(approval["blocks"]))
+            await platform.say("D1", "!help", user="U1")
+            await platform.until(lambda: "!stop: stop the run" in str(workspace.texts("D1")))
             code, status = await output("slack", env, "status", "--json")
             assert code == 0
             assert json.loads(status)["status"]["connection"] == "connected"

@@ -184,6 +184,8 @@ class Capabilities(Value, frozen=True, kw_only=True):
     has_threads: bool
     history: bool
     """Whether messages of the past can be read."""
+    command_mark: str = "/"
+    """First character of commands as people type them; the adapter passes them on with `/`."""
 
 
 class SentMessage(Value, frozen=True, kw_only=True):

@@ -77,7 +77,7 @@ class ChatCommands:
         except AgentRefused as error:
             _log.info("The command /%s of a chat was refused: %s", command.name, error)
             reason = "the agent cannot be reached; try again" if error.code is None else str(error)
-            line = f"/{command.name} failed: {reason}"
+            line = f"{self._store.limits.command_mark}{command.name} failed: {reason}"
 
         def record(tx: Transaction) -> None:
             if line:
@@ -91,7 +91,7 @@ class ChatCommands:
         return bound if bound is not None and bound.session else None
 
     async def _help(self, _row: InboxRow, _argument: str) -> str:
-        return HELP
+        return HELP.replace("/", self._store.limits.command_mark)
 
     async def _new(self, row: InboxRow, _argument: str) -> str:
         bound = await self._conversations.renew(row.message)

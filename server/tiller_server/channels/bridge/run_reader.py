@@ -31,7 +31,7 @@ PLAN_TOOL: Final = "plan"
 REASONS: Final[Mapping[str, str]] = {
     "RateLimited": "the model's provider asks for a long pause",
     "AuthRequired": "no usable key for the model is configured",
-    "ContextOverflow": "the conversation is too long for the model; send /new",
+    "ContextOverflow": "the conversation is too long for the model; start a new session",
     "ModelError": "the model or its provider failed",
     "TooManyDenials": "too many requests were denied",
     "CallsRepeated": "the model repeated the same calls",

@@ -67,6 +67,7 @@ CAPABILITIES: Final = Capabilities(
     stream_interval_s=1.5,  # chat.update: tier 3, 50 calls in a minute
     has_threads=True,
     history=True,
+    command_mark="!",  # Slack keeps texts that begin with a slash for its own commands
 )
 _log = logging.getLogger(__name__)
 
