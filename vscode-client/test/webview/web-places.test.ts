@@ -176,7 +176,7 @@ async function visited({ server, page }: Scene): Promise<Set<string>> {
     await page.getByRole("button", { name: "More" }).click();
     await page.getByRole("menuitem", { name: place }).click();
     // "Costs by day" of the menu is headed "Costs".
-    await page.locator(".place-head", { hasText: place.split(" by ")[0] }).waitFor();
+    await page.locator(".place-head", { hasText: place.replace(" by day", "") }).waitFor();
     if (place === "Checkpoints") {
       await page.locator(".entry-main").first().click();
       await page.locator(".previewed").waitFor();

@@ -49,6 +49,8 @@ class PendingPrompt:
         """Its id in the queue of the session; empty: it does not wait there."""
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The stop reason."""
+        self.gap = asyncio.Event()
+        """Set when events were missed, one of which may have ended it."""
         self.is_found = False
         """Whether it was in the conversation before the connection to the agent began."""
         self.inserted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -131,6 +133,18 @@ class PromptTracker:
             is_continued = event.status == "interrupted" and not prompt.accepted.is_set()
             if prompt.run == event.run and not is_continued:
                 _settle(prompt, end)
+
+    def miss(self, *, is_compacting: bool) -> None:
+        """Record that events were missed: the agent has to be asked for the end of each prompt.
+
+        Args:
+            is_compacting: Whether a compaction is going on after them.
+        """
+        for prompt in self.pending:
+            if not prompt.is_compaction:
+                prompt.gap.set()
+            elif prompt.accepted.is_set() and not is_compacting:
+                prompt.resolve("end_turn")
 
     def cancel_all(self) -> None:
         """Mark all prompts as cancelled; the end of their run answers them."""

@@ -211,19 +211,32 @@ class AcpSession:
         Raises:
             AgentRefused: The session cannot be read.
         """
+        messages = await self._user_messages()
+        return next((message for shown, message in messages if shown == text), None) or next(
+            (message for _, message in messages), None
+        )
+
+    async def exact_message_of(self, text: str) -> str | None:
+        """Return the id of the newest message of the user with a text; None: there is none.
+
+        Raises:
+            AgentRefused: The session cannot be read.
+        """
+        messages = await self._user_messages()
+        return next((message for shown, message in messages if shown == text), None)
+
+    async def _user_messages(self) -> Sequence[tuple[str, str]]:
+        """Return text and id of each message of the user, newest first."""
         params: JsonObject = {"session": self.id}
         snapshot = as_object(await self.agent.request("agent/session/open", params))
         cursor = as_object(snapshot.get("history")).get("cursor")
         events = [*await stored_events(self.agent, self.id, cursor), *run_events(snapshot)]
-        messages = [
-            (text_of(one.content) == text, one.entry or one.item)
+        # Stored messages do not have the ids of their prompts.
+        return [
+            (text_of(one.content), one.entry or one.item)
             for one in reversed(events)
             if isinstance(one, MessageEnded) and one.role == "user"
         ]
-        # Stored messages do not have the ids of their prompts.
-        return next((message for fits, message in messages if fits), None) or next(
-            (message for _, message in messages), None
-        )
 
     def begin(self) -> None:
         """Begin to send updates; called when the client knows the session."""
@@ -291,8 +304,10 @@ class AcpSession:
         frame = as_object(params.get("value"))
         if frame.get("kind") == "agent/snapshot":
             with suppress(AgentRefused):
-                self._take_snapshot(as_object(frame.get("snapshot")))
+                snapshot = as_object(frame.get("snapshot"))
+                self._take_snapshot(snapshot)
                 self.stream.report_state()
+                self.prompts.miss(is_compacting=snapshot.get("state") == "compacting")
         for stamped in self.stream.events(frame):
             self._see(stamped.event)
 

@@ -38,7 +38,8 @@ class Turns:
         session.stream.own.add(message_id)
         try:
             await self._submit(prompt, content, delivery)
-            return await prompt.answer
+            await self._until(prompt, content, prompt.answer)
+            return prompt.answer.result()
         finally:
             session.prompts.remove(prompt)
 
@@ -64,9 +65,7 @@ class Turns:
             if prompt.is_compaction and not prompt.answer.done():
                 session.stream.show_local(message_id, shown)
                 return message_id
-            _ = await asyncio.wait(
-                [prompt.inserted, prompt.answer], return_when=asyncio.FIRST_COMPLETED
-            )
+            await self._until(prompt, content, prompt.inserted, prompt.answer)
             if prompt.inserted.done():
                 message = prompt.inserted.result()
                 if prompt.is_found:
@@ -123,6 +122,39 @@ class Turns:
             # One that is not accepted yet is cancelled when it is.
             if prompt.is_cancelled and prompt.accepted.is_set():
                 prompt.resolve("cancelled")
+
+    async def _until(
+        self, prompt: PendingPrompt, content: list[JsonValue], *ends: "asyncio.Future[str]"
+    ) -> None:
+        """Wait until one of the ends has come; after missed events the agent is asked whether it has."""
+        while not any(end.done() for end in ends):
+            async with asyncio.TaskGroup() as tasks:
+                gap = tasks.create_task(prompt.gap.wait())
+                _ = await asyncio.wait([gap, *ends], return_when=asyncio.FIRST_COMPLETED)
+                _ = gap.cancel()
+            if prompt.gap.is_set():
+                prompt.gap.clear()
+                await self._recover(prompt, content)
+
+    async def _recover(self, prompt: PendingPrompt, content: list[JsonValue]) -> None:
+        """Ask the agent for the end of a prompt whose events were missed."""
+        params: JsonObject = {
+            "session": self._session.id,
+            "messageId": prompt.message_id,
+            "content": content,
+        }
+        session = self._session
+        try:
+            if prompt.is_inserted_only:
+                message = await session.exact_message_of(_text_of(content))
+                if message is not None and not prompt.inserted.done():
+                    prompt.inserted.set_result(message)
+                    prompt.is_found = True
+                    return
+            repeated = as_object(await session.agent.request("agent/prompt", params))
+            await self._rejoin(prompt, params, as_text(repeated.get("run")))
+        except AgentRefused as error:
+            prompt.fail(of_agent(error))
 
     async def _submit(self, prompt: PendingPrompt, content: list[JsonValue], delivery: str) -> None:
         session = self._session
@@ -181,8 +213,7 @@ class Turns:
     async def _find(self, prompt: PendingPrompt, content: list[JsonValue], run: str) -> None:
         """Find a prompt that was sent before, over another connection, and continue its run."""
         session = self._session
-        text = "\n".join(as_text(as_object(one).get("text")) for one in content)
-        message = await session.message_of(text) or prompt.message_id
+        message = await session.message_of(_text_of(content)) or prompt.message_id
         if not await self.go_on(run):
             session.stream.report_end()
         if not prompt.inserted.done():
@@ -211,3 +242,7 @@ class Turns:
             prompt.resolve("end_turn")
         else:
             session.prompts.continued(prompt, run, by=as_text(continued.get("run")))
+
+
+def _text_of(content: list[JsonValue]) -> str:
+    return "\n".join(as_text(as_object(one).get("text")) for one in content)
