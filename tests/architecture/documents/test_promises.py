@@ -10,7 +10,7 @@ PROMISE = re.compile(r"^### (P\d+) .+$", re.MULTILINE)
 SHOWN_BY = re.compile(r"^- `(tests/[\w/]+\.py)::(test_\w+)`$", re.MULTILINE)
 NOT_PROMISED = re.compile(r"^- \*\*(N\d+)\*\* ", re.MULTILINE)
 FILE = re.compile(r"`((?:workspace|session|resources|kernel|server|tests)/[\w/*.]+)`")
-PROMISES = tuple(f"P{number}" for number in range(1, 14))
+PROMISES = tuple(f"P{number}" for number in range(1, 15))
 LIMITS = tuple(f"N{number}" for number in range(1, 9))
 
 
