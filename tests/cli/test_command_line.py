@@ -48,6 +48,8 @@ positional arguments:
     review    review the changes between two commits
     eval      run an agent on tasks with known solutions
     web       serve your sessions to the browser on this machine
+    lark      serve your sessions to Feishu or Lark
+    slack     serve your sessions to Slack
     fleet     run jobs for many repositories on one machine or many
     share     share a session as a page behind a link that expires
     sessions  list, search, show and export sessions

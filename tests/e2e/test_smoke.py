@@ -18,7 +18,7 @@ STARTED = {
     "lark": (["lark"], 2, "channels.lark.appId is not set"),
     "slack": (["slack", "status"], 1, "tiller slack does not run"),
     "fleet": (["fleet", "status"], 0, "there are no jobs"),
-    "share": (["share", "--list"], 1, "no tiller web that serves HTTP on this machine runs"),
+    "share": (["share", "--list"], 1, "no tiller web runs, which serves the page; start it first"),
     "review": (["review"], 0, "Hello there"),
     "eval": (["eval", "missing"], 2, "'missing' is not a folder"),
     "demo": (["demo"], 1, "the tests still fail"),

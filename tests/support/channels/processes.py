@@ -28,3 +28,12 @@ async def output(command: str, env: Mapping[str, str], *words: str) -> tuple[int
     async with chat_process(command, env, words) as process:
         out, _ = await process.communicate()
         return process.returncode, out.decode()
+
+
+async def healthy_status(command: str, env: Mapping[str, str], *words: str) -> str:
+    """Return the output of `status` once it is healthy: a process writes its state every second."""
+    async with asyncio.timeout(20):
+        while True:
+            code, text = await output(command, env, "status", *words)
+            if code == 0:
+                return text

@@ -15,7 +15,7 @@ from agent_core.kernel.values import Value
 from tiller_server.channels.bridge.bridge import BridgeStatus, ChatBridge
 from tiller_server.process.liveness import is_alive
 
-EVERY_S: Final = 5.0
+EVERY_S: Final = 1.0
 
 
 class ProcessStatus(Value, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class ProcessStatus(Value, frozen=True, kw_only=True):
 
 
 async def write_status(file: Path, bridge: ChatBridge, clock: Clock) -> None:
-    """Write the state of a bridge every few seconds, until cancelled; the file is removed at the end."""
+    """Write the state of a bridge every second, until cancelled; the file is removed at the end."""
     try:
         while True:
             with suppress(StorageUnavailable):  # not open yet

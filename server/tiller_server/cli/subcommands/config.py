@@ -221,7 +221,9 @@ def _json(settings: Settings, problems: Sequence[str]) -> int:
 def _shown(values: JsonValue, key: str) -> JsonValue:
     """Return the value of a setting; a text is hidden when its key looks like that of a secret."""
     value = _at(values, key)
-    return HIDDEN if isinstance(value, str) and SECRET.search(key) else value
+    # The name of a variable of the environment is none.
+    is_hidden = SECRET.search(key) and not key.endswith("Variable")
+    return HIDDEN if isinstance(value, str) and is_hidden else value
 
 
 def _at(values: JsonValue, key: str) -> JsonValue:
