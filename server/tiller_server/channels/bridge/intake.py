@@ -154,10 +154,9 @@ class Intake:
 
     async def _queue(self, row: InboxRow, text: str) -> None:
         if not text:
+            usage = f"Write {self._store.limits.command_mark}queue TEXT."
             await self._store.run(
-                lambda tx: self._ignore(
-                    tx, row, Ignored(reason="empty", reply="Write /queue TEXT.")
-                )
+                lambda tx: self._ignore(tx, row, Ignored(reason="empty", reply=usage))
             )
             return
         await self._store.run(lambda tx: inbox.set_batch(tx, (row,)))
