@@ -46,6 +46,7 @@ def page(folder: Path) -> Response:
             "img-src 'self' data: blob:",
             "connect-src 'self'",
             "manifest-src 'self'",
+            "worker-src 'self'",
             "frame-ancestors 'none'",
             "base-uri 'none'",
             "form-action 'none'",

@@ -4,19 +4,20 @@ import type { Overview } from "../host/agent/overview.js";
 import { Signal } from "../host/signal.js";
 import type { Notifications } from "../shared/messages.js";
 import { oneLine } from "../webview/safe-text.js";
+import { showByWorker } from "./worker-notification.js";
 
 type Waiting = Overview["pending"][number];
 
 const CHOICE = "tiller.notifications";
 const BLOCKED =
   "The browser blocks notifications of this page. Allow them in its settings for this site, then try again.";
-const NOT_OF_A_PAGE = "This browser shows no notifications of an open page. They were turned off again.";
+const NOT_SHOWN = "This browser shows no notifications of this page. They were turned off again.";
 
 export class Notifier {
   /** Fires when `state` has changed. */
   readonly changed = new Signal<void>();
-  /** Those that are shown, by the id of the request. */
-  readonly #shown = new Map<string, Notification>();
+  /** What withdraws those that are shown, by the id of the request. */
+  readonly #shown = new Map<string, () => void>();
   readonly #fail: (why: string) => void;
   /** Ids of the requests that waited at the last look. */
   #waiting: ReadonlySet<string> = new Set();
@@ -46,9 +47,9 @@ export class Notifier {
   show(waiting: readonly Waiting[], session: string): void {
     const before = this.#waiting;
     this.#waiting = new Set(waiting.map((one) => one.request));
-    for (const [request, shown] of this.#shown) {
+    for (const [request, withdraw] of this.#shown) {
       if (this.#waiting.has(request)) continue;
-      shown.close();
+      withdraw();
       this.#shown.delete(request);
     }
     if (document.visibilityState === "visible" || this.state !== "on") return;
@@ -57,22 +58,30 @@ export class Notifier {
 
   #open(asked: Waiting, session: string): void {
     const { request } = asked;
+    const title = session || "Tiller";
     const body = "title" in asked ? oneLine(asked.title) : "Tiller asks you a question.";
+    const options = { body, tag: request, icon: "/assets/icon-192.png" };
     try {
-      const shown = new Notification(session || "Tiller", {
-        body,
-        tag: request,
-        icon: "/assets/icon-192.png",
-      });
+      const shown = new Notification(title, options);
       shown.addEventListener("click", () => {
         window.focus();
         shown.close();
       });
-      this.#shown.set(request, shown);
+      this.#shown.set(request, () => shown.close());
     } catch {
-      // Chrome on Android takes them from a service worker only.
+      // Chrome on Android takes them from a worker only.
+      void this.#openByWorker(request, title, options);
+    }
+  }
+
+  async #openByWorker(request: string, title: string, options: NotificationOptions): Promise<void> {
+    try {
+      const withdraw = await showByWorker(title, options);
+      if (this.#waiting.has(request)) this.#shown.set(request, withdraw);
+      else withdraw();
+    } catch {
       choose(false);
-      this.#fail(NOT_OF_A_PAGE);
+      this.#fail(NOT_SHOWN);
       this.changed.fire();
     }
   }

@@ -207,6 +207,7 @@ function serve(path: string, response: ServerResponse): void {
     "font-src 'self'",
     "connect-src 'self'",
     "manifest-src 'self'",
+    "worker-src 'self'",
     "img-src 'self' data: blob:",
     "base-uri 'none'",
     "form-action 'none'",

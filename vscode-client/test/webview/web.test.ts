@@ -262,6 +262,44 @@ webTest(
   },
 );
 
+webTest(
+  "where a page may show no notification its worker shows and withdraws it",
+  { log: "permission" },
+  async ({ server, page }) => {
+    await page.context().grantPermissions(["notifications"]);
+    await page.locator(".welcome").waitFor();
+    // As Chrome on Android does.
+    await page.evaluate(() => {
+      class Refused {
+        static permission = "granted";
+        static requestPermission = async () => "granted";
+        constructor() {
+          throw new TypeError(
+            "Illegal constructor. Use ServiceWorkerRegistration.showNotification() instead.",
+          );
+        }
+      }
+      Object.defineProperty(window, "Notification", { value: Refused });
+    });
+    const shown = () =>
+      page.evaluate(async () => {
+        const registration = await navigator.serviceWorker.getRegistration("/assets/worker.js");
+        const all = (await registration?.getNotifications()) ?? [];
+        return all.map((one) => `${one.title}: ${one.body}`);
+      });
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("menuitem", { name: "Notify me when I am needed" }).click();
+    await page.evaluate(() =>
+      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true }),
+    );
+    server.play("permission.requested");
+    await eventually(async () => (await shown()).length === 1, "a notification is shown");
+    assert.match((await shown())[0] ?? "", /: \S/);
+    server.play("permission.resolved");
+    await eventually(async () => (await shown()).length === 0, "it is withdrawn");
+  },
+);
+
 webTest("the page can be installed", {}, async ({ page }) => {
   await page.locator(".welcome").waitFor();
   const devtools = await page.context().newCDPSession(page);
