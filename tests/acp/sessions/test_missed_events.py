@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from agent_core.kernel.json import as_object
 from tests.support.acp.client import AcpClient, opener, result, served, states_of
@@ -32,6 +33,7 @@ class ForgetfulAgent:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._agent, name)
 
+    @override
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "on_notification":
             self._agent.on_notification = lambda method, params: self._pass(method, params, value)
