@@ -1,5 +1,6 @@
 """`tiller slack` as its own process, beside a daemon of its own, Slack on loopback and a scripted provider."""
 
+import asyncio
 import json
 import signal
 from collections.abc import Mapping
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.channels.processes import chat_process, healthy_status, output
-from tests.support.clients.server import Ground, calls, says
+from tests.support.clients.server import TILLER, Ground, calls, says
 from tests.support.clients.shims import end_daemon
 from tests.support.slack.platform import APP_TOKEN, BOT, BOT_TOKEN, SlackPlatform
 
@@ -108,3 +109,19 @@ async def test_doctor_names_what_is_missing(ground: Ground, platform: SlackPlatf
     assert app["found"] == "Slack refused apps.connections.open: invalid_auth"
     code, text = await output("slack", {**env, "SLACK_BOT_TOKEN": ""}, "doctor")
     assert "set SLACK_BOT_TOKEN, or run tiller slack login" in text
+
+
+async def test_a_damaged_file_of_messages_is_one_sentence(
+    ground: Ground, platform: SlackPlatform
+) -> None:
+    configure(ground)
+    file = ground.dirs.data / "channels" / f"slack-T1.{BOT}.sqlite3"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"no database" * 1000)
+    process = await asyncio.create_subprocess_exec(
+        *TILLER, "slack", env=dict(environment(ground, platform)), stderr=asyncio.subprocess.PIPE
+    )
+    _, err = await process.communicate()
+    assert process.returncode == 1
+    assert err.decode().startswith("tiller slack: The file of chat messages ")
+    assert len(err.decode().splitlines()) == 1

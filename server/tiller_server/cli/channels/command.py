@@ -15,7 +15,7 @@ from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.port import DeliveryError
 from agent_core.channels.messaging.store.database import MessagingDatabase
 from agent_core.kernel import SystemClock
-from agent_core.kernel.errors import UsageError
+from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.auth.store import keep_in_keyring
 from agent_core.resources.paths import AppPaths, app_paths
@@ -122,6 +122,19 @@ def _run(
         return asyncio.run(_serve(platform, config, env, paths=paths, file=file))
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BaseExceptionGroup as group:
+        # The file of the account cannot be used any more: one sentence says why.
+        failed, rest = group.split(TillerError)
+        if failed is None or rest is not None:
+            raise
+        raise _first(failed) from None
+
+
+def _first(group: BaseExceptionGroup[TillerError]) -> TillerError:
+    error: BaseExceptionGroup[TillerError] | TillerError = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _serve(
