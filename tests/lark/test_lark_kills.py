@@ -20,12 +20,13 @@ from tests.support.lark.card_schema import shown_text
 from tests.support.lark.platform import LarkPlatform, open_platform
 from tests.support.lark.routes import SECRET
 from tests.support.lark.stage import until
-from tests.support.lark.world import APP, Sent
+from tests.support.lark.world import APP, BOT, Sent
 
 SEEDS = at_size(ci=2, campaign=100)
 MESSAGES = 3
 MOST_KILLS = 3
 WITHIN_S = 60
+IN_HISTORY = [{"key": "@_user_1", "id": BOT, "id_type": "open_id", "name": "Tiller"}]
 ANSWER = "All of it is mended. " * 12
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -72,7 +73,9 @@ async def test_a_process_that_is_killed_answers_each_message_once(
     env = {**ground.env, "LARK_APP_SECRET": SECRET}
     file = ground.dirs.data / "channels" / f"lark-{APP}.sqlite3"
     said = [
-        platform.world.say("oc_group", f"@_user_1 word{number}", sender=f"ou_{number}")
+        platform.world.say(
+            "oc_group", f"@_user_1 word{number}", sender=f"ou_{number}", mentions=IN_HISTORY
+        )
         for number in range(MESSAGES)
     ]
 

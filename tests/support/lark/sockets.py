@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -98,7 +99,8 @@ class Sockets:
         for _ in range(tries):
             before = len(self.acks)
             await self.until(lambda: bool(self.connections))
-            await self.push(event, message_id=message_id)
+            with suppress(ConnectionClosed):  # its process was killed: another one gets the event
+                await self.push(event, message_id=message_id)
             async with anyio.create_task_group() as group:
                 group.start_soon(self._cancel_late, group.cancel_scope)
                 await self.until(lambda n=before: self._acked(message_id, n))
