@@ -245,7 +245,7 @@ class MessageReader(Protocol):
 
 
 class RunningAnswer(Protocol):
-    """An answer that is shown while it grows. One writer at a time."""
+    """An answer that is shown while it grows. One writer at a time; its texts have at most `Capabilities.text_bytes`."""
 
     @property
     def sent(self) -> SentMessage:

@@ -44,6 +44,21 @@ DENY: Final = "deny"
 DECLINE: Final = "decline"
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"
+REFUSALS: Final = frozenset({DENY, DECLINE, REJECT})
+
+
+class ApprovalEnd(Value, frozen=True, kw_only=True):
+    """How an approval has ended."""
+
+    label: str
+    by: str = ""
+    """Name of the person, or of the other front end; empty: nobody decided."""
+    allowed: bool = False
+    """Whether a permission was given, a plan accepted or a question answered."""
+
+
+EXPIRED: Final = ApprovalEnd(label="Expired: denied")
+WITHDRAWN: Final = ApprovalEnd(label="Withdrawn")
 
 
 class PromptDraft(Value, frozen=True, kw_only=True):
@@ -120,11 +135,15 @@ def question_of(request: str) -> str:
     return request.partition("#")[0]
 
 
-def label_of(approval: StoredApproval) -> str:
-    """Return the label of the answer that a person has chosen."""
+def chosen_end(approval: StoredApproval) -> ApprovalEnd:
+    """Return the end that the answer of a person has brought."""
     options = approval.shown.options
     label = next((option.label for option in options if option.id == approval.option), "Answered")
-    return LABELS.get(approval.option, label)
+    return ApprovalEnd(
+        label=LABELS.get(approval.option, label),
+        by=approval.by_name,
+        allowed=approval.option not in REFUSALS,
+    )
 
 
 def plan_draft(

@@ -14,7 +14,13 @@ from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, as_text
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
-from tiller_server.channels.bridge.approval_prompts import DECLINE, label_of, question_of
+from tiller_server.channels.bridge.approval_prompts import (
+    DECLINE,
+    EXPIRED,
+    ApprovalEnd,
+    chosen_end,
+    question_of,
+)
 from tiller_server.channels.bridge.chat_store import ChatStore
 from tiller_server.channels.bridge.config import BridgeConfig
 
@@ -116,7 +122,7 @@ class Approver:
     async def _send(self, approval: StoredApproval) -> ClickReply:
         try:
             async with asyncio.timeout(ANSWER_S):
-                label, by = await self._respond(approval)
+                end = await self._respond(approval)
         except TimeoutError:
             # It may be recorded: the claim stays, and the event of the session settles it.
             return ClickReply(text=UNRECORDED, kind="warning")
@@ -125,9 +131,14 @@ class Approver:
             reason = UNRECORDED if error.code is None else f"Not recorded: {error}"
             return ClickReply(text=reason, kind="warning")
 
+        if end is None:
+            # The event of the session has the answer that counts, and redraws the message.
+            await self._store.run(lambda tx: approvals.reopen(tx, approval.request))
+            return ClickReply(text="Already answered in another place.", kind="info")
+
         def settle(tx: Transaction) -> Settlement:
             now = approvals.approval(tx, approval.request) or approval
-            return self._store.settle(tx, now, label, by)
+            return self._store.settle(tx, now, end)
 
         settlement = await self._store.run(settle)
         is_ours = settlement.by == approval.by_name
@@ -138,9 +149,9 @@ class Approver:
             settlement=settlement,
         )
 
-    async def _respond(self, approval: StoredApproval) -> tuple[str, str]:
-        """Send an answer to the daemon; return the label of what counts, and whose it is."""
-        label = label_of(approval)
+    async def _respond(self, approval: StoredApproval) -> ApprovalEnd | None:
+        """Send an answer to the daemon; return the end that it brought, None: another answer was first."""
+        end = chosen_end(approval)
         request = question_of(approval.request)
         answer = approval.answer(approval.option)
         match approval.kind:
@@ -151,19 +162,19 @@ class Approver:
             case "plan":
                 given: JsonObject = {"session": approval.session, **as_object(answer)}
                 _ = await self._link.request("agent/plan/respond", given)
-                return label, approval.by_name
+                return end
             case "question":
                 params = await self._form(approval)
                 if params is None:
-                    return label, approval.by_name
+                    return end
                 result = await self._link.request("agent/question/respond", params)
         match as_object(result):
-            case {"status": "alreadyResolved", **rest}:
-                return "Answered elsewhere", as_text(rest.get("by"))
+            case {"status": "alreadyResolved"}:
+                return None
             case {"status": "expired"}:
-                return "Expired: denied", ""
+                return EXPIRED
             case _:
-                return label, approval.by_name
+                return end
 
     async def _form(self, approval: StoredApproval) -> JsonObject | None:
         """Return the answer of a form; None: other lines of it wait."""

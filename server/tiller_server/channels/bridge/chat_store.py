@@ -21,12 +21,10 @@ from agent_core.channels.messaging.store.outbox import (
 )
 from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import TextRedactor
-from tiller_server.channels.bridge.approval_prompts import PromptDraft
+from tiller_server.channels.bridge.approval_prompts import ApprovalEnd, PromptDraft
 from tiller_server.channels.bridge.run_reader import RunFinished
 
 T = TypeVar("T")
-NEGATIVE: Final = frozenset({"Declined", "Expired: denied", "Withdrawn", "Answered elsewhere"})
-"""Labels of questions without an answer."""
 REACTIONS: Final[Mapping[str, Reaction]] = {
     "completed": "completed",
     "aborted": "aborted",
@@ -200,14 +198,12 @@ class ChatStore:
                 now_ms=now_ms,
             )
 
-    def settle(self, tx: Transaction, approval: StoredApproval, label: str, by: str) -> Settlement:
+    def settle(self, tx: Transaction, approval: StoredApproval, end: ApprovalEnd) -> Settlement:
         """Store how an approval ended, unless it had ended; return how it has ended."""
         if (settled := approval.settled) is not None:
             return settled
-        is_answer = approval.kind == "question" and label not in NEGATIVE
-        is_allowed = is_answer or label.startswith(("Allow", "Accept"))
         now_ms = self.clock.now_ms()
-        settlement = Settlement(label=label, by=by, at_ms=now_ms, allowed=is_allowed)
+        settlement = Settlement(label=end.label, by=end.by, at_ms=now_ms, allowed=end.allowed)
         if approvals.settle(tx, approval.request, settlement):
             _ = outbox.add(
                 tx,

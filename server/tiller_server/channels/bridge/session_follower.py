@@ -30,7 +30,10 @@ from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.agent_client.events import asked_of, event_of
 from tiller_server.channels.bridge.approval_prompts import (
-    label_of,
+    EXPIRED,
+    WITHDRAWN,
+    ApprovalEnd,
+    chosen_end,
     permission_draft,
     plan_draft,
     question_drafts,
@@ -54,10 +57,10 @@ from tiller_server.channels.bridge.run_reader import (
 FOLLOW_MS: Final = 30 * 60_000
 """How long the events of a session are followed after the last one that matters."""
 MOST_ITEMS: Final = 1000
-RESOLVED: Final[Mapping[str, str]] = {
-    "timeout": "Expired: denied",
-    "cancelled": "Withdrawn",
-    "restart": "Withdrawn",
+RESOLVED: Final[Mapping[str, ApprovalEnd]] = {
+    "timeout": EXPIRED,
+    "cancelled": WITHDRAWN,
+    "restart": WITHDRAWN,
 }
 _log = logging.getLogger(__name__)
 
@@ -204,8 +207,8 @@ class SessionFollower:
                 self._record_plan(tx, effect, bound)
             case Resolved():
                 for approval in approvals.lines_of(tx, effect.request):
-                    label, by = _settlement(approval, effect, client=self._client)
-                    _ = self._store.settle(tx, approval, label, by)
+                    end = _end_of(approval, effect, client=self._client)
+                    _ = self._store.settle(tx, approval, end)
             case PermissionRequest():
                 draft = permission_draft(
                     effect,
@@ -226,7 +229,8 @@ class SessionFollower:
         inbox.set_run(tx, effect.message_id, effect.run)
         for approval in approvals.open_ones(tx, self._session):
             if approval.kind == "plan":
-                _ = self._store.settle(tx, approval, "Changes requested", approval.by_name)
+                changes = ApprovalEnd(label="Changes requested", by=approval.by_name)
+                _ = self._store.settle(tx, approval, changes)
 
     def _record_plan(self, tx: Transaction, effect: PlanReady, bound: Binding) -> None:
         draft = plan_draft(
@@ -404,20 +408,20 @@ class SessionFollowers:
             self._sessions.discard(session)
 
 
-def _settlement(approval: StoredApproval, effect: Resolved, *, client: str) -> tuple[str, str]:
-    """Return the label of an answer, and whose it is."""
+def _end_of(approval: StoredApproval, effect: Resolved, *, client: str) -> ApprovalEnd:
+    """Return how an approval has ended by an event of its session."""
     if effect.by in RESOLVED:
-        return RESOLVED[effect.by], ""
-    is_ours = effect.by == client and approval.state == "claimed"
-    if is_ours:
-        return label_of(approval), approval.by_name
-    by = effect.by
-    if approval.kind == "question":
-        return "Answered", by
+        return RESOLVED[effect.by]
+    if effect.by == client and approval.state == "claimed":
+        return chosen_end(approval)
     option = effect.option or ""
+    if approval.kind == "question":
+        label = "Answered" if option else "Declined"
+        return ApprovalEnd(label=label, by=effect.by, allowed=bool(option))
     if option.startswith("reject") or not option:
-        return "Denied", by
-    return ("Allowed once" if option == "allowOnce" else "Allowed"), by
+        return ApprovalEnd(label="Denied", by=effect.by)
+    label = "Allowed once" if option == "allowOnce" else "Allowed"
+    return ApprovalEnd(label=label, by=effect.by, allowed=True)
 
 
 def state_of(stored: str) -> ReaderState:

@@ -32,7 +32,6 @@ from agent_core.kernel.json import as_object, as_text, is_object
 from tiller_server.channels.slack.account import SlackAccount
 from tiller_server.channels.slack.answer import (
     PLACEHOLDER,
-    TEXT_BYTES,
     SlackAnswer,
     marked,
     post_markdown,
@@ -51,6 +50,8 @@ from tiller_server.channels.slack.messages import (
 )
 
 PAGE: Final = 200
+TEXT_BYTES: Final = 11_000
+"""Of a message; `markdown_text` may have 12,000 characters."""
 MOST_PAGES: Final = 20
 REACTIONS: Final[Mapping[Reaction, str]] = {
     "started": "eyes",
@@ -264,9 +265,9 @@ class SlackChannel:
     ) -> RunningAnswer:
         """Open an answer, or go on with one that another process had opened."""
         if resume_token is not None:
-            return resumed(self._api, resume_token, key=key)
+            return resumed(self._api, resume_token)
         sent = await self.post(target, PLACEHOLDER, key=key, reply_to=reply_to, in_thread=in_thread)
-        return SlackAnswer(self._api, sent, key=key)
+        return SlackAnswer(self._api, sent)
 
     async def ask(
         self, target: Target, prompt: ApprovalPrompt, *, key: str, reply_to: str | None = None
