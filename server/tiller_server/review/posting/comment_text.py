@@ -84,6 +84,11 @@ def summary_text(review: Review, *, unplaced: Sequence[Finding], fixed: int) -> 
     return "\n\n".join(_paragraphs(review, unplaced, fixed))
 
 
+def review_text(comments: int) -> str:
+    """Return the text above comments that are posted together as one review."""
+    return f"Tiller has {counted(comments, 'new comment')}; the summary lists all findings."
+
+
 def cut(body: str, *, limit_chars: int) -> str:
     """Return a comment that the host takes."""
     if len(body) <= limit_chars:

@@ -25,6 +25,7 @@ from tiller_server.review.posting.code_host import (
     Thread,
 )
 from tiller_server.review.posting.comment_markers import read_finding_mark, read_summary_mark
+from tiller_server.review.posting.comment_text import review_text
 from tiller_server.review.posting.errors import HostRefused
 from tiller_server.review.posting.http_client import (
     ANY_REQUEST,
@@ -166,11 +167,10 @@ class GiteaHost(CodeHost):
 
     async def _review(self, drafts: Sequence[CommentDraft], *, head: str) -> None:
         """Post all at once; until the review is whole only its author sees it."""
-        number = len(drafts)
         body: JsonObject = {
             "commit_id": head,
             "event": "COMMENT",
-            "body": f"Tiller has {number} new comment{'' if number == 1 else 's'}; the summary has the whole.",
+            "body": review_text(len(drafts)),
             "comments": [
                 {
                     "path": draft.finding.path,

@@ -21,6 +21,7 @@ from tiller_server.review.posting.code_host import (
     Thread,
 )
 from tiller_server.review.posting.comment_markers import read_finding_mark, read_summary_mark
+from tiller_server.review.posting.comment_text import review_text
 from tiller_server.review.posting.errors import HostLimited, HostRefused, PlaceRefused
 from tiller_server.review.posting.http_client import (
     ANY_REQUEST,
@@ -211,11 +212,10 @@ class GitHubHost(CodeHost):
 
     async def _review(self, drafts: Sequence[CommentDraft], *, head: str) -> None:
         """Post all at once: then a run that is killed has posted all of them or none."""
-        number = len(drafts)
         body: JsonObject = {
             "commit_id": head,
             "event": "COMMENT",
-            "body": f"Tiller has {number} new comment{'' if number == 1 else 's'}; the summary tells of the whole.",
+            "body": review_text(len(drafts)),
             "comments": [
                 {"path": draft.finding.path, "body": draft.body, **_lines(draft)}
                 for draft in drafts
