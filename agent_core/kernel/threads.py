@@ -100,10 +100,11 @@ class _Thread(threading.Thread):
             except BaseException as error:  # noqa: BLE001 - raised again where the call is waited for
                 job.error = error
             try:
-                _ = job.loop.call_soon_threadsafe(self._end, job)
+                handle = job.loop.call_soon_threadsafe(self._end, job)
             except RuntimeError:
                 return  # the loop was closed meanwhile
-            del job
+            # A thread that waits would keep the result of its last call, and the loop.
+            del job, handle
 
     def _end(self, job: _Job[object]) -> None:
         """Wake the caller, and wait for the next call; on the loop's thread."""

