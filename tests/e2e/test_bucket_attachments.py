@@ -201,7 +201,7 @@ async def test_the_daemon_removes_what_no_session_names(bucket: Bucket) -> None:
     assert bucket.blobs == [BLOB]
 
 
-async def test_a_browser_stores_and_reads_in_the_bucket_and_is_told_when_it_fails(
+async def test_a_browser_stores_and_reads_in_the_bucket_and_gets_an_error_when_it_fails(
     bucket: Bucket,
 ) -> None:
     path = f"/v1/blobs/{BLOB}"

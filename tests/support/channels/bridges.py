@@ -117,7 +117,7 @@ class Chat:
             self.daemon.connect,
             self.config,
             database=self.database,
-            attachments=UserAttachments(app_paths(self.ground.env), self.ground.env),
+            open_attachments=UserAttachments(app_paths(self.ground.env), self.ground.env).now,
             cleaner=Redactor(),
             clock=self.clock,
         )

@@ -1,16 +1,16 @@
 """Files of messages as attachments of prompts: stored beside the sessions, named in the prompt."""
 
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from hashlib import sha256
 from typing import Final
 
-from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.port import ChatAttachment, DeliveryError, MessageReader
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import AttachmentRefused, StorageUnavailable
 from agent_core.kernel.text import format_size
 from agent_core.kernel.threads import run_in_thread
+from agent_core.storage.adapters.attachments import Attachments
 from agent_core.storage.attachments import IMAGE_TYPES
 
 MOST_FILES: Final = 20
@@ -22,15 +22,15 @@ MEMORY_BYTES: Final = 1 << 20
 class ChatAttachments:
     """Reads files from the platform into the attachments of the user."""
 
-    def __init__(self, reader: MessageReader, attachments: UserAttachments) -> None:
+    def __init__(self, reader: MessageReader, open_attachments: Callable[[], Attachments]) -> None:
         """Prepare it.
 
         Args:
             reader: The platform.
-            attachments: Those of the user.
+            open_attachments: Opens the attachments of the user as the settings have them; blocking.
         """
         self._reader = reader
-        self._attachments = attachments
+        self._open_attachments = open_attachments
 
     async def blocks(
         self, attachments: Sequence[ChatAttachment]
@@ -51,7 +51,7 @@ class ChatAttachments:
         return blocks, problems
 
     async def _block(self, attachment: ChatAttachment) -> JsonObject:
-        attachments = await run_in_thread(self._attachments.now)
+        attachments = await run_in_thread(self._open_attachments)
         limit = attachments.limits.file_bytes
         if attachment.size_bytes is not None and attachment.size_bytes > limit:
             message = f"The file is larger than {format_size(limit)}; send a smaller one."

@@ -1,10 +1,9 @@
 """The bridge of one account: messages of a chat platform to sessions of the daemon, and their answers back."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.delivery.sender import OutboxSender
 from agent_core.channels.messaging.port import (
     ClickReply,
@@ -19,6 +18,7 @@ from agent_core.channels.messaging.store.database import MessagingDatabase, Tran
 from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import TextRedactor
 from agent_core.kernel.values import Value
+from agent_core.storage.adapters.attachments import Attachments
 from tiller_server.agent_client.daemon_link import Connect, DaemonLink
 from tiller_server.channels.bridge.approver import Approver
 from tiller_server.channels.bridge.attachments import ChatAttachments
@@ -76,7 +76,7 @@ class ChatBridge:
         config: BridgeConfig,
         *,
         database: MessagingDatabase,
-        attachments: UserAttachments,
+        open_attachments: Callable[[], Attachments],
         cleaner: TextRedactor,
         clock: Clock,
     ) -> None:
@@ -87,7 +87,7 @@ class ChatBridge:
             connect: Connects to the daemon.
             config: Rights of people, and workspaces.
             database: File of the account; no other process uses it. The caller closes it.
-            attachments: Attachments of the user.
+            open_attachments: Opens the attachments of the user; blocking.
             cleaner: Removes secrets from everything that is sent.
             clock: Time.
         """
@@ -108,7 +108,7 @@ class ChatBridge:
             self._link, self._store, self._sender, client=config.client
         )
         self._approver = Approver(self._link, self._store, config)
-        self._intake = self._made_intake(config, ChatAttachments(channel, attachments))
+        self._intake = self._made_intake(config, ChatAttachments(channel, open_attachments))
         self._catch_up = CatchUp(channel, self._store, self._sender)
         self._connection: ConnectionState = "stopped"
         self._reason = ""

@@ -11,7 +11,6 @@ from typing import Final
 import anyio
 import msgspec
 
-from agent_core.assembly.storage.attachments import UserAttachments
 from agent_core.channels.messaging.port import DeliveryError
 from agent_core.channels.messaging.store.database import MessagingDatabase
 from agent_core.kernel import SystemClock
@@ -19,6 +18,7 @@ from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.providers.auth.store import keep_in_keyring
 from agent_core.resources.paths import AppPaths, app_paths
+from agent_core.storage.adapters.attachments import Attachments
 from tiller_server.channels.bridge.bridge import ChatBridge
 from tiller_server.channels.bridge.config import BridgeConfig
 from tiller_server.cli.channels.platform import (
@@ -162,7 +162,7 @@ async def _serve(
             ),
             config,
             database=database,
-            attachments=UserAttachments(paths, env),
+            open_attachments=lambda: _attachments(paths, env),
             cleaner=redactor,
             clock=clock,
         )
@@ -175,6 +175,14 @@ async def _serve(
         finally:
             database.close()
     return DONE
+
+
+def _attachments(paths: AppPaths, env: Mapping[str, str]) -> Attachments:
+    from agent_core.assembly.storage.attachments import (  # noqa: PLC0415 - loads the assembly of the agent, for the first file
+        UserAttachments,
+    )
+
+    return UserAttachments(paths, env).now()
 
 
 # ---------------------------------------------------------------------- status
