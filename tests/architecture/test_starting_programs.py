@@ -22,6 +22,7 @@ STARTING: Mapping[str, str] = {
     "agent_core/workspace/sandbox/backends/landlock.py": "our launcher, to try it",
     "agent_core/workspace/sandbox/backends/landlock_launcher.py": "becomes the command that it contains",
     "agent_core/workspace/sandbox/selection.py": "bubblewrap, to try it",
+    "server/tiller_server/cli/channels/platform.py": "forks itself, to read the settings",
     "server/tiller_server/cli/chat/project_commands.py": "the program that fills the clipboard",
     "server/tiller_server/cli/terminal/pictures.py": "the program that reads the picture of the clipboard",
     "server/tiller_server/cli/terminal/tool_outputs.py": "the pager of the user's terminal",

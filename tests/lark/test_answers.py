@@ -308,11 +308,14 @@ async def test_an_answer_in_a_thread_stays_there_with_all_its_cards() -> None:
 
 async def test_answers_that_ended_are_forgotten() -> None:
     async with open_stage() as stage:
-        for number in range(20):
+
+        async def answer(number: int) -> None:
             answer = await stage.channel.open_answer(GROUP, key=f"k{number}")
             assert stage.channel._answers.count > 0
             await answer.finish("done", "completed")
-        del answer
+
+        for number in range(20):
+            await answer(number)
         _ = gc.collect()
         assert stage.channel._answers.count == 0
 

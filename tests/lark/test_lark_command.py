@@ -84,7 +84,7 @@ async def test_a_mention_is_answered_in_a_card_of_its_topic_after_an_approval(
             await until(lambda: sent(platform, "All is mended."), within_s=30)
             (answer,) = sent(platform, "All is mended.")
             assert answer.thread == said.thread == f"omt_{said.id}"
-            assert buttons(json.loads(approval.content)) == []
+            await until(lambda: buttons(json.loads(approval.content)) == [])
             status = await healthy_status("lark", env)
             assert "connection  connected\n" in status
             assert SECRET not in status

@@ -416,7 +416,7 @@ async def _refused(pool: HttpPool, post: HttpRequest, incoming: HttpResponse) ->
 
 def _new_client(*, direct: bool, connect_s: float) -> HttpClient:
     """Import httpx and read the certificates: a tenth of a second that a start without a prompt does not pay."""
-    with _no_command_line():
+    with httpx_without_command():
         from agent_core.providers.http.httpx_client import HttpxClient  # noqa: PLC0415 - see above
 
     # httpcore imports it four times for each request, and Python looks through all of `sys.path` for what is missing.
@@ -426,7 +426,7 @@ def _new_client(*, direct: bool, connect_s: float) -> HttpClient:
 
 
 @contextmanager
-def _no_command_line() -> Generator[None]:
+def httpx_without_command() -> Generator[None]:
     """Import httpx without its own command, which loads click, rich and pygments where they are installed."""
     if COMMAND_LINE in sys.modules:
         yield

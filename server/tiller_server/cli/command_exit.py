@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import encode as to_json
-from agent_core.session import AgentSession
 from tiller_server.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED, code_of_error, complain
 from tiller_server.cli.terminal.stdio import OutputLost, abandon, speak_json
 
@@ -27,6 +26,14 @@ CODES: Final[Mapping[signal.Signals, int]] = {
 }
 
 
+class Abortable(Protocol):
+    """A session, of which the end of a command needs no more than this."""
+
+    async def abort(self) -> object:
+        """Stop the current run; raises a TillerError when the session is closed."""
+        ...
+
+
 class TerminationRequest(Struct):
     """How the run was asked to end, if it was."""
 
@@ -36,7 +43,7 @@ class TerminationRequest(Struct):
 
 
 async def watch_signals(
-    session: AgentSession,
+    session: Abortable,
     ending: TerminationRequest,
     group: TaskGroup,
     *,
@@ -71,7 +78,7 @@ def _listened() -> list[signal.Signals]:
     return [one for one in CODES if signal.getsignal(one) != signal.SIG_IGN or one != HUNG_UP]
 
 
-async def abort(session: AgentSession) -> None:
+async def abort(session: Abortable) -> None:
     """Stop what goes on in a session, if something does and it is still open."""
     with suppress(TillerError):
         _ = await session.abort()

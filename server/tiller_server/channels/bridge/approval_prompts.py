@@ -52,7 +52,7 @@ class ApprovalEnd(Value, frozen=True, kw_only=True):
 
     label: str
     by: str = ""
-    """Name of the person, or of the other front end; empty: nobody decided."""
+    """Name of the person, or of the other front end; empty: there was no decision."""
     allowed: bool = False
     """Whether a permission was given, a plan accepted or a question answered."""
 

@@ -16,18 +16,18 @@ from agent_core.channels.messaging.store.database import MessagingDatabase
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import TillerError, UsageError
 from agent_core.kernel.redaction.redactor import Redactor
-from agent_core.providers.auth.store import keep_in_keyring
 from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.storage.adapters.attachments import Attachments
 from tiller_server.channels.bridge.bridge import ChatBridge
 from tiller_server.channels.bridge.config import BridgeConfig
+from tiller_server.cli.channels.chat_app import ChatApp, ChatAppName
 from tiller_server.cli.channels.platform import (
     ChatPlatform,
     bridge_config,
     environment_without_secrets,
     keyring_name,
+    read_chat_app,
     read_secrets,
-    settings_checks,
 )
 from tiller_server.cli.channels.status_file import ProcessStatus, read_status, write_status
 from tiller_server.cli.command_exit import code_of
@@ -35,7 +35,6 @@ from tiller_server.cli.doctor.check import Check, checks_json, checks_text
 from tiller_server.cli.environment import CommandParsers, Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, INTERRUPTED, complain
 from tiller_server.cli.shared_session.daemon_connector import daemon_connector
-from tiller_server.cli.sign_in import read_key
 from tiller_server.cli.terminal.stdio import speak_json
 from tiller_server.cli.terminal.text import moment, safe
 from tiller_server.daemon import paths as daemon_paths
@@ -77,8 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run_command(
-    name: str,
-    make: Callable[[AppPaths], ChatPlatform],
+    name: ChatAppName,
+    make: Callable[[ChatApp], ChatPlatform],
     options: argparse.Namespace,
     environment: Environment,
 ) -> int:
@@ -86,7 +85,7 @@ def run_command(
 
     Args:
         name: Name of the command.
-        make: Creates the platform from the settings of the user.
+        make: Creates the platform from its app in the settings.
         options: The arguments.
         environment: Variables of the process.
     """
@@ -98,7 +97,8 @@ def run_command(
 
     def work() -> int:
         paths = app_paths(environment.variables)
-        return verb(make(paths), options, environment, paths)
+        app = read_chat_app(name, paths.settings, Path.home())
+        return verb(make(app), options, environment, paths)
 
     return code_of(name, work, debug=options.debug, as_json=options.json)
 
@@ -113,7 +113,7 @@ def _run(
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("tiller_server.channels").setLevel("INFO" if options.verbose else "WARNING")
     env = environment.variables
-    config, file = bridge_config(platform, Path.home()), _status_file(platform, env)
+    config, file = bridge_config(platform), _status_file(platform, env)
     running = read_status(file)
     if running is not None:
         message = f"tiller {platform.name} runs already, as process {running.pid}"
@@ -241,7 +241,7 @@ def _doctor(
 
 
 async def _checks(platform: ChatPlatform, env: Mapping[str, str]) -> list[Check]:
-    checks = settings_checks(platform, Path.home())
+    checks = platform.app.checks
     try:
         platform.check_installed()
         secrets = await read_secrets(platform, env)
@@ -260,9 +260,14 @@ async def _checks(platform: ChatPlatform, env: Mapping[str, str]) -> list[Check]
 def _login(
     platform: ChatPlatform, options: argparse.Namespace, environment: Environment, paths: AppPaths
 ) -> int:
+    from agent_core.providers.auth.store import keep_in_keyring  # noqa: PLC0415 - only for this
+    from tiller_server.cli.sign_in import read_key  # noqa: PLC0415 - only for this
+
     _ = options, environment, paths
-    if platform.missing:
-        message = f"{platform.missing} is not set; run tiller config set {platform.missing} VALUE"
+    if platform.app.missing:
+        message = (
+            f"{platform.app.missing} is not set; run tiller config set {platform.app.missing} VALUE"
+        )
         raise UsageError(message)
     for secret in platform.secrets:
         asked = f"{secret.name.capitalize()} of the {platform.title} app (hidden): "

@@ -1,20 +1,20 @@
 """A chat platform as its command needs it, with its settings and secrets."""
 
+import os
+import pickle
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 from agent_core.channels.messaging.port import MessagingChannel
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
-from agent_core.providers.auth.store import keyring_key
-from agent_core.resources.paths import AppPaths
-from agent_core.resources.settings.layers import Layer, load_settings_now
-from agent_core.resources.settings.values import ChannelsSettings, ChatAppSettings
-from tiller_server.channels.bridge.config import EVERYBODY, BridgeConfig, ChatWorkspace
-from tiller_server.cli.doctor.check import Check
+from tiller_server.channels.bridge.config import BridgeConfig
+from tiller_server.cli.channels.chat_app import ChatApp, ChatAppName
 
 OpenChannel = Callable[[Mapping[str, str], Clock], AbstractAsyncContextManager[MessagingChannel]]
 """Opens the app of the settings with its secrets, by their names; raises a DeliveryError when it is refused."""
@@ -34,17 +34,13 @@ class ChatSecret(Value, frozen=True, kw_only=True):
 class ChatPlatform(Value, frozen=True, kw_only=True):
     """A platform, and the app of the user on it."""
 
-    name: str
+    name: ChatAppName
     """Name of the command, of the settings and of the extra."""
     title: str
     """Name for people, and in the events of sessions."""
     needed: tuple[str, ...]
     """Modules of the extra."""
-    app: ChatAppSettings
-    app_id: str
-    """Id that the settings name; empty: the platform knows it from the secrets."""
-    missing: str = ""
-    """Setting that has to be made before anything works; empty: none."""
+    app: ChatApp
     secrets: tuple[ChatSecret, ...]
     open_channel: OpenChannel
     probe: Probe
@@ -63,9 +59,42 @@ class ChatPlatform(Value, frozen=True, kw_only=True):
             raise UsageError(message)
 
 
-def channel_settings(paths: AppPaths) -> ChannelsSettings:
-    """Return the settings of chat platforms: only the user's own count."""
-    return load_settings_now((Layer(name="user", content=paths.settings),)).values.channels
+def read_chat_app(name: ChatAppName, settings: Path, home: Path) -> ChatApp:
+    """Return the app of a platform as the settings describe it.
+
+    A process of its own reads them: a bridge that runs for weeks would keep 10 MB of modules that it needs once. Called
+    in a process with one thread.
+
+    Raises:
+        UsageError: That process failed; it wrote why to standard error.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _write_chat_app(writing, name, settings, home)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        data = pipe.read()
+    _ = os.waitpid(child, 0)
+    if not data:
+        message = f"the settings in {settings} could not be read"
+        raise UsageError(message)
+    app: ChatApp = pickle.loads(data)  # noqa: S301 - written by this program
+    return app
+
+
+def _write_chat_app(writing: int, name: ChatAppName, settings: Path, home: Path) -> NoReturn:
+    try:
+        from tiller_server.cli.channels.app_settings import (  # noqa: PLC0415 - only in this process
+            load_chat_app,
+        )
+
+        with os.fdopen(writing, "wb") as pipe:
+            pickle.dump(load_chat_app(name, settings, home), pipe)
+    except BaseException:  # noqa: BLE001 - the process ends here
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 async def read_secrets(platform: ChatPlatform, env: Mapping[str, str]) -> Mapping[str, str]:
@@ -76,7 +105,7 @@ async def read_secrets(platform: ChatPlatform, env: Mapping[str, str]) -> Mappin
     """
     found: dict[str, str] = {}
     for secret in platform.secrets:
-        value = env.get(secret.variable) or await keyring_key(keyring_name(platform, secret))
+        value = env.get(secret.variable) or await _keyring_secret(platform, secret)
         if not value:
             message = (
                 f"there is no {secret.name} of the {platform.title} app; "
@@ -87,9 +116,17 @@ async def read_secrets(platform: ChatPlatform, env: Mapping[str, str]) -> Mappin
     return found
 
 
+async def _keyring_secret(platform: ChatPlatform, secret: ChatSecret) -> str | None:
+    from agent_core.providers.auth.store import (  # noqa: PLC0415 - not needed where the environment has the secret
+        keyring_key,
+    )
+
+    return await keyring_key(keyring_name(platform, secret))
+
+
 def keyring_name(platform: ChatPlatform, secret: ChatSecret) -> str:
     """Return the name under which the keyring has a secret."""
-    return f"channels.{platform.name} {platform.app_id} {secret.name}".replace("  ", " ")
+    return f"channels.{platform.name} {platform.app.app_id} {secret.name}".replace("  ", " ")
 
 
 def environment_without_secrets(
@@ -100,88 +137,14 @@ def environment_without_secrets(
     return {name: value for name, value in env.items() if name not in hidden}
 
 
-def settings_checks(platform: ChatPlatform, home: Path) -> list[Check]:
-    """Return the checks of the settings of an app, without any secret or network."""
-    key, app = f"channels.{platform.name}", platform.app
-    checks = [Check(name="settings", status="ok", found=key)]
-    if platform.missing:
-        advice = f"tiller config set {platform.missing} VALUE"
-        found = f"{platform.missing} is not set"
-        checks = [Check(name="settings", status="missing", found=found, advice=advice)]
-    if not app.workspaces:
-        advice = f"tiller config set {key}.workspaces.main.folder ~/project"
-        found = f"{key}.workspaces is empty"
-        checks.append(Check(name="workspaces", status="missing", found=found, advice=advice))
-    for name, workspace in app.workspaces.items():
-        folder = _folder(workspace.folder, home)
-        is_there = folder.is_dir()
-        checks.append(
-            Check(
-                name="workspace",
-                status="ok" if is_there else "missing",
-                found=f"{name}: {folder}" if is_there else f"{name}: {folder} is not a folder",
-            )
-        )
-    checks.extend(_people_checks(key, app))
-    return checks
-
-
-def _people_checks(key: str, app: ChatAppSettings) -> list[Check]:
-    approvers = [app.approvers, *(one.approvers or () for one in app.workspaces.values())]
-    checks = [
-        Check(
-            name="people",
-            status="ok",
-            found="everybody" if EVERYBODY in app.people else f"{len(app.people)}",
-        )
-        if app.people
-        else Check(
-            name="people",
-            status="note",
-            found=f"{key}.people is empty: nobody may write to the bot",
-            advice="write to the bot; its answer names your id",
-        )
-    ]
-    if any(EVERYBODY in ids for ids in approvers):
-        found = f'{key}.approvers has "*": approvers are named one by one'
-        checks.append(Check(name="approvers", status="missing", found=found))
-    elif not any(approvers):
-        found = f"{key}.approvers is empty: no permission request is answered in a chat"
-        checks.append(Check(name="approvers", status="note", found=found))
-    return checks
-
-
-def bridge_config(platform: ChatPlatform, home: Path) -> BridgeConfig:
+def bridge_config(platform: ChatPlatform) -> BridgeConfig:
     """Return the configuration of a bridge.
 
     Raises:
         UsageError: A setting is missing or cannot be used.
     """
-    for check in settings_checks(platform, home):
+    for check in platform.app.checks:
         if check.status == "missing":
             message = f"{check.found}; run {check.advice}" if check.advice else check.found
             raise UsageError(message)
-    app = platform.app
-    return BridgeConfig(
-        client=platform.title,
-        workspaces=tuple(
-            ChatWorkspace(
-                name=name,
-                folder=_folder(workspace.folder, home),
-                model=workspace.model,
-                mode=workspace.mode,
-                approvers=None if workspace.approvers is None else frozenset(workspace.approvers),
-            )
-            for name, workspace in app.workspaces.items()
-        ),
-        talkers=frozenset(app.people),
-        approvers=frozenset(app.approvers),
-        admins=frozenset(app.admins),
-        allow_direct=app.direct,
-        allow_groups=app.groups,
-        context_messages=app.context_messages,
-    )
-
-
-def _folder(path: str, home: Path) -> Path:
-    return home / path[2:] if path.startswith("~/") else home if path == "~" else Path(path)
+    return platform.app.bridge

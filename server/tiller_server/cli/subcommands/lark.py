@@ -7,10 +7,11 @@ from typing import Final
 
 from agent_core.channels.messaging.port import MessagingChannel
 from agent_core.kernel import Clock
-from agent_core.resources.paths import AppPaths
+from agent_core.providers.http.client import httpx_without_command
 from tiller_server.channels.lark.api.account import LarkAccount
 from tiller_server.cli.channels import command
-from tiller_server.cli.channels.platform import ChatPlatform, ChatSecret, channel_settings
+from tiller_server.cli.channels.chat_app import ChatApp
+from tiller_server.cli.channels.platform import ChatPlatform, ChatSecret
 from tiller_server.cli.environment import Environment
 
 NAME: Final = "lark"
@@ -30,21 +31,21 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     return command.run_command(NAME, _platform, options, environment)
 
 
-def _platform(paths: AppPaths) -> ChatPlatform:
-    app = channel_settings(paths).lark
-
+def _platform(app: ChatApp) -> ChatPlatform:
     def account(secrets: Mapping[str, str]) -> LarkAccount:
-        return LarkAccount(app_id=app.app_id or "", app_secret=secrets[SECRET], domain=app.domain)
+        return LarkAccount(app_id=app.app_id, app_secret=secrets[SECRET], domain=app.domain)
 
     @asynccontextmanager
     async def opened(secrets: Mapping[str, str], clock: Clock) -> AsyncGenerator[MessagingChannel]:
-        from tiller_server.channels.lark.channel import open_lark  # noqa: PLC0415 - loads the extra
+        with httpx_without_command():
+            from tiller_server.channels.lark.channel import open_lark  # noqa: PLC0415 - loads the extra
 
         async with open_lark(account(secrets), clock) as channel:
             yield channel
 
     async def probe(secrets: Mapping[str, str], clock: Clock) -> str:
-        from tiller_server.channels.lark.channel import probe_connection  # noqa: PLC0415 - as above
+        with httpx_without_command():
+            from tiller_server.channels.lark.channel import probe_connection  # noqa: PLC0415 - as above
 
         return await probe_connection(account(secrets), clock)
 
@@ -53,9 +54,7 @@ def _platform(paths: AppPaths) -> ChatPlatform:
         title="Lark",
         needed=("websockets",),
         app=app,
-        app_id=app.app_id or "",
-        missing="" if app.app_id else "channels.lark.appId",
-        secrets=(ChatSecret(name=SECRET, variable=app.secret_variable),),
+        secrets=(ChatSecret(name=SECRET, variable=app.variables[0]),),
         open_channel=opened,
         probe=probe,
     )

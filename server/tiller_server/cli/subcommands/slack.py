@@ -7,10 +7,10 @@ from typing import Final
 
 from agent_core.channels.messaging.port import MessagingChannel
 from agent_core.kernel import Clock
-from agent_core.resources.paths import AppPaths
 from tiller_server.channels.slack.account import BASE_URL, SlackAccount
 from tiller_server.cli.channels import command
-from tiller_server.cli.channels.platform import ChatPlatform, ChatSecret, channel_settings
+from tiller_server.cli.channels.chat_app import ChatApp
+from tiller_server.cli.channels.platform import ChatPlatform, ChatSecret
 from tiller_server.cli.environment import Environment
 
 NAME: Final = "slack"
@@ -29,12 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
     return command.run_command(
-        NAME, lambda paths: _platform(paths, environment.variables), options, environment
+        NAME, lambda app: _platform(app, environment.variables), options, environment
     )
 
 
-def _platform(paths: AppPaths, env: Mapping[str, str]) -> ChatPlatform:
-    app = channel_settings(paths).slack
+def _platform(app: ChatApp, env: Mapping[str, str]) -> ChatPlatform:
     # For tests and for gateways of companies.
     base_url = env.get("SLACK_API_URL")
 
@@ -62,10 +61,9 @@ def _platform(paths: AppPaths, env: Mapping[str, str]) -> ChatPlatform:
         title="Slack",
         needed=("aiohttp", "slack_sdk"),
         app=app,
-        app_id="",
         secrets=(
-            ChatSecret(name=APP_SECRET, variable=app.app_token_variable),
-            ChatSecret(name=BOT_SECRET, variable=app.bot_token_variable),
+            ChatSecret(name=APP_SECRET, variable=app.variables[0]),
+            ChatSecret(name=BOT_SECRET, variable=app.variables[1]),
         ),
         open_channel=opened,
         probe=probe,
