@@ -17,6 +17,12 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from agent_core.extensions.package_lock import (
+    LockedPackage,
+    difference as package_difference,
+    package_folder,
+    read_lock,
+)
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import LoadProblem
@@ -290,6 +296,8 @@ class ExtensionSearchPaths(Value, frozen=True, kw_only=True):
     home: Path = Path("/")
     with_installed: bool = True
     """Whether installed packages bring extensions."""
+    locked: Path | None = None
+    """The configuration folder, whose lock file lists the packages of `tiller ext install`; None: there are none."""
 
 
 class DiscoveryResult(Struct, kw_only=True):
@@ -307,6 +315,7 @@ def discover(places: ExtensionSearchPaths) -> DiscoveryResult:
     looking = _Looking(places)
     if places.with_installed:
         looking.installed()
+    looking.locked()
     _ = looking.folder(places.user, "user")
     _ = looking.folder(places.project, "project")
     for entry in places.settings:
@@ -348,6 +357,34 @@ class _Looking:
             if not self._is_left_out(Path(one.name)):
                 entry = InstalledEntryPoint(value=one.value, load=one.load)
                 self._add(DiscoveredExtension(name=one.name, origin="installed", entry=entry))
+
+    def locked(self) -> None:
+        """Add the packages of the lock file whose files are those that were installed."""
+        config = self._places.locked
+        if config is None:
+            return
+        try:
+            packages = read_lock(config)
+        except ExtensionBroken as error:
+            self.result.problems.append(LoadProblem(message=str(error), level="error"))
+            return
+        for name, package in packages.items():
+            folder = package_folder(config, name, package)
+            entry = folder / package.entry
+            if self._is_left_out(entry):
+                continue
+            difference = package_difference(package, folder)
+            if difference:
+                message = (
+                    f"extension package {name!r} is not used: {difference} since it was installed. "
+                    f"Run `tiller ext remove {name}`, then install it again"
+                )
+                self._problem(message, folder)
+                continue
+            expected = _pinned(package, folder)
+            self._add(
+                DiscoveredExtension(name=name, origin="installed", entry=entry, expected=expected)
+            )
 
     def folder(self, folder: Path | None, origin: ExtensionOrigin) -> bool:
         """Add the extensions in a folder, one level deep; return whether it holds any, usable or not."""
@@ -459,6 +496,13 @@ class _Looking:
 
     def _problem(self, message: str, path: Path) -> None:
         self.result.problems.append(LoadProblem(message=message, path=path, level="error"))
+
+
+def _pinned(package: LockedPackage, folder: Path) -> ExpectedSourceHash:
+    def expected(path: Path) -> str:
+        return package.files.get(path.relative_to(folder).as_posix(), "")
+
+    return expected
 
 
 def _absolute(entry: str, home: Path) -> Path:
