@@ -1,29 +1,29 @@
-"""Check of an extension package: its code is loaded as by a session, in a process of its own.
+"""The process that loads an extension package and writes its faults to a file.
 
-`python -m tiller_server.cli.extension_packages.probe NAME ENTRY LIMIT RESULT` is that process. The result goes to a file:
-standard output belongs to the code of the package.
+`python -m tiller_server.cli.extension_packages.probe NAME ENTRY LIMIT RESULT`. Standard output belongs to the code of the
+package.
 """
 
 import inspect
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import anyio
 import msgspec
 
-from agent_core.kernel.values import Value
-from tiller_server.cli.extension_packages.project import ExtensionPackage, PackageFault
+from agent_core.extensions.api import EventBus, ExtensionApi, ExtensionTool
+from agent_core.extensions.discovery import DiscoveredExtension
+from agent_core.extensions.loader import LoadedExtension, load
+from agent_core.extensions.registry import Registrations, extension_models
+from agent_core.kernel.errors import ExtensionBroken
+from agent_core.tools.presets import PRESETS
+from tiller_server.cli.chat.slash_commands import COMMANDS
+from tiller_server.cli.extension_packages.check import ProbeResult
+from tiller_server.cli.extension_packages.project import PackageFault
 
-if TYPE_CHECKING:
-    from agent_core.extensions.loader import LoadedExtension
-    from agent_core.extensions.registry import Registrations
-
-START_LIMIT_S: Final = 2.0
-PROCESS_LIMIT_S: Final = 30.0
 RESERVED_KEYS: Final = frozenset(
     {
         "ctrl+c",
@@ -41,63 +41,11 @@ RESERVED_KEYS: Final = frozenset(
 """Keys that terminals or the clients use themselves."""
 
 
-class ProbeResult(Value, frozen=True, kw_only=True):
-    """The faults of a package, and the names that it registered by kind."""
-
-    faults: tuple[PackageFault, ...] = ()
-    parts: Mapping[str, tuple[str, ...]] = {}
-    start_s: float = 0.0
-
-
-def probe_package(
-    package: ExtensionPackage, env: Mapping[str, str], *, limit_s: float = START_LIMIT_S
-) -> ProbeResult:
-    """Load a package in a process of its own and return its faults. The code runs with the rights of the user."""
-    entry = package.root / package.entry
-    with tempfile.TemporaryDirectory(prefix="tiller-ext-") as folder:
-        result = Path(folder) / "result.json"
-        argv = [
-            sys.executable,
-            "-I",
-            "-B",
-            "-m",
-            __name__,
-            package.name,
-            str(entry),
-            str(limit_s),
-            str(result),
-        ]
-        try:
-            ran = subprocess.run(  # noqa: S603 - this interpreter, with this module
-                argv,
-                env=dict(env),
-                cwd=package.root,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=PROCESS_LIMIT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return _failed(entry, f"loading did not end within {PROCESS_LIMIT_S:g} s")
-        try:
-            return msgspec.json.decode(result.read_bytes(), type=ProbeResult)
-        except (OSError, msgspec.DecodeError):
-            return _failed(entry, f"its code ended the process with exit code {ran.returncode}")
-
-
-def _failed(entry: Path, message: str) -> ProbeResult:
-    return ProbeResult(faults=(PackageFault(message=message, file=str(entry)),))
-
-
 def _ignore(*_: object) -> None:
     """Leave out the bus: no event is published while a package is checked."""
 
 
 async def _probe(name: str, entry: Path, limit_s: float) -> ProbeResult:
-    from agent_core.extensions.api import EventBus, ExtensionApi  # noqa: PLC0415 - only in the process of the check
-    from agent_core.extensions.discovery import DiscoveredExtension  # noqa: PLC0415 - as above
-    from agent_core.extensions.loader import load  # noqa: PLC0415 - as above
-    from agent_core.kernel.errors import ExtensionBroken  # noqa: PLC0415 - as above
 
     bus = EventBus(failed=_ignore, later=_ignore)
     started_s = time.monotonic()
@@ -120,7 +68,7 @@ async def _probe(name: str, entry: Path, limit_s: float) -> ProbeResult:
     return ProbeResult(faults=tuple(faults), parts=_parts(loaded.registered), start_s=start_s)
 
 
-def _parts(registered: "Registrations") -> dict[str, tuple[str, ...]]:
+def _parts(registered: Registrations) -> dict[str, tuple[str, ...]]:
     parts: dict[str, Sequence[str]] = {
         "tools": [*registered.tools],
         "commands": [*registered.commands],
@@ -150,11 +98,7 @@ def _place(error: BaseException, entry: Path) -> tuple[str, int]:
     return place
 
 
-def _faults(loaded: "LoadedExtension", entry: Path) -> Iterator[PackageFault]:
-    from agent_core.extensions.api import ExtensionTool  # noqa: PLC0415 - as above
-    from agent_core.extensions.registry import extension_models  # noqa: PLC0415 - as above
-    from agent_core.tools.presets import PRESETS  # noqa: PLC0415 - as above
-    from tiller_server.cli.chat.slash_commands import COMMANDS  # noqa: PLC0415 - as above
+def _faults(loaded: LoadedExtension, entry: Path) -> Iterator[PackageFault]:
 
     registered = loaded.registered
     for name, tool in registered.tools.items():
@@ -197,8 +141,6 @@ def _definition(function: object, entry: Path) -> tuple[str, int]:
 
 def main(arguments: Sequence[str]) -> None:
     """Check the package of the arguments and write the result to its file."""
-    import anyio  # noqa: PLC0415 - only in the process of the check
-
     name, entry, limit_s, result = arguments
     outcome = anyio.run(_probe, name, Path(entry), float(limit_s))
     _ = Path(result).write_bytes(msgspec.json.encode(outcome))

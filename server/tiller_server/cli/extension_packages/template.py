@@ -85,6 +85,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agent_core import create_session
+from agent_core.events import UiNotify
 from @module@ import count_words, extension
 
 
@@ -93,13 +94,19 @@ class ExtensionTest(unittest.TestCase):
         self.assertEqual(count_words("one two"), 2)
 
     def test_a_session_has_the_command(self) -> None:
-        asyncio.run(self.open_session())
+        asyncio.run(self.call_command())
 
-    async def open_session(self) -> None:
+    async def call_command(self) -> None:
         async with create_session(
             workspace=".", store="memory", extensions=[extension]
         ) as session:
-            await session.prompt("/@name@ one two")
+            reader = session.subscribe()
+            async with asyncio.timeout(10):
+                await session.prompt("/@name@ one two")
+                async for published in reader:
+                    if isinstance(published.event, UiNotify):
+                        self.assertEqual(published.event.view["text"], "2 words")
+                        return
 '''
 
 

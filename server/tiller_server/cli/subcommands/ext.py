@@ -20,7 +20,7 @@ from agent_core.resources.paths import app_paths
 from tiller_server.cli.command_exit import code_of
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED
-from tiller_server.cli.extension_packages.probe import START_LIMIT_S, ProbeResult, probe_package
+from tiller_server.cli.extension_packages.check import START_LIMIT_S, ProbeResult, probe_package
 from tiller_server.cli.extension_packages.project import declared_parts, read_package, usable
 from tiller_server.cli.extension_packages.source import FetchedPackage, fetched
 from tiller_server.cli.extension_packages.store import install_package, remove_package
