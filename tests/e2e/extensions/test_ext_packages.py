@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -12,6 +14,7 @@ import pytest
 
 from agent_core.extensions.package_lock import FOLDER, LOCK
 from agent_core.kernel.private_file import locked
+from tests.extensions.guide import PAGE, blocks
 from tests.storage.faults.small_disk import small_disk
 from tests.support.clients.server import TILLER, Ground, calls, says, tool_texts
 from tests.support.programs.pty_screen import terminal
@@ -19,6 +22,7 @@ from tests.support.programs.terminal import Ran, tiller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(90)]
 
+SHELL = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKER = "ran.txt"
 WAIT_S = 20.0
 
@@ -81,6 +85,24 @@ def test_a_new_package_is_checked_packed_installed_and_used_by_a_run(ground: Gro
     assert tiller(ground, "ext", "remove", "words").code == 0
     assert installed(ground) == {}
     assert [*(ground.dirs.config / FOLDER).iterdir()] == []
+
+
+def test_the_commands_of_the_guide_lead_to_an_installed_package(ground: Ground) -> None:
+    (commands,) = [one for one in SHELL.findall(PAGE.read_text("utf-8")) if "tiller ext new" in one]
+    for line in commands.splitlines():
+        program, *arguments = line.split()
+        ran = tiller(ground, *arguments)
+        assert (program, ran.code) == ("tiller", 0), ran
+    assert [*installed(ground)] == ["tickets"]
+
+
+def test_the_code_of_the_guide_is_a_package_without_faults(ground: Ground) -> None:
+    for block in blocks():
+        module = new(ground, "guide") / "guide" / "__init__.py"
+        _ = module.write_text(block, encoding="utf-8")
+        ran = tiller(ground, "ext", "check", "guide")
+        assert (ran.code, "warning" in ran.out) == (0, False), ran
+        shutil.rmtree(ground.root / "guide")
 
 
 def test_the_test_of_a_new_package_passes_and_fails_with_its_command(ground: Ground) -> None:
