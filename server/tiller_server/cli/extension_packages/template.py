@@ -101,7 +101,7 @@ class ExtensionTest(unittest.TestCase):
             workspace=".", store="memory", extensions=[extension]
         ) as session:
             reader = session.subscribe()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(5):
                 await session.prompt("/@name@ one two")
                 async for published in reader:
                     if isinstance(published.event, UiNotify):
