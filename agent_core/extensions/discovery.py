@@ -7,7 +7,7 @@ import importlib.abc
 import importlib.machinery
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
@@ -17,12 +17,6 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from agent_core.extensions.package_lock import (
-    LockedPackage,
-    difference as package_difference,
-    package_folder,
-    read_lock,
-)
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import LoadProblem
@@ -179,6 +173,8 @@ def _printed(module: str) -> Callable[..., None]:
 GROUP: Final = "tiller.extensions"
 """The entry points of installed packages."""
 ENTRY: Final = "__init__.py"
+LOCK: Final = "extensions.lock.json"
+"""The lock file of installed extension packages, in the configuration folder."""
 ExtensionOrigin = Literal["installed", "user", "project", "settings", "command line", "given"]
 """Where an extension comes from, in the order in which they are loaded; `given`: by the program itself."""
 
@@ -361,8 +357,14 @@ class _Looking:
     def locked(self) -> None:
         """Add the packages of the lock file whose files are those that were installed."""
         config = self._places.locked
-        if config is None:
+        if config is None or not (config / LOCK).exists():
             return
+        from agent_core.extensions.package_lock import (  # noqa: PLC0415 - most users have no packages
+            difference_of,
+            package_folder,
+            read_lock,
+        )
+
         try:
             packages = read_lock(config)
         except ExtensionBroken as error:
@@ -373,7 +375,7 @@ class _Looking:
             entry = folder / package.entry
             if self._is_left_out(entry):
                 continue
-            difference = package_difference(package, folder)
+            difference = difference_of(package, folder)
             if difference:
                 message = (
                     f"extension package {name!r} is not used: {difference} since it was installed. "
@@ -381,7 +383,7 @@ class _Looking:
                 )
                 self._problem(message, folder)
                 continue
-            expected = _pinned(package, folder)
+            expected = _pinned(package.files, folder)
             self._add(
                 DiscoveredExtension(name=name, origin="installed", entry=entry, expected=expected)
             )
@@ -498,9 +500,9 @@ class _Looking:
         self.result.problems.append(LoadProblem(message=message, path=path, level="error"))
 
 
-def _pinned(package: LockedPackage, folder: Path) -> ExpectedSourceHash:
+def _pinned(files: Mapping[str, str], folder: Path) -> ExpectedSourceHash:
     def expected(path: Path) -> str:
-        return package.files.get(path.relative_to(folder).as_posix(), "")
+        return files.get(path.relative_to(folder).as_posix(), "")
 
     return expected
 

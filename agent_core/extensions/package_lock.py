@@ -7,11 +7,10 @@ from typing import Final
 
 import msgspec
 
+from agent_core.extensions.discovery import LOCK
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 
-LOCK: Final = "extensions.lock.json"
-"""The lock file, in the configuration folder."""
 FOLDER: Final = "extension-packages"
 """The folder of the installed files, beside the lock file."""
 
@@ -91,7 +90,7 @@ def lock_text(packages: Mapping[str, LockedPackage]) -> str:
     return msgspec.json.format(raw, indent=2).decode() + "\n"
 
 
-def difference(package: LockedPackage, folder: Path) -> str:
+def difference_of(package: LockedPackage, folder: Path) -> str:
     """Return how the installed files differ from the lock file, for people; empty: they do not differ."""
     try:
         files = hashes_of(folder)

@@ -12,7 +12,8 @@ from zipfile import ZipFile, ZipInfo
 
 import pytest
 
-from agent_core.extensions.package_lock import FOLDER, LOCK
+from agent_core.extensions.discovery import LOCK
+from agent_core.extensions.package_lock import FOLDER
 from agent_core.kernel.private_file import locked
 from tests.extensions.guide import PAGE, blocks
 from tests.storage.faults.small_disk import small_disk

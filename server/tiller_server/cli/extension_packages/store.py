@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from agent_core.extensions.discovery import LOCK
 from agent_core.extensions.package_lock import (
     FOLDER,
-    LOCK,
     LockedPackage,
     hashes_of,
     lock_text,

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent_core.extensions.package_lock import (
     LockedPackage,
-    difference,
+    difference_of,
     package_folder,
     read_lock,
 )
@@ -209,7 +209,7 @@ def _agrees() -> bool:
 
 
 def _difference(config: Path, name: str, package: LockedPackage) -> str:
-    return difference(package, package_folder(config, name, package))
+    return difference_of(package, package_folder(config, name, package))
 
 
 def _list(options: argparse.Namespace, environment: Environment) -> int:
