@@ -20,6 +20,7 @@ from msgspec import Struct
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import LoadProblem
+from agent_core.resources.paths import EXTENSION_LOCK
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -173,8 +174,6 @@ def _printed(module: str) -> Callable[..., None]:
 GROUP: Final = "tiller.extensions"
 """The entry points of installed packages."""
 ENTRY: Final = "__init__.py"
-LOCK: Final = "extensions.lock.json"
-"""The lock file of installed extension packages, in the configuration folder."""
 ExtensionOrigin = Literal["installed", "user", "project", "settings", "command line", "given"]
 """Where an extension comes from, in the order in which they are loaded; `given`: by the program itself."""
 
@@ -357,7 +356,7 @@ class _Looking:
     def locked(self) -> None:
         """Add the packages of the lock file whose files are those that were installed."""
         config = self._places.locked
-        if config is None or not (config / LOCK).exists():
+        if config is None or not (config / EXTENSION_LOCK).exists():
             return
         from agent_core.extensions.package_lock import (  # noqa: PLC0415 - most users have no packages
             difference_of,

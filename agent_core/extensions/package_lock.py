@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from agent_core.extensions.discovery import LOCK
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
+from agent_core.resources.paths import EXTENSION_LOCK
 
 FOLDER: Final = "extension-packages"
 """The folder of the installed files, beside the lock file."""
@@ -70,7 +70,7 @@ def read_lock(config: Path) -> dict[str, LockedPackage]:
     Raises:
         ExtensionBroken: The lock file cannot be read.
     """
-    path = config / LOCK
+    path = config / EXTENSION_LOCK
     try:
         raw = path.read_bytes()
         return dict(msgspec.json.decode(raw, type=_LockFile).packages)

@@ -12,9 +12,9 @@ from zipfile import ZipFile, ZipInfo
 
 import pytest
 
-from agent_core.extensions.discovery import LOCK
 from agent_core.extensions.package_lock import FOLDER
 from agent_core.kernel.private_file import locked
+from agent_core.resources.paths import EXTENSION_LOCK
 from tests.extensions.guide import PAGE, blocks
 from tests.storage.faults.small_disk import small_disk
 from tests.support.clients.server import TILLER, Ground, calls, says, tool_texts
@@ -198,7 +198,7 @@ def test_a_kill_between_the_copy_and_the_lock_file_installs_nothing(ground: Grou
     _ = new(ground)
     packages = ground.dirs.config / FOLDER
     command = [*TILLER, "ext", "install", "words", "--yes"]
-    with locked(ground.dirs.config / LOCK):
+    with locked(ground.dirs.config / EXTENSION_LOCK):
         process = subprocess.Popen(
             command, cwd=ground.root, env=dict(ground.env), stderr=subprocess.DEVNULL
         )
@@ -356,8 +356,8 @@ def test_a_fault_of_the_declaration_has_its_line(
 
 
 def test_a_damaged_lock_file_is_named_and_runs_go_on(ground: Ground) -> None:
-    _ = (ground.dirs.config / LOCK).write_text("{", encoding="utf-8")
-    assert LOCK in tiller(ground, "ext", "list").complaint
+    _ = (ground.dirs.config / EXTENSION_LOCK).write_text("{", encoding="utf-8")
+    assert EXTENSION_LOCK in tiller(ground, "ext", "list").complaint
     ground.provider.script([says("Hello")])
     ran = tiller(ground, "run", "hi")
-    assert (ran.code, ran.out, ran.err.count(LOCK)) == (0, "Hello\n", 1)
+    assert (ran.code, ran.out, ran.err.count(EXTENSION_LOCK)) == (0, "Hello\n", 1)

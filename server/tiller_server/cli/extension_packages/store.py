@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from agent_core.extensions.discovery import LOCK
 from agent_core.extensions.package_lock import (
     FOLDER,
     LockedPackage,
@@ -19,6 +18,7 @@ from agent_core.extensions.package_lock import (
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.private_file import locked, make_private_folder, replace_text
+from agent_core.resources.paths import EXTENSION_LOCK
 from tiller_server.cli.extension_packages.source import FetchedPackage
 
 STAGING: Final = ".staging-"
@@ -61,7 +61,7 @@ def install_package(
                 f"the files of {package.name!r} changed while they were copied; install it again"
             )
             raise ExtensionBroken(message)
-        with locked(config / LOCK):
+        with locked(config / EXTENSION_LOCK):
             packages = read_lock(config)
             before = packages.get(package.name)
             if (before.pin if before else None) != replaces:
@@ -83,7 +83,7 @@ def remove_package(config: Path, name: str) -> None:
     Raises:
         ExtensionBroken: It is not installed.
     """
-    with locked(config / LOCK):
+    with locked(config / EXTENSION_LOCK):
         packages = read_lock(config)
         if packages.pop(name, None) is None:
             message = f"no package {name!r} is installed; `tiller ext list` lists them"
@@ -93,7 +93,7 @@ def remove_package(config: Path, name: str) -> None:
 
 def _write(config: Path, packages: Mapping[str, LockedPackage]) -> None:
     """Replace the lock file and remove folders that it does not name. The lock is held."""
-    replace_text(config / LOCK, lock_text(packages))
+    replace_text(config / EXTENSION_LOCK, lock_text(packages))
     kept = {package_folder(config, name, package) for name, package in packages.items()}
     for path in (config / FOLDER).iterdir() if (config / FOLDER).is_dir() else ():
         with suppress(OSError):
