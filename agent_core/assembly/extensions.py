@@ -203,6 +203,7 @@ class SessionExtensions:
             settings=values.extensions,
             named=[config.root / path.expanduser() for path in request.extensions],
             home=home_of(request.env),
+            locked=config.paths.config,
         )
         discovered = await to_thread.run_sync(discover, places)
         for number, factory in enumerate(request.own_extensions):

@@ -7,7 +7,7 @@ import importlib.abc
 import importlib.machinery
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from msgspec import Struct
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import LoadProblem
+from agent_core.resources.paths import EXTENSION_LOCK
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -290,6 +291,8 @@ class ExtensionSearchPaths(Value, frozen=True, kw_only=True):
     home: Path = Path("/")
     with_installed: bool = True
     """Whether installed packages bring extensions."""
+    locked: Path | None = None
+    """The configuration folder, whose lock file lists the packages of `tiller ext install`; None: there are none."""
 
 
 class DiscoveryResult(Struct, kw_only=True):
@@ -307,6 +310,7 @@ def discover(places: ExtensionSearchPaths) -> DiscoveryResult:
     looking = _Looking(places)
     if places.with_installed:
         looking.installed()
+    looking.locked()
     _ = looking.folder(places.user, "user")
     _ = looking.folder(places.project, "project")
     for entry in places.settings:
@@ -348,6 +352,40 @@ class _Looking:
             if not self._is_left_out(Path(one.name)):
                 entry = InstalledEntryPoint(value=one.value, load=one.load)
                 self._add(DiscoveredExtension(name=one.name, origin="installed", entry=entry))
+
+    def locked(self) -> None:
+        """Add the packages of the lock file whose files are those that were installed."""
+        config = self._places.locked
+        if config is None or not (config / EXTENSION_LOCK).exists():
+            return
+        from agent_core.extensions.package_lock import (  # noqa: PLC0415 - most users have no packages
+            difference_of,
+            package_folder,
+            read_lock,
+        )
+
+        try:
+            packages = read_lock(config)
+        except ExtensionBroken as error:
+            self.result.problems.append(LoadProblem(message=str(error), level="error"))
+            return
+        for name, package in packages.items():
+            folder = package_folder(config, name, package)
+            entry = folder / package.entry
+            if self._is_left_out(entry):
+                continue
+            difference = difference_of(package, folder)
+            if difference:
+                message = (
+                    f"extension package {name!r} is not used: {difference} since it was installed. "
+                    f"Run `tiller ext remove {name}`, then install it again"
+                )
+                self._problem(message, folder)
+                continue
+            expected = _pinned(package.files, folder)
+            self._add(
+                DiscoveredExtension(name=name, origin="installed", entry=entry, expected=expected)
+            )
 
     def folder(self, folder: Path | None, origin: ExtensionOrigin) -> bool:
         """Add the extensions in a folder, one level deep; return whether it holds any, usable or not."""
@@ -459,6 +497,13 @@ class _Looking:
 
     def _problem(self, message: str, path: Path) -> None:
         self.result.problems.append(LoadProblem(message=message, path=path, level="error"))
+
+
+def _pinned(files: Mapping[str, str], folder: Path) -> ExpectedSourceHash:
+    def expected(path: Path) -> str:
+        return files.get(path.relative_to(folder).as_posix(), "")
+
+    return expected
 
 
 def _absolute(entry: str, home: Path) -> Path:

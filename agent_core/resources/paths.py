@@ -15,6 +15,8 @@ APP = "tiller"
 MAX_SOCKET_PATH_BYTES = 100
 """Linux takes 107 bytes, macOS and the BSDs 103."""
 LONGEST_NAME = "daemon.sock"
+EXTENSION_LOCK = "extensions.lock.json"
+"""The lock file of installed extension packages, in the configuration folder."""
 
 
 class AppPaths(Value, frozen=True, kw_only=True):

@@ -29,6 +29,8 @@ STARTING: Mapping[str, str] = {
     "server/tiller_server/cli/subcommands/demo.py": "the demonstration",
     "server/tiller_server/cli/demo/editor.py": "our own server",
     "server/tiller_server/cli/doctor/system.py": "programs, with --version",
+    "server/tiller_server/cli/extension_packages/check.py": "the process that loads a package to check it",
+    "server/tiller_server/cli/extension_packages/source.py": "git, to fetch a package",
     "server/tiller_server/cli/run/daemon_client.py": "the same run again, in a process of its own",
     "server/tiller_server/cli/run/template.py": "forks itself, for a run of the user's",
     "server/tiller_server/cli/trace/recorder.py": "the server that the user names, to listen in",
@@ -71,6 +73,7 @@ def test_who_finds_git_has_the_rest_made_for_it() -> None:
             "agent_core/memory/history.py",
             "agent_core/workspace/git/object_command.py",
             "agent_core/workspace/git/client.py",
+            "server/tiller_server/cli/extension_packages/source.py",
             "server/tiller_server/evaluation/tasks/repositories.py",
             "server/tiller_server/fleet/worker/checkouts.py",
         }

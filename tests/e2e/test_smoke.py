@@ -30,6 +30,7 @@ STARTED = {
     "models": (["models", "list"], 0, "lab/m"),
     "config": (["config", "path"], 0, "settings.json"),
     "policy": (["policy", "explain", "ls"], 0, "ls"),
+    "ext": (["ext", "list"], 0, "no extension packages are installed"),
     "trust": (["trust", "list"], 0, ""),
     "mcp": (["mcp", "list"], 0, ""),
     "completion": (["completion", "bash"], 0, "_shtab_tiller"),

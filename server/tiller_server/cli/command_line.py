@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, str] = {
     "config": "show and change settings",
     "policy": "list, add and remove permission rules",
     "mcp": "list, add and remove MCP servers",
+    "ext": "write, check, pack and install extension packages",
     "trust": "list, add and remove trusted folders",
     "doctor": "check this machine and suggest repairs",
     "daemon": "start, stop and inspect the background process",

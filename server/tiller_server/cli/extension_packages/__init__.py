@@ -1,0 +1,1 @@
+"""Extension packages of `tiller ext`: their template, check, wheel, sources and installation."""
