@@ -46,7 +46,6 @@ def _ignore(*_: object) -> None:
 
 
 async def _probe(name: str, entry: Path, limit_s: float) -> ProbeResult:
-
     bus = EventBus(failed=_ignore, later=_ignore)
     started_s = time.monotonic()
     try:
@@ -99,7 +98,6 @@ def _place(error: BaseException, entry: Path) -> tuple[str, int]:
 
 
 def _faults(loaded: LoadedExtension, entry: Path) -> Iterator[PackageFault]:
-
     registered = loaded.registered
     for name, tool in registered.tools.items():
         file, line = (
