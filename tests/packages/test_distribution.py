@@ -29,7 +29,7 @@ NEEDED = {
 def _build(folder: Path) -> tuple[Path, Path]:
     """Build both archives and return the wheel and the sdist."""
     argv = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
-    env = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    env = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}  # noqa: TID251 - pip and the build need what the machine has set
     subprocess.run(argv, cwd=ROOT, env=env, check=True, capture_output=True)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, sdist
@@ -85,7 +85,7 @@ def test_an_installed_archive_edits_a_file_in_the_first_minute(
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     argv = [str(venv / "bin" / "pip"), "install", "-q", "-c", str(ROOT / "constraints.txt")]
-    apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # noqa: TID251 - as above
     subprocess.run([*argv, str(archive)], cwd=tmp_path, env=apart, check=True, capture_output=True)
 
     def tiller(*arguments: str) -> subprocess.CompletedProcess[str]:
