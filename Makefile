@@ -58,6 +58,7 @@ help:
 	@echo "make acp-setup install the clients of the Agent Client Protocol that tests drive"
 	@echo "make postgres-setup   install the database that the tests of the fleet use too"
 	@echo "make web-page  build the page of tiller web"
+	@echo "make dist      build the wheel and the sdist, and their checksums, into dist/"
 	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"
@@ -185,6 +186,13 @@ client-check-or-skip:
 .PHONY: web-page
 web-page: $(CLIENT_STAMP)
 	@cd vscode-client && $(WITH_NODE) npm run --silent web
+
+# The times in the archives are that of the commit: two builds of it have the same bytes.
+.PHONY: dist
+dist: $(DEV_STAMP) web-page
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) "$(PY)" -m hatchling build -d dist
+	@cd dist && sha256sum *.whl *.tar.gz > SHA256SUMS && cat SHA256SUMS
 
 # Another platform: make vsix TARGET=darwin-arm64
 TARGET ?=
