@@ -16,6 +16,7 @@ NODE_STAMP := $(VENV)/.stamp-node
 ACP_STAMP := $(VENV)/.stamp-acp
 CLIENT_STAMP := $(VENV)/.stamp-client
 WORKBENCH_STAMP := $(VENV)/.stamp-workbench
+DOCS_STAMP := $(VENV)/.stamp-docs
 PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Build requirements are pinned too; older pip reads the first name, newer pip the second.
 PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
@@ -62,6 +63,9 @@ help:
 	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"
+	@echo "make docs      build the documentation site into build/site, strictly"
+	@echo "make docs-serve   show the documentation site at http://127.0.0.1:8000 and build it again after each change"
+	@echo "make docs-setup   install what the documentation site is built with"
 	@echo "make bench     measure, and write bench-results/; PEERS=pi,codex measures beside these agents"
 	@echo "make eval      try an agent on the tasks of bench/tasks; without ARGS the scripted model"
 	@echo "make durations write tests/durations.toml, which says what is slow"
@@ -98,6 +102,12 @@ demo: $(RUN_STAMP)
 .PHONY: fleet-demo
 fleet-demo: $(DEV_STAMP)
 	@"$(PY)" -m tests.support.fleet.demo
+
+$(DOCS_STAMP): $(DEV_STAMP)
+	@echo "Installing what the documentation site is built with (40 MB) ..."
+	@"$(PY)" .ci/dev-requirements pyproject.toml docs > $(VENV)/docs-requirements.txt
+	@$(PIP_INSTALL) -r $(VENV)/docs-requirements.txt
+	@touch $@
 
 $(REFERENCE_STAMP): $(DEV_STAMP)
 	@echo "Installing the agent that sessions are exchanged with (200 MB) ..."
@@ -148,10 +158,24 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 # Where they are not installed their tests are skipped, and say so.
 EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(if $(EXTRA_WANTED),postgres-setup $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
+e2e-setup: $(DEV_STAMP) $(DOCS_STAMP) $(if $(EXTRA_WANTED),postgres-setup $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
 	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
 	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
 	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
+
+.PHONY: docs-setup
+docs-setup: $(DOCS_STAMP)
+
+# One folder for each version; those that are there already stay, and the selector of the site lists all of them.
+SITE = NO_MKDOCS_2_WARNING=1 "$(VENV)/bin/mkdocs"
+.PHONY: docs
+docs: docs-setup
+	@$(SITE) build --strict \
+	  --site-dir "build/site/$$("$(PY)" -c 'import tiller_server; print(tiller_server.VERSION)')"
+
+.PHONY: docs-serve
+docs-serve: docs-setup
+	@$(SITE) serve
 
 .PHONY: acp-setup
 acp-setup: $(ACP_STAMP)
@@ -164,7 +188,7 @@ postgres-setup:
 	else echo "PostgreSQL cannot be installed: there is no apt-get here"; fi
 
 .PHONY: lint
-lint: $(DEV_STAMP)
+lint: $(DOCS_STAMP)
 	"$(VENV)/bin/ruff" check .
 	"$(VENV)/bin/ruff" format --check .
 	"$(VENV)/bin/lint-imports" --no-logo

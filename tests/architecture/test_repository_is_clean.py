@@ -102,5 +102,6 @@ def _findings(texts) -> list[str]:
 
 def _required() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    groups = project["dependency-groups"]["dev"]
-    return [*project["project"]["dependencies"], *groups, *project["build-system"]["requires"]]
+    groups = project["dependency-groups"]
+    needed = [*groups["dev"], *groups["docs"]]
+    return [*project["project"]["dependencies"], *needed, *project["build-system"]["requires"]]

@@ -39,7 +39,7 @@ async def test_the_tool_reads_a_ticket(home: Home) -> None:
         assert "The total is rounded down." in str(ended)
 
 
-async def test_the_check_keeps_the_folder(home: Home) -> None:
+async def test_the_check_keeps_the_folder_and_lets_other_files_through(home: Home) -> None:
     file = home.write("guard.py", blocks()[CHECK])
     write = call("write", {"path": "migrations/1.sql", "content": "drop table users"})
     written: list[str] = []
@@ -51,11 +51,12 @@ async def test_the_check_keeps_the_folder(home: Home) -> None:
             written.append(arguments.path)
             return "Written."
 
-    model = ScriptedModel([write, say("All right.")])
+    other = call("write", {"path": "a.txt", "content": "a"})
+    model = ScriptedModel([write, other, say("All right.")])
     async with extended(home, model, named=[file], given=[writer]) as it:
         _ = await it.say("change it")
         assert "write a new one" in str(it.bench.messages)
-    assert written == []
+    assert written == ["a.txt"]
 
 
 async def test_the_view_counts_the_calls(home: Home) -> None:

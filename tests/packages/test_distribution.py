@@ -58,6 +58,9 @@ def test_the_wheel_holds_the_product_and_no_tests(built: tuple[Path, Path]) -> N
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {"agent_core", "tiller_server"}
     assert not [name for name in names if name.endswith(".pyc")]
+    # The page of `tiller web` is built, and not in git.
+    page = [path for path in (ROOT / "server/tiller_server/web/page").rglob("*") if path.is_file()]
+    assert names >= {path.relative_to(ROOT / "server").as_posix() for path in page}
 
 
 def test_the_sdist_holds_the_sources_and_no_tests(built: tuple[Path, Path]) -> None:
