@@ -106,9 +106,10 @@ async def test_three_who_work_do_not_notice_one_who_does_not_read(
 async def _compared(
     runtime: Runtime, fourth: Seat, stream: Subscription, folder: Path
 ) -> list[str]:
-    """Work while the fourth reads and while it does not; gives the limits of time that were not held.
+    """Work while the fourth reads and while it does not; gives the limits that were not held.
 
-    What must always hold is checked. Other work on the machine only adds to times, and to the longest one most of all.
+    What is held for the fourth is checked each time. Other work on the machine only adds to times, and to the longest one
+    most of all.
     """
     # Workers of their own for each, or the second ones would carry the longer past.
     async with _workers(runtime, folder / "free") as workers:
@@ -123,8 +124,9 @@ async def _compared(
     fourth.client.resume_reading()
     await _caught_up(stream)
     assert stuck.held_bytes <= HELD_BYTES
-    assert stuck.grown_bytes - max(free.grown_bytes, 0) <= HELD_BYTES * slower
     held = {
+        # The same phase adds 3 to 11 MB: when the collector looks decides it.
+        "memory": stuck.grown_bytes - max(free.grown_bytes, 0) <= HELD_BYTES * slower,
         "answers": stuck.p95_s <= max(free.p95_s * RATIO, 0.01) * slower,
         "the loop": max(stuck.lags_s) <= max(LAG_S * slower, max(free.lags_s) * 1.5),
     }
