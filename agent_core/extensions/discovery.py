@@ -377,7 +377,7 @@ class _Looking:
             difference = difference_of(package, folder)
             if difference:
                 message = (
-                    f"extension package {name!r} is not used: {difference} since it was installed. "
+                    f"extension package {name!r} is not used: {difference}. "
                     f"Run `tiller ext remove {name}`, then install it again"
                 )
                 self._problem(message, folder)

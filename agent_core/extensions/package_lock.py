@@ -99,5 +99,5 @@ def difference_of(package: LockedPackage, folder: Path) -> str:
     for path in sorted({*files, *package.files}):
         if files.get(path) != package.files.get(path):
             state = "added" if path not in package.files else "changed"
-            return f"{path} was {state if path in files else 'removed'}"
+            return f"{path} was {state if path in files else 'removed'} since it was installed"
     return ""

@@ -427,7 +427,7 @@ def _new_client(*, direct: bool, connect_s: float) -> HttpClient:
 
 @contextmanager
 def httpx_without_command() -> Generator[None]:
-    """Import httpx without its own command, which loads click, rich and pygments where they are installed."""
+    """Prevent an import of httpx from loading its command, and click, rich and pygments with it where they are installed."""
     if COMMAND_LINE in sys.modules:
         yield
         return

@@ -256,6 +256,20 @@ def test_a_wheel_with_a_path_outside_is_refused(ground: Ground, name: str) -> No
     assert installed(ground) == {}
 
 
+@pytest.mark.parametrize("damage", ["changed", "cut"])
+def test_a_damaged_wheel_is_refused_in_one_sentence(ground: Ground, damage: str) -> None:
+    wheel = Path(tiller(ground, "ext", "pack", str(new(ground))).out.splitlines()[0])
+    whole = wheel.read_bytes()
+    half = len(whole) // 2
+    # The first member is the code of the package, and more than 200 bytes even when it is packed.
+    damaged = whole[:100] + bytes(100) + whole[200:] if damage == "changed" else whole[:half]
+    _ = wheel.write_bytes(damaged)
+    ran = tiller(ground, "ext", "install", str(wheel), "--yes")
+    assert (ran.code, f"{wheel} is no usable wheel" in ran.complaint) == (2, True), ran
+    assert "Traceback" not in ran.err
+    assert installed(ground) == {}
+
+
 def test_a_symbolic_link_is_refused_in_a_wheel_and_in_a_folder(ground: Ground) -> None:
     wheel = wheel_with(ground, "words/link.py", mode=0o120777)
     assert "is a link" in tiller(ground, "ext", "install", str(wheel), "--yes").complaint
@@ -338,10 +352,15 @@ def test_a_slow_start_is_a_fault(ground: Ground) -> None:
         ('version = "0.1.0"', 'version = "../1"', "project.version is '../1'"),
         ('"words:extension"', '"missing:extension"', "there is no missing.py"),
         ('"tiller.extensions"', '"other.group"', "it needs exactly one, 'words'"),
+        (
+            '[project.entry-points."tiller.extensions"]\nwords = "words:extension"',
+            'entry-points = "words"',
+            "it needs exactly one, 'words'",
+        ),
         ("[project]", '[project]\ndependencies = ["requests"]', "installs no dependencies"),
         ("[project]", "[project", "it cannot be read"),
     ],
-    ids=["name", "version", "module", "group", "dependencies", "toml"],
+    ids=["name", "version", "module", "group", "text", "dependencies", "toml"],
 )
 def test_a_fault_of_the_declaration_has_its_line(
     ground: Ground, old: str, new_text: str, message: str

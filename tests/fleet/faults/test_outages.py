@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fleet.fault_bench import stop_between_writes
 from tests.support.fleet.fleet_runs import supervised_fleet
 from tests.support.fleet.recording_office import recording_office
 from tests.support.fleet.tcp_proxy import tcp_proxy
@@ -31,7 +32,7 @@ def test_a_worker_that_is_stopped_past_its_lease_writes_nothing_and_ends(
         # The more calls it waits for, the later in its jobs it is stopped.
         fleet.wait_for(lambda: sum(office.calls.values()) > seed % 8)
         first = fleet.alive_slots()
-        stopped.send_signal(signal.SIGSTOP)
+        stop_between_writes(stopped, fleet.database)
         try:
             _ = fleet.start()
             fleet.wait_for(lambda: bool(fleet.alive_slots().keys() - first.keys()))

@@ -1,6 +1,5 @@
 """Faults that a test combines: each begins at once, and ends when its consequence is there."""
 
-import os
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 from tests.support.fleet.fleet_runs import SupervisedFleet
 from tests.support.fleet.tcp_proxy import TcpProxy
 from tests.support.programs.postgres import PostgresCluster
+from tiller_server.fleet.store.database import FleetDatabase
 
 Fault = Literal["kill", "stop", "forge", "provider", "restart", "backend", "stall", "cut"]
 ANYWHERE: tuple[Fault, ...] = ("kill", "stop", "forge", "provider")
@@ -85,22 +85,27 @@ class FaultBench:
                 return
 
     def _stop(self, turn: int) -> None:
-        """Stop a worker that has a slot, outside of a transaction on SQLite: it would stop the others, too."""
+        """Stop a worker that has a slot."""
         fleet = self.fleet
         fleet.wait_for(lambda: bool(self._living()))
         living = self._living()
         process = living[turn % len(living)]
-        while True:
-            os.kill(process.pid, signal.SIGSTOP)
-            try:
-                _ = fleet.database.now_ms()
-            except OperationalError:
-                os.kill(process.pid, signal.SIGCONT)
-            else:
-                break
+        stop_between_writes(process, fleet.database)
         self.stopped.append(process)
         _ = fleet.start()
 
     def _living(self) -> list["subprocess.Popen[bytes]"]:
         alive = self.fleet.alive_slots()
         return [one for one in self.fleet.workers if one.pid in alive and one.poll() is None]
+
+
+def stop_between_writes(process: "subprocess.Popen[bytes]", database: FleetDatabase) -> None:
+    """Stop a worker outside of a transaction: on SQLite the lock of its transaction would stop all others, too."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        try:
+            _ = database.now_ms()
+        except OperationalError:
+            process.send_signal(signal.SIGCONT)
+        else:
+            return

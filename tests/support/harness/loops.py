@@ -27,7 +27,6 @@ from typing import Any, Final, Literal, cast, final
 import pytest
 
 from tests.support.harness.shared import ROOT
-from tests.support.harness.sizes import is_complete
 
 DURATIONS: Final = ROOT / "tests" / "durations.toml"
 SLOW_S: Final = 1.0
@@ -228,8 +227,7 @@ class Costs:
             self.updated(Durations.read(self._writes)).write(self._writes)
         elif self._judges and exitstatus == pytest.ExitCode.OK:
             self._problems = self.problems()
-            # In CI times are only printed: another commit would fail for how fast its machine was.
-            if self._problems and self._pace() <= JUDGED_PACE and not is_complete():
+            if self._problems and self._pace() <= JUDGED_PACE:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

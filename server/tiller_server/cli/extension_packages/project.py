@@ -6,10 +6,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from agent_core.extensions.discovery import FILE, GROUP, SOURCE_BYTES
+from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.json import as_object
 from agent_core.kernel.values import Value
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
@@ -76,8 +78,8 @@ def read_package(folder: Path) -> tuple[ExtensionPackage | None, Sequence[Packag
                 line=int(line[1]) if line else 0,
             )
         ]
-    table = cast("dict[str, object]", project) if isinstance(project, dict) else {}
-    points = cast("dict[str, dict[str, object]]", table.get("entry-points") or {}).get(GROUP) or {}
+    table = as_object(project)
+    points = as_object(as_object(table.get("entry-points")).get(GROUP))
     faults = [
         PackageFault(message=message, file=str(path), line=_line_of(text, key))
         for message, key in _declaration_faults(table, points)
@@ -115,9 +117,7 @@ def usable(read: tuple[ExtensionPackage | None, Sequence[PackageFault]]) -> Exte
     return package
 
 
-def _declaration_faults(
-    table: Mapping[str, object], points: Mapping[str, object]
-) -> Iterator[tuple[str, str]]:
+def _declaration_faults(table: JsonObject, points: JsonObject) -> Iterator[tuple[str, str]]:
     name, version = table.get("name"), table.get("version")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         yield f"project.name is {name!r}; use 1 to 64 of a-z, 0-9 and -", "name"
@@ -130,8 +130,7 @@ def _declaration_faults(
         )
         yield message, GROUP
     dependencies = table.get("dependencies", [])
-    names = cast("list[object]", dependencies) if isinstance(dependencies, list) else [dependencies]
-    for dependency in names:
+    for dependency in dependencies if isinstance(dependencies, list) else [dependencies]:
         if not TILLER.match(str(dependency)):
             yield unsupported_dependency(str(dependency)), "dependencies"
 

@@ -4,6 +4,7 @@ import base64
 import configparser
 import hashlib
 import stat
+import zlib
 from email.parser import Parser
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -28,6 +29,15 @@ EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip file can hold."""
 MODE: Final = 0o100644
 MAX_BYTES: Final = 64 * 1024 * 1024
+UNREADABLE: Final = (
+    BadZipFile,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    zlib.error,
+)
+"""Raised by `zipfile` for a damaged, cut, encrypted or unknown archive."""
 
 
 def wheel_name(package: ExtensionPackage) -> str:
@@ -85,7 +95,7 @@ def unpack_wheel(wheel: Path, folder: Path) -> ExtensionPackage:
         with ZipFile(wheel) as archive:
             _check_members(wheel, archive)
             archive.extractall(folder)
-    except (BadZipFile, NotImplementedError, RuntimeError, ValueError) as error:
+    except UNREADABLE as error:
         message = f"{wheel} is no usable wheel: {error}"
         raise ExtensionBroken(message) from error
     return _declared(wheel, folder)

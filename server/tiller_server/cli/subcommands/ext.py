@@ -93,7 +93,8 @@ def _run(options: argparse.Namespace, environment: Environment) -> int:
     try:
         return verbs[options.verb](options, environment)
     except OSError as error:
-        message = f"{error.filename or 'a file'} could not be read or written: {error.strerror or error}; nothing was installed or removed"
+        state = "; nothing was installed" if options.verb == "install" else ""
+        message = f"{error.filename or 'a file'} could not be read or written: {error.strerror or error}{state}"
         raise StorageUnavailable(message) from error
 
 
