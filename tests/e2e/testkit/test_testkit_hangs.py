@@ -92,6 +92,26 @@ def test_a_test_that_cannot_be_interrupted_ends_its_worker_and_no_other_test(
     assert "in test_stuck" in ran.stderr
 
 
+def test_a_fixture_that_waits_for_a_test_over_its_limit_ends_the_worker_and_no_other_test(
+    tmp_path: Path,
+) -> None:
+    ran = inner(
+        tmp_path,
+        "import anyio, pytest\n"
+        "@pytest.fixture\n"
+        "def anyio_backend(): return 'asyncio'\n"
+        "@pytest.fixture\n"
+        "async def server(): yield 1\n"
+        "@pytest.mark.anyio\n"
+        "@pytest.mark.timeout(0.5)\n"
+        "async def test_long(server): await anyio.sleep_forever()\n"
+        "def test_after(): pass\n",
+    )
+    assert "FAILED test_it.py::test_long" in ran.stdout
+    assert "crashed while running 'test_it.py::test_long'" in ran.stdout
+    assert "1 passed" in ran.stdout
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the workers from /proc")
 def test_a_run_in_which_nothing_happens_ends_with_its_stacks_and_what_failed_so_far(
     tmp_path: Path,

@@ -9,6 +9,7 @@ Three limits, one inside the other:
 """
 
 import faulthandler
+import math
 import os
 import signal
 import threading
@@ -42,6 +43,8 @@ class Limits:
 
     def __init__(self, *, grace_s: float = GRACE_S) -> None:
         self._grace_s = grace_s
+        self._ends_at_s = math.inf
+        """When the second limit of the present test is reached, on the monotonic clock."""
         # What pytest captures would hide the stacks: the stream is kept from before.
         self._stacks: TextIO = os.fdopen(os.dup(2), "w")
         faulthandler.register(_SHOW, file=self._stacks, all_threads=True)
@@ -53,17 +56,31 @@ class Limits:
         """Add the second limit to the first, and raise never in the middle of coverage's own lock."""
         done = yield
         if settings.timeout:
-            faulthandler.dump_traceback_later(
-                settings.timeout + self._grace_s, exit=True, file=self._stacks
-            )
+            self._ends_at_s = time.monotonic() + settings.timeout + self._grace_s
+            self._begin()
             _spare_coverage(signal.getsignal(signal.SIGALRM))
         return done
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_timeout_cancel_timer(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Take the second limit back."""
-        faulthandler.cancel_dump_traceback_later()
-        return (yield)
+    def pytest_exception_interact(self) -> Generator[None, Any, Any]:
+        """Set the second limit again, which pytest takes back at a failure: fixtures may wait for the test that hung."""
+        done = yield
+        if self._ends_at_s < math.inf:
+            self._begin()
+        return done
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Generator[None, Any, Any]:
+        """Take the second limit back when the fixtures have ended, too."""
+        try:
+            return (yield)
+        finally:
+            self._ends_at_s = math.inf
+            faulthandler.cancel_dump_traceback_later()
+
+    def _begin(self) -> None:
+        left_s = max(self._grace_s, self._ends_at_s - time.monotonic())
+        faulthandler.dump_traceback_later(left_s, exit=True, file=self._stacks)
 
 
 def _spare_coverage(handler: object) -> None:
