@@ -11,6 +11,7 @@ MOST_MB = 40
 FOREIGN = ("lark_oapi", "pydantic", "pygls", "lsprotocol", "requests", "rich", "slack_bolt")
 PROBE = """
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 
 def resident():
@@ -18,9 +19,9 @@ def resident():
         return int(next(line for line in status if line.startswith('VmRSS')).split()[1]) / 1024
 
 before = resident()
-from agent_core.providers.http.client import httpx_without_command
 command = import_module('tiller_server.cli.subcommands.' + sys.argv[1])
-with httpx_without_command():
+without_command = getattr(command, 'httpx_without_command', nullcontext)
+with without_command():
     channel = import_module('tiller_server.channels.' + sys.argv[1] + '.channel')
 from agent_core.kernel.json import encode
 encode({})  # loads the fast parser

@@ -57,12 +57,12 @@ async def test_a_mention_is_stored_before_it_is_acknowledged(
     channel: SlackChannel, platform: SlackPlatform, sink: RecordingSink
 ) -> None:
     sink.fails = 1
-    said = await platform.say("C1", f"<@{BOT}> mend the <https://x.y/z|basket> &amp; go")
+    said = await platform.say("C1", f"<@{BOT}> mend the <https://x.y/z|basket> &amp; &amp;lt; go")
     await platform.deliver(platform.event("C1", said))
     await platform.until(lambda: len(platform.acks) == 1)
     (message,) = sink.messages
     assert platform.acks == ["envelope-2"]
-    assert message.text == "mend the [basket](https://x.y/z) & go"
+    assert message.text == "mend the [basket](https://x.y/z) & &lt; go"
     assert (message.mentioned, message.chat_kind, message.target) == (True, "group", GROUP)
     assert message.key == f"C1:{said['ts']}"
     assert channel.account == f"T1.{BOT}"

@@ -1,6 +1,5 @@
 """Slack's events and clicks as events of the port. No I/O."""
 
-import html
 import re
 from typing import Final
 
@@ -23,6 +22,11 @@ _LINK: Final = re.compile(r"<(?P<url>[a-z][a-z0-9+.-]*:[^|>]+)(?:\|(?P<label>[^>
 _NAMED: Final = re.compile(r"<[@#!](?P<id>[^|>]+)(?:\|(?P<name>[^>]*))?>")
 _COMMAND: Final = re.compile(r"!(?=[a-z])")
 MS: Final = 1000
+
+
+def unescape(text: str) -> str:
+    """Return a text without Slack's escapes: it writes `&`, `<` and `>` as entities, and no other character."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 class ButtonValue(
@@ -64,7 +68,7 @@ def plain_text(text: str, *, bot: str) -> str:
     def named(match: re.Match[str]) -> str:
         return "" if match["id"] == bot else f"@{match['name'] or match['id']}"
 
-    plain = html.unescape(_NAMED.sub(named, _LINK.sub(link, text))).strip()
+    plain = unescape(_NAMED.sub(named, _LINK.sub(link, text))).strip()
     return _COMMAND.sub("/", plain, count=1) if _COMMAND.match(plain) else plain
 
 
@@ -135,7 +139,7 @@ def command_of(body: JsonObject, *, at_ms: int) -> InboundMessage:
         target=Target(chat=channel),
         chat_kind="direct" if channel[:1] == "D" else "group",
         sender=Sender(id=as_text(body.get("user_id")), name=as_text(body.get("user_name"))),
-        text="/" + (html.unescape(as_text(body.get("text"))).strip() or "help"),
+        text="/" + (unescape(as_text(body.get("text"))).strip() or "help"),
         mentioned=True,
         at_ms=at_ms,
     )
