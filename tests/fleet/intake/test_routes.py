@@ -28,7 +28,10 @@ PRIVATE = (
     ("GET", "/jobs/1"),
     ("GET", "/jobs/1/transcript"),
     ("GET", "/jobs/1/live"),
-    ("GET", "/jobs/1/events"),
+    ("GET", "/panel"),
+    ("GET", "/assets/{name}"),
+    ("POST", "/v1/rpc"),
+    ("GET", "/v1/events"),
 )
 
 

@@ -6,7 +6,7 @@ import { run } from "./processes.ts";
 import { Provider } from "./provider.ts";
 
 export const REPOSITORY = resolve(import.meta.dirname, "../../..");
-const PYTHON = process.env["TILLER_E2E_PYTHON"] ?? join(REPOSITORY, ".venv/bin/python");
+export const PYTHON = process.env["TILLER_E2E_PYTHON"] ?? join(REPOSITORY, ".venv/bin/python");
 /** Where pictures and logs stay for people to look at. */
 export const ARTEFACTS = process.env["TILLER_E2E_ARTEFACTS"] ?? join(REPOSITORY, "build/e2e-vscode");
 export const VSIX = process.env["TILLER_E2E_VSIX"] ?? join(REPOSITORY, "build/tiller-linux-x64-0.1.0.vsix");

@@ -234,6 +234,6 @@ webTest("a page whose server has another role now follows it", {}, async ({ serv
   await page.locator("#composer-text").waitFor();
   server.role = "observer";
   await page.getByRole("button", { name: "Sessions" }).click();
-  await shows(page, "tiller web runs as observer");
+  await shows(page, "it has the role observer");
   assert.equal(await page.locator("#composer-text").count(), 0);
 });

@@ -19,8 +19,8 @@ from starlette.responses import (
     HTMLResponse,
     JSONResponse,
     PlainTextResponse,
+    RedirectResponse,
     Response,
-    StreamingResponse,
 )
 from starlette.routing import Route
 
@@ -30,8 +30,9 @@ from agent_core.kernel.values import SecretValue
 from agent_core.transcript.export.markdown_document import markdown
 from tiller_server.fleet.errors import FleetError, JobUnknown
 from tiller_server.fleet.forges import Forge
-from tiller_server.fleet.intake.live_page import LIVE_POLICY, follow, render_live_page
 from tiller_server.fleet.intake.page import POLICY, render_metrics, render_page
+from tiller_server.fleet.intake.panel_routes import PanelRoutes
+from tiller_server.fleet.intake.session_panel import SessionPanel
 from tiller_server.fleet.intake.webhooks import (
     WebhookEvent,
     WebhookForged,
@@ -105,12 +106,12 @@ class FleetIntake:
         clock: Clock | None = None,
     ) -> None:
         """Prepare; the database is migrated."""
-        self._clock = clock or SystemClock()
         self._database = database
         self._forges = forges
         self._options = options
         self._jobs = JobStore(database)
         self._deliveries = DeliveryStore(database)
+        self._panel = PanelRoutes(SessionPanel(database, clock=clock or SystemClock()))
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -123,7 +124,10 @@ class FleetIntake:
             ("/jobs/{id:int}", "GET", self._private(self._show)),
             ("/jobs/{id:int}/transcript", "GET", self._private(self._transcript)),
             ("/jobs/{id:int}/live", "GET", self._private(self._live)),
-            ("/jobs/{id:int}/events", "GET", self._private(self._events)),
+            ("/panel", "GET", self._private(self._panel.page)),
+            ("/assets/{name}", "GET", self._private(self._panel.asset)),
+            ("/v1/rpc", "POST", self._private(self._call)),
+            ("/v1/events", "GET", self._private(self._panel.events)),
             ("/webhooks/{forge}", "POST", self._webhook),
         )
         return Starlette(
@@ -241,15 +245,12 @@ class FleetIntake:
         text = await run_sync(partial(markdown, stored.header, stored.entries, title=title))
         return PlainTextResponse(text, headers={"Content-Security-Policy": POLICY})
 
-    async def _live(self, request: Request) -> Response:
-        page = render_live_page(await self._job(request))
-        return HTMLResponse(page, headers={"Content-Security-Policy": LIVE_POLICY})
+    async def _call(self, request: Request) -> Response:
+        return await self._panel.answer(await self._body(request))
 
-    async def _events(self, request: Request) -> Response:
-        """Answer with the transcript of a job as it grows, until the job has ended."""
+    async def _live(self, request: Request) -> Response:
         job = await self._job(request)
-        events = follow(self._database, job.id, clock=self._clock)
-        return StreamingResponse(events, media_type="text/event-stream")
+        return RedirectResponse(f"/panel#session={job.session}", 303)
 
     async def _job(self, request: Request) -> Job:
         try:
@@ -331,7 +332,7 @@ class FleetIntake:
                 response = JSONResponse({"error": message}, status_code=503)
             except ClientDisconnect:
                 response = Response(status_code=400)
-            response.headers["Cache-Control"] = "no-store"
+            _ = response.headers.setdefault("Cache-Control", "no-store")
             response.headers["X-Content-Type-Options"] = "nosniff"
             response.headers["Referrer-Policy"] = "no-referrer"
             return response

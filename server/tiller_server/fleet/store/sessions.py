@@ -340,9 +340,11 @@ class FleetSessions:
         newest = await in_database(lambda: self._listed(cwd, limit=1))
         return newest[0].session if newest else None
 
-    async def list(self, cwd: str | None = None) -> tuple[SessionSummary, ...]:
-        """Return the sessions, newest first."""
-        return await in_database(lambda: self._listed(cwd, limit=None))
+    async def list(
+        self, cwd: str | None = None, *, limit: int | None = None
+    ) -> tuple[SessionSummary, ...]:
+        """Return the sessions, newest first, at most `limit`."""
+        return await in_database(lambda: self._listed(cwd, limit=limit))
 
     def _writer(self) -> SlotLease:
         if self._lease is None:
