@@ -4,6 +4,9 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,6 +18,7 @@ import anyio
 import httpx
 from anyio.to_thread import run_sync
 
+from agent_core.kernel import SystemClock
 from bench.kit import percentile
 from tests.support.fleet.demo import SCRIPT, demo_fleet
 from tiller_server.fleet.engine.dbos_engine import DbosEngine, EngineOptions
@@ -23,14 +27,17 @@ from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.handover import HandoverStore
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.slots import SlotStore
-from tiller_server.fleet.values import ChangeName, JobRequest, SlotLease
+from tiller_server.fleet.values import ChangeName, Job, JobRequest, SlotLease
 
 MODEL_S: Final = 0.05
 """Time of the model for an answer."""
 JOBS: Final = 60
 SAMPLES: Final = 200
+CLAIM_POLL_S: Final = 0.01
+"""The pause is a part of the figure; workers look every second unless a job has just ended."""
 NO_LIMITS: Final = FleetLimits(per_repo=0, per_org=0)
 HOUR_S: Final = 3600
+CLOCK: Final = SystemClock()
 
 
 @dataclass(slots=True)
@@ -40,6 +47,8 @@ class EmptySteps:
     jobs: JobStore
     began: dict[int, float] = field(default_factory=dict[int, float])
     ended: dict[int, float] = field(default_factory=dict[int, float])
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+    """Until then the first job keeps the only place; the engine runs steps in a loop of its own."""
 
     async def checkout(self, job: int, lease: SlotLease) -> None:
         """Note when the job began."""
@@ -47,8 +56,9 @@ class EmptySteps:
         self.began[job] = perf_counter()
 
     async def review(self, job: int, lease: SlotLease) -> None:
-        """Do nothing."""
+        """Wait until jobs may go on."""
         del job, lease
+        _ = await run_sync(self.may_go_on.wait)
 
     async def prepare_posts(self, job: int, lease: SlotLease) -> None:
         """Set the state that follows."""
@@ -88,31 +98,55 @@ async def reviews_an_hour(changes: int) -> float:
             return done / lasted_s * HOUR_S
 
 
-async def engine_ms(url: str) -> list[float]:
-    """Return the milliseconds of each of many jobs whose steps do nothing, one after the other."""
+@asynccontextmanager
+async def empty_engine(
+    url: str, *, jobs: int, poll_s: float
+) -> AsyncGenerator[tuple[DbosEngine, EmptySteps, Sequence[Job]]]:
+    """Run an engine with one place, over so many jobs whose steps do nothing.
+
+    Args:
+        url: An empty database.
+        jobs: Jobs that are queued first.
+        poll_s: Pause between two looks of the engine.
+    """
     database = FleetDatabase(url)
     database.migrate()
-    jobs, slots = JobStore(database, limits=NO_LIMITS), SlotStore(database)
+    store, slots = JobStore(database, limits=NO_LIMITS), SlotStore(database)
     slots.make(1)
-    steps = EmptySteps(jobs)
-    engine = DbosEngine(
-        url,
-        jobs,
-        HandoverStore(database),
-        steps,
-        EngineOptions(limits=NO_LIMITS, poll_s=0.05),
-        on_lost=sys.exit,
-    )
+    steps, handover = EmptySteps(store), HandoverStore(database)
+    options = EngineOptions(limits=NO_LIMITS, poll_s=poll_s)
+    engine = DbosEngine(url, store, handover, steps, options, on_lost=sys.exit)
     lease = slots.adopt(host="here", boot="1")
-    made = [jobs.submit(_request(number, "a")).job for number in range(JOBS)]
+    made = [store.submit(_request(number, "a")).job for number in range(jobs)]
     async with anyio.create_task_group() as group:
         group.start_soon(partial(engine.run, lease, sessions=1))
-        for job in made:
-            _ = await engine.watch(job.id)
+        while await run_sync(partial(handover.waiting, limit=1)):
+            await CLOCK.sleep(0.1)
+        steps.may_go_on.set()
+        yield engine, steps, made
         await engine.stop(grace_s=5)
     slots.release(lease)
     database.close()
-    return [(steps.ended[job.id] - steps.began[job.id]) * 1000 for job in made]
+
+
+async def engine_ms(url: str) -> list[float]:
+    """Return the milliseconds of each of many jobs whose steps do nothing, one after the other."""
+    async with empty_engine(url, jobs=JOBS, poll_s=0.05) as (engine, steps, made):
+        for job in made:
+            _ = await engine.watch(job.id)
+    return [(steps.ended[job.id] - steps.began[job.id]) * 1000 for job in made[1:]]
+
+
+async def claim_ms(url: str, *, rows: int) -> list[float]:
+    """Return the milliseconds from the end of a job to the beginning of the next, while so many wait in the engine."""
+    async with empty_engine(url, jobs=rows, poll_s=CLAIM_POLL_S) as (_, steps, _):
+        while len(steps.ended) <= SAMPLES:
+            await CLOCK.sleep(0.1)
+        began, ended = sorted(steps.began.values()), sorted(steps.ended.values())
+    return [
+        (following - end) * 1000
+        for end, following in zip(ended, began[1 : SAMPLES + 1], strict=False)
+    ]
 
 
 def row_ms(url: str, *, rows: int) -> tuple[list[float], list[float]]:
@@ -164,6 +198,9 @@ def main() -> None:
         _ = out.write(
             _line("job whose steps do nothing, in the engine", asyncio.run(engine_ms(url)))
         )
+        url = options.database or f"sqlite:///{folder}/claims.db"
+        claims = asyncio.run(claim_ms(url, rows=options.rows))
+        _ = out.write(_line(f"next job beside {options.rows:,} in the queue of the engine", claims))
         url = options.database or f"sqlite:///{folder}/rows.db"
         submits, admits = row_ms(url, rows=options.rows)
         _ = out.write(_line(f"submission beside {options.rows:,} queued jobs", submits))
