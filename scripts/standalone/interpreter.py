@@ -1,10 +1,10 @@
 """Copies a CPython, without what Tiller never uses, so that it runs wherever the copy lies."""
 
 import json
-import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ OF_THE_SYSTEM: Final = frozenset(
     | {"libpthread.so.0", "libresolv.so.2", "librt.so.1", "libutil.so.1", "linux-vdso.so.1"}
 )
 """The C library is that of the machine, which has to be as new as that of the machine that this is built on."""
+GLIBC: Final = re.compile(r"\(GLIBC_(\d+\.\d+)")
 ABOUT: Final = """
 import json, sys, sysconfig
 print(json.dumps({
@@ -83,37 +84,48 @@ def _ignored(_: str, names: list[str]) -> set[str]:
     return {name for name in names if name in LEFT_OUT or name.startswith(PREFIXES)}
 
 
-def copy_libraries(tree: Path, *, patchelf: Path) -> tuple[Path, ...]:
-    """Copy the libraries that programs and modules of a copied Python need, and let these look for them in the copy.
+def elf_files(folder: Path) -> tuple[Path, ...]:
+    """Return the programs, modules and libraries in a folder, in the order of their names."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return tuple(sorted(path for path in paths if _magic(path) == b"\x7fELF"))
+
+
+def _magic(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4)
+
+
+def copy_libraries(program: Path, *, own: Iterable[Path], patchelf: Path) -> tuple[Path, ...]:
+    """Copy the libraries that a copied Python and its packages need, and let it look for them in the copy.
 
     Args:
-        tree: The copy.
+        program: The copied Python.
+        own: Its files, without those of packages.
         patchelf: The program that changes where a file looks for libraries.
 
     Returns:
         Where the libraries were before.
     """
-    lib = tree / "lib"
-    binaries = [*_elf_files(tree / "bin"), *_elf_files(lib)]
+    lib = program.parents[1] / "lib"
     needed: dict[str, Path] = {}
-    for binary in binaries:
-        needed |= _linked(binary)
+    for binary in elf_files(program.parents[1]):
+        needed |= {name: path for name, path in _linked(binary).items() if lib not in path.parents}
     for name, path in needed.items():
         shutil.copy2(path.resolve(), lib / name)
-    for binary in [*binaries, *(lib / name for name in needed)]:
+    for binary in [*own, *(lib / name for name in needed)]:
         _call("strip", "--strip-unneeded", str(binary))
-        if _linked(binary):
-            origin = os.path.relpath(lib, binary.parent)
-            _call(str(patchelf), "--set-rpath", f"$ORIGIN/{origin}", str(binary))
+        _call(str(patchelf), "--remove-rpath", str(binary))
+    # Of the program, and not the newer RUNPATH: then it counts for the modules and libraries that are loaded too.
+    _call(str(patchelf), "--force-rpath", "--set-rpath", "$ORIGIN/../lib", str(program))
     return tuple(sorted(needed.values()))
 
 
-def _elf_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            with path.open("rb") as file:
-                if file.read(4) == b"\x7fELF":
-                    yield path
+def newest_glibc(tree: Path) -> str:
+    """Return the version of the C library that the files of a folder need, such as `2.34`."""
+    files = [str(path) for path in elf_files(tree)]
+    listed = subprocess.run(["objdump", "-T", *files], capture_output=True, text=True, check=False)  # noqa: S603, S607 - as above
+    versions = {tuple(map(int, match.split("."))) for match in GLIBC.findall(listed.stdout)}
+    return ".".join(map(str, max(versions)))
 
 
 def _linked(binary: Path) -> dict[str, Path]:
