@@ -198,7 +198,7 @@ postgres-setup:
 	else echo "PostgreSQL cannot be installed: there is no apt-get here"; fi
 
 .PHONY: lint
-lint: $(DOCS_STAMP)
+lint: $(DOCS_STAMP) $(RELEASE_STAMP)
 	"$(VENV)/bin/ruff" check .
 	"$(VENV)/bin/ruff" format --check .
 	"$(VENV)/bin/lint-imports" --no-logo

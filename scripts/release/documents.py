@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
 from scripts.standalone.licences import NOTICES
 from scripts.vsix.wheels import ROOT
 
@@ -19,6 +22,9 @@ def write_parts(tree: Path, file: Path) -> None:
     """Write the list of parts of a standalone program (SBOM, CycloneDX 1.6), validated by its schema.
 
     The distributions are read by `cyclonedx-py`; the interpreter and the libraries of the build machine are added.
+
+    Raises:
+        ValueError: The list does not fit the schema.
     """
     argv = [
         *(sys.executable, "-m", "cyclonedx_py", "environment", str(tree / "python/bin/python3")),
@@ -35,7 +41,12 @@ def write_parts(tree: Path, file: Path) -> None:
             for name, version in sorted(about["packages"].items())
         ),
     ]
-    file.write_text(json.dumps(parts, indent=2) + "\n", encoding="utf-8")
+    text = json.dumps(parts, indent=2) + "\n"
+    fault = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+    if fault is not None:
+        message = f"the list of parts does not fit its schema: {str(fault).partition(chr(10))[0]}"
+        raise ValueError(message)
+    file.write_text(text, encoding="utf-8")
 
 
 def _component(name: str, version: str, purl: str) -> dict[str, str]:

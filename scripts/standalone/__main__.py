@@ -113,7 +113,7 @@ def fill(tree: Path, *, python: Path, extras: str) -> None:
     write_notices(tree, prefix=prefix, libraries=foreign)
     # Neither times nor sources are compared at a start: the files of an installed program do not change.
     _run(
-        *(str(program), "-I", "-m", "compileall", "-q", "-s", str(tree)),
+        *(str(program), "-I", "-m", "compileall", "-q", "-f", "-s", str(tree)),
         *("--invalidation-mode", "unchecked-hash", str(prefix / "lib")),
     )
 

@@ -34,7 +34,11 @@ def write_notices(tree: Path, *, prefix: Path, libraries: Iterable[Path]) -> Non
 def _distributions(packages: Path) -> Iterator[Notice]:
     for part in distributions(path=[str(packages)]):
         if part.name != "tillerd":
-            licence = licence_of(list(part.metadata.items()))
+            about = part.metadata
+            headers = [
+                (name, text) for name in sorted({*about}) for text in about.get_all(name, [])
+            ]
+            licence = licence_of(headers)
             yield notice_of(part.name, part.version, licence, [*_texts(part)])
 
 

@@ -1,5 +1,6 @@
 """The standalone program and its Debian package: run in a root without Python, installed into an empty system and removed."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -133,8 +134,20 @@ def test_no_file_names_the_folder_that_it_was_built_in(built: Path, program: Pat
 
 def test_the_licences_of_all_parts_are_there(program: Path) -> None:
     text = (program / "THIRD-PARTY-NOTICES.txt").read_text(encoding="utf-8")
-    for part in ("CPython", "pydantic", "httpx", "openssl"):
+    for part in ("CPython", "pydantic", "httpx", "libssl3"):
         assert f"\n{part} " in text, part
+
+
+def test_the_list_of_parts_names_distributions_libraries_and_the_interpreter(
+    program: Path, tmp_path: Path
+) -> None:
+    documents = pytest.importorskip(
+        "scripts.release.documents", reason="make release-setup installs what lists the parts"
+    )
+    file = tmp_path / "parts.json"
+    documents.write_parts(program, file)
+    names = {part["name"] for part in json.loads(file.read_bytes())["components"]}
+    assert names >= {"CPython", "pydantic", "libssl3"}
 
 
 def test_the_debian_package_is_installed_used_and_removed(
