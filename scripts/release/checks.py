@@ -16,8 +16,8 @@ from typing import Final
 from scripts.vsix.wheels import ROOT
 from tiller_server import VERSION
 
-FOREIGN: Final = re.compile(r"(^|/)(tests|bench|node_modules|\.git|\.venv)/")
-"""Folders of the checkout that no archive of ours may hold at its top."""
+FOREIGN: Final = re.compile(r"([^/]+/)?(tests|bench|node_modules|\.git|\.venv)/")
+"""Folders of the checkout that no archive of ours may hold at its top, or in its only folder."""
 
 
 def version_problems() -> Iterator[str]:
@@ -55,7 +55,7 @@ def content_problems(archive: Path) -> Iterator[str]:
     is_licensed = False
     for name, data in _members(archive):
         is_licensed |= Path(name).name in {"LICENSE", "LICENSE.txt"}
-        if "site-packages" not in name and FOREIGN.search(name.partition("/")[2]):
+        if FOREIGN.match(name):
             yield f"{archive.name} holds {name}: leave it out"
         if checkout in data:
             yield f"{archive.name}: {name} names {ROOT}, a folder of this machine"

@@ -7,6 +7,7 @@ import argparse
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,21 +43,25 @@ def build(tree: Path, into: Path) -> Path:
     about = json.loads((tree / "python/standalone.json").read_text(encoding="utf-8"))
     stage = tree.parent / "debian"
     stage.mkdir(exist_ok=True)
-    manual = stage / "tiller.1.gz"
     page = (ROOT / "packaging/debian/tiller.1").read_bytes()
-    manual.write_bytes(gzip.compress(page, 9, mtime=0))
+    (stage / "tiller.1.gz").write_bytes(gzip.compress(page, 9, mtime=0))
+    for path in (ROOT / "LICENSE", ROOT / "README.md", tree / NOTICES):
+        _ = shutil.copyfile(path, stage / path.name)
+    epoch = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))  # noqa: TID251 - as builds read it everywhere
+    # nfpm writes the times of the files.
+    for path in (tree, *tree.rglob("*"), *stage.iterdir()):
+        os.utime(path, (epoch, epoch), follow_symlinks=False)
     config = stage / "nfpm.json"
-    config.write_text(json.dumps(_config(tree, manual, machine, about["glibc"])), encoding="utf-8")
+    config.write_text(json.dumps(_config(tree, stage, machine, about["glibc"])), encoding="utf-8")
     package = into / f"tiller_{VERSION}_{ARCHITECTURES[machine]}.deb"
     nfpm = Path(sys.executable).with_name("nfpm")
     argv = [str(nfpm), "package", "-p", "deb", "-f", str(config), "-t", str(package)]
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")  # noqa: TID251 - as builds read it everywhere
-    env = {"SOURCE_DATE_EPOCH": epoch, "PATH": os.defpath}
+    env = {"SOURCE_DATE_EPOCH": str(epoch), "PATH": os.defpath}
     _ = subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, env=env)  # noqa: S603 - a program of the build
     return package
 
 
-def _config(tree: Path, manual: Path, machine: str, glibc: str) -> dict[str, object]:
+def _config(tree: Path, stage: Path, machine: str, glibc: str) -> dict[str, object]:
     """Return what nfpm reads; JSON is YAML."""
     documents = "/usr/share/doc/tiller"
     return {
@@ -74,10 +79,10 @@ def _config(tree: Path, manual: Path, machine: str, glibc: str) -> dict[str, obj
         "contents": [
             {"src": str(tree), "dst": "/usr/lib/tiller", "type": "tree"},
             {"src": "/usr/lib/tiller/bin/tiller", "dst": "/usr/bin/tiller", "type": "symlink"},
-            {"src": str(manual), "dst": "/usr/share/man/man1/tiller.1.gz"},
-            {"src": str(ROOT / "LICENSE"), "dst": f"{documents}/copyright"},
-            {"src": str(tree / NOTICES), "dst": f"{documents}/{NOTICES}"},
-            {"src": str(ROOT / "README.md"), "dst": f"{documents}/README.md"},
+            {"src": str(stage / "tiller.1.gz"), "dst": "/usr/share/man/man1/tiller.1.gz"},
+            {"src": str(stage / "LICENSE"), "dst": f"{documents}/copyright"},
+            {"src": str(stage / NOTICES), "dst": f"{documents}/{NOTICES}"},
+            {"src": str(stage / "README.md"), "dst": f"{documents}/README.md"},
         ],
     }
 

@@ -39,7 +39,7 @@ def without_the_checkout(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def spend_the_first_minute(ground: Ground, program: Sequence[str]) -> None:
-    """Ask for the version and a check of the machine, then for a change of a file, and check that each is done.
+    """Ask for the version and a check of the machine, then for a change of a file and a search for its session; check that each is done.
 
     Args:
         ground: Folders, environment and provider of the test.
@@ -69,3 +69,5 @@ def spend_the_first_minute(ground: Ground, program: Sequence[str]) -> None:
     ground.provider.script([write, says("Done")])
     ran = tiller("run", "Change it")
     assert (ran.returncode, target.read_text("utf-8")) == (0, "new\n"), ran
+    searched = tiller("sessions", "search", "--all", "Change")
+    assert (searched.returncode, "Change it" in searched.stdout) == (0, True), searched
