@@ -17,6 +17,7 @@ ACP_STAMP := $(VENV)/.stamp-acp
 CLIENT_STAMP := $(VENV)/.stamp-client
 WORKBENCH_STAMP := $(VENV)/.stamp-workbench
 DOCS_STAMP := $(VENV)/.stamp-docs
+RELEASE_STAMP := $(VENV)/.stamp-release
 PIP_INSTALL := "$(PY)" -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Build requirements are pinned too; older pip reads the first name, newer pip the second.
 PINNED_BUILD := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
@@ -60,6 +61,9 @@ help:
 	@echo "make postgres-setup   install the database that the tests of the fleet use too"
 	@echo "make web-page  build the page of tiller web"
 	@echo "make dist      build the wheel and the sdist, and their checksums, into dist/"
+	@echo "make standalone   build the program that needs no installed Python, and its Debian package, into build/ (Linux)"
+	@echo "make release-check   build every form, check it, and write dist/ with checksums, notes, licences and parts list"
+	@echo "make release-setup   install what the two are built and checked with"
 	@echo "make vsix      build the VS Code extension, which installs without a network, into build/"
 	@echo "make e2e-vscode   drive the extension in a real VS Code; pictures go to build/e2e-vscode"
 	@echo "make client-check   types, lint and tests of the extension"
@@ -107,6 +111,12 @@ $(DOCS_STAMP): $(DEV_STAMP)
 	@echo "Installing what the documentation site is built with (40 MB) ..."
 	@"$(PY)" .ci/dev-requirements pyproject.toml docs > $(VENV)/docs-requirements.txt
 	@$(PIP_INSTALL) -r $(VENV)/docs-requirements.txt
+	@touch $@
+
+$(RELEASE_STAMP): $(DEV_STAMP)
+	@echo "Installing what a release is built and checked with (40 MB) ..."
+	@"$(PY)" .ci/dev-requirements pyproject.toml release > $(VENV)/release-requirements.txt
+	@$(PIP_INSTALL) -r $(VENV)/release-requirements.txt
 	@touch $@
 
 $(REFERENCE_STAMP): $(DEV_STAMP)
@@ -158,7 +168,7 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 # Where they are not installed their tests are skipped, and say so.
 EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(DOCS_STAMP) $(if $(EXTRA_WANTED),postgres-setup $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
+e2e-setup: $(DEV_STAMP) $(DOCS_STAMP) $(if $(EXTRA_WANTED),postgres-setup $(RELEASE_STAMP) $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
 	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
 	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
 	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
@@ -188,7 +198,7 @@ postgres-setup:
 	else echo "PostgreSQL cannot be installed: there is no apt-get here"; fi
 
 .PHONY: lint
-lint: $(DOCS_STAMP)
+lint: $(DOCS_STAMP) $(RELEASE_STAMP)
 	"$(VENV)/bin/ruff" check .
 	"$(VENV)/bin/ruff" format --check .
 	"$(VENV)/bin/lint-imports" --no-logo
@@ -215,8 +225,23 @@ web-page: $(CLIENT_STAMP)
 .PHONY: dist
 dist: $(DEV_STAMP) web-page
 	@rm -rf dist
-	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) "$(PY)" -m hatchling build -d dist
+	@$(AT_COMMIT) "$(PY)" -m hatchling build -d dist
 	@cd dist && sha256sum *.whl *.tar.gz > SHA256SUMS && cat SHA256SUMS
+
+# The times in all archives are that of the commit.
+AT_COMMIT = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct)
+.PHONY: release-setup
+release-setup: $(RELEASE_STAMP)
+
+# Another Python: make standalone ARGS="--python /opt/python/bin/python3"
+.PHONY: standalone
+standalone: $(RELEASE_STAMP) web-page
+	@$(AT_COMMIT) "$(PY)" -m scripts.standalone $(ARGS)
+	@$(AT_COMMIT) "$(PY)" -m scripts.standalone.debian build/standalone/tiller-* build
+
+.PHONY: release-check
+release-check: dist standalone vsix
+	@$(AT_COMMIT) "$(PY)" -m scripts.release
 
 # Another platform: make vsix TARGET=darwin-arm64
 TARGET ?=

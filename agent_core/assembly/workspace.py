@@ -6,7 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from errno import EPERM
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Final, Literal, Protocol, overload
 
 from anyio import Lock, to_thread
 from typing_extensions import override
@@ -31,6 +31,9 @@ from agent_core.workspace.sandbox.selection import homes_of
 
 if TYPE_CHECKING:
     from agent_core.workspace.git.worktrees.service import Worktrees
+
+STANDALONE: Final = "standalone.json"
+"""File in the prefix of an interpreter that belongs to Tiller alone; `scripts.standalone` writes it."""
 
 
 class FolderTrustState(Protocol):
@@ -305,11 +308,13 @@ async def contain(
     variables = dict(env)
 
     def bounded(containing: SandboxCapability, roots: tuple[Path, ...]) -> Sandbox:
+        prefix, base_prefix = Path(sys.prefix), Path(sys.base_prefix)
+        own = own_environment(variables, prefix=prefix, base_prefix=base_prefix)
         boundaries = Boundaries(
             roots=roots,
             env=variables,
             hidden=(paths.config, paths.data, paths.runtime, *hide_paths(more, env=variables)),
-            readable=(outputs, *_own_environment(variables)),
+            readable=(outputs, *own),
             passed_variables=more.pass_variables,
             readable_extra=read_paths(more, env=variables),
             visible=lambda: secrets.allowed,
@@ -343,11 +348,19 @@ def _full_paths(written: Iterable[str], *, home: str) -> tuple[Path, ...]:
     return tuple(Path(one) for one in spelt if one.startswith("/"))
 
 
-def _own_environment(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the environment that Tiller is installed in, when a home hides it: programs of it are started for tools."""
-    own = Path(sys.prefix).resolve()
+def own_environment(env: Mapping[str, str], *, prefix: Path, base_prefix: Path) -> tuple[Path, ...]:
+    """Return the environment that Tiller is installed in, when a home hides it: programs of it are started for tools. Blocking.
+
+    Args:
+        env: Names the homes.
+        prefix: Root of the running interpreter, which counts where it is Tiller's own: a virtual environment or that of
+            the standalone program. Another, such as `~/.local`, can hold files of the user.
+        base_prefix: Root of the interpreter that a virtual environment was made with.
+    """
+    own = prefix.resolve()
     is_hidden = any(own.is_relative_to(home) for home in homes_of(env) if home != own)
-    return (own,) if is_hidden and sys.prefix != sys.base_prefix else ()
+    is_own = prefix != base_prefix or (own / STANDALONE).is_file()
+    return (own,) if is_hidden and is_own else ()
 
 
 def _containing(prober: Prober) -> SandboxCapability:

@@ -13,7 +13,7 @@ Tiller contains the work of others, as it is named here, under the licences that
 
 """
 _RULE: Final = "=" * 100
-_NAMES: Final = ("licen", "copying", "notice")
+LICENCE_FILES: Final = ("licen", "copying", "notice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -57,9 +57,9 @@ def _packages(bundles: Iterable[Path], root: Path) -> Iterator[Notice]:
         texts = [
             path.read_text(encoding="utf-8")
             for path in sorted((root / folder).iterdir())
-            if path.is_file() and path.name.lower().startswith(_NAMES)
+            if path.is_file() and path.name.lower().startswith(LICENCE_FILES)
         ]
-        yield _notice(about["name"], about["version"], about.get("license"), texts)
+        yield notice_of(about["name"], about["version"], about.get("license"), texts)
 
 
 def _package_of(source: str) -> str | None:
@@ -82,15 +82,15 @@ def _distributions(wheels: Iterable[Path]) -> Iterator[Notice]:
                 archive.read(name).decode("utf-8", "replace")
                 for name in sorted(names)
                 if name.startswith(within)
-                and Path(name).name.lower().startswith(_NAMES)
+                and Path(name).name.lower().startswith(LICENCE_FILES)
                 and not name.endswith("/")
             ]
         if about["Name"] != "tillerd":
-            yield _notice(about["Name"], about["Version"], _licence_of(about.items()), texts)
+            yield notice_of(about["Name"], about["Version"], licence_of(about.items()), texts)
 
 
-def _licence_of(headers: Sequence[tuple[str, str]]) -> str | None:
-    """Read it from the one of three places where distributions say it."""
+def licence_of(headers: Sequence[tuple[str, str]]) -> str | None:
+    """Return the licence of a distribution, from the one of three places where distributions say it."""
     said = {name.lower(): value for name, value in headers if name.lower().startswith("licen")}
     classified = [
         value.rpartition("::")[2].strip()
@@ -101,7 +101,12 @@ def _licence_of(headers: Sequence[tuple[str, str]]) -> str | None:
     return said.get("license-expression") or first_line or ", ".join(classified) or None
 
 
-def _notice(name: str, version: str, licence: str | None, texts: Sequence[str]) -> Notice:
+def notice_of(name: str, version: str, licence: str | None, texts: Sequence[str]) -> Notice:
+    """Return the notice of a part.
+
+    Raises:
+        ValueError: It has no licence.
+    """
     if not licence:
         message = f"{name} {version} does not say its licence: look, and decide whether it may stay"
         raise ValueError(message)

@@ -28,7 +28,7 @@ def collect(target: Target, *, kept: Path, into: Path) -> None:
         kept: Where downloaded wheels stay for the next time.
         into: An empty folder.
     """
-    own = _own_wheel(into)
+    own = own_wheel(into)
     _dependencies(target, own, kept=kept)
     for wheel in sorted(kept.glob("*.whl")):
         shutil.copy2(wheel, into)
@@ -43,7 +43,8 @@ def collect(target: Target, *, kept: Path, into: Path) -> None:
     (into / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
-def _own_wheel(into: Path) -> Path:
+def own_wheel(into: Path) -> Path:
+    """Build the wheel of Tiller in a folder that has none."""
     pinned = {"PIP_CONSTRAINT": str(CONSTRAINTS), "PIP_BUILD_CONSTRAINT": str(CONSTRAINTS)}
     _pip("wheel", "--no-deps", "--wheel-dir", str(into), str(ROOT), variables=pinned)
     (wheel,) = into.glob("tillerd-*.whl")

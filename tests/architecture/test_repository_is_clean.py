@@ -103,5 +103,5 @@ def _findings(texts) -> list[str]:
 def _required() -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     groups = project["dependency-groups"]
-    needed = [*groups["dev"], *groups["docs"]]
+    needed = [*groups["dev"], *groups["docs"], *groups["release"]]
     return [*project["project"]["dependencies"], *needed, *project["build-system"]["requires"]]

@@ -116,6 +116,18 @@ def test_without_a_command_next_to_nothing_is_imported(
     assert len(ours) <= MOST_MODULES_OF_OURS, ours
 
 
+def test_the_version_needs_three_modules_beside_those_of_an_interpreter(
+    child_env: dict[str, str],
+) -> None:
+    argv = [sys.executable, "-S", "-c", "import os, sys; print(*sys.modules)"]
+    bare = subprocess.run(
+        argv, capture_output=True, text=True, env=child_env, timeout=20, check=True
+    )
+    _, _, modules = ask("--version", env=child_env)
+    added = modules - set(bare.stdout.split())
+    assert added == {"tiller_server", "tiller_server.cli", "tiller_server.cli.entry"}
+
+
 def test_the_table_of_commands_names_every_module_that_is_one() -> None:
     folder = Path(subcommands.__file__).parent
     modules = {file.stem for file in folder.glob("*.py")} - {"__init__"}

@@ -44,11 +44,15 @@ def test_systemd_reads_the_units(name: str, tmp_path: Path) -> None:
     assert (judged.returncode, judged.stderr) == (0, "")
 
 
-def test_the_container_file_has_no_fault() -> None:
+@pytest.mark.parametrize("name", ["ci", "fleet"])
+def test_the_container_files_have_no_fault(name: str) -> None:
     tool = Path(sys.executable).parent / "hadolint"
     if not tool.exists():
         pytest.skip("hadolint is not installed: it has no package for this system")
     judged = subprocess.run(
-        [str(tool), str(FOLDER / "Containerfile")], capture_output=True, text=True, check=False
+        [str(tool), str(FOLDER.parent / name / "Containerfile")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (judged.returncode, judged.stdout) == (0, "")

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.daemon.conftest import ground
-from tests.support.clients.server import Ground, calls, says
+from tests.support.clients.server import Ground
 from tests.support.harness.shared import ROOT
+from tests.support.packages import SUPPORTED, interpreter, spend_the_first_minute
 
 __all__ = ["ground"]
 
@@ -85,33 +86,35 @@ def test_an_installed_archive_edits_a_file_in_the_first_minute(
     built: tuple[Path, Path], ground: Ground, tmp_path: Path, form: str
 ) -> None:
     archive = built[0] if form == "wheel" else built[1]
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    argv = [str(venv / "bin" / "pip"), "install", "-q", "-c", str(ROOT / "constraints.txt")]
+    program = _installed(archive, python=Path(sys.executable), into=tmp_path / "venv")
+    spend_the_first_minute(ground, [str(program)])
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_the_first_minute_passes_on_every_interpreter(
+    built: tuple[Path, Path], ground: Ground, tmp_path: Path, version: str
+) -> None:
+    if version == "{}.{}".format(*sys.version_info):
+        pytest.skip(f"Python {version} runs the test above")
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"Python {version} is not installed")
+    program = _installed(built[0], python=python, into=tmp_path / "venv")
+    spend_the_first_minute(ground, [str(program)])
+
+
+def _installed(archive: Path, *, python: Path, into: Path) -> Path:
+    """Install an archive into a new virtual environment, and return its `tiller`."""
+    subprocess.run([str(python), "-m", "venv", str(into)], check=True)
+    argv = [str(into / "bin" / "pip"), "install", "-q", "-c", str(ROOT / "constraints.txt")]
     apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # noqa: TID251 - as above
-    subprocess.run([*argv, str(archive)], cwd=tmp_path, env=apart, check=True, capture_output=True)
+    subprocess.run([*argv, str(archive)], cwd=into, env=apart, check=True, capture_output=True)
+    return into / "bin" / "tiller"
 
-    def tiller(*arguments: str) -> subprocess.CompletedProcess[str]:
-        env = {name: value for name, value in ground.env.items() if name != "PYTHONPATH"}
-        return subprocess.run(
-            [str(venv / "bin" / "tiller"), *arguments],
-            cwd=ground.root,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
 
-    version = tiller("--version")
-    assert (version.returncode, "0.1.0" in version.stdout) == (0, True), version
-    doctor = tiller("doctor")
-    assert doctor.returncode in {0, 1}, doctor
-    assert "Traceback" not in doctor.stdout + doctor.stderr
-    ground.configure()
-    target = ground.file("a.txt", "old\n")
-    write = calls(("write", {"path": str(target), "content": "new\n"}))
-    ground.provider.script([write, says("Done")])
-    ran = tiller("run", "Change it")
-    assert (ran.returncode, target.read_text("utf-8")) == (0, "new\n"), ran
+def test_every_supported_version_is_a_classifier() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    prefix = "Programming Language :: Python :: "
+    listed = [line.removeprefix(prefix) for line in project["classifiers"] if prefix in line]
+    assert tuple(listed) == SUPPORTED

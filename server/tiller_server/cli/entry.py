@@ -1,7 +1,9 @@
-"""The way into the `tiller` command: `tiller lsp` and `tiller acp` go straight to the server, `tiller run` to the daemon if one serves; everything else is parsed first."""
+"""The way into the `tiller` command: `tiller lsp` and `tiller acp` go straight to the server, `tiller run` to the daemon if one serves; everything else but `--version` is parsed first."""
 
 import os
 import sys
+
+from tiller_server import VERSION
 
 INTERRUPTED = 130
 """Nothing else is imported here: a signal that comes early finds nothing half done."""
@@ -17,6 +19,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        print(f"tiller {VERSION}")  # noqa: T201 - the answer; installers and editors ask for it at each start
+        return 0
     # An editor waits for its first answer: nothing is imported that this one does not need.
     if arguments[:1] == ["lsp"]:
         from tiller_server.cli import lsp_command  # noqa: PLC0415 - see above

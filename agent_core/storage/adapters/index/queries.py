@@ -17,10 +17,10 @@ FRESH_MS = 30 * 24 * 3600 * 1000
 
 # The rank of FTS5 is better the smaller it is, and cannot be used under GROUP BY directly.
 _FIND = """
-WITH found AS MATERIALIZED (SELECT rowid AS id, -rank AS score FROM words WHERE words MATCH ?)
-SELECT files.path, pieces.id, max(found.score * CASE pieces.is_title WHEN 1 THEN ? ELSE 1 END)
+WITH found AS MATERIALIZED (SELECT rowid AS id, -rank AS score FROM words WHERE words MATCH :term)
+SELECT files.path, pieces.id, max(found.score * CASE pieces.is_title WHEN 1 THEN :weight ELSE 1 END)
 FROM found JOIN pieces ON pieces.id = found.id JOIN files ON files.id = pieces.file
-WHERE ?3 IS NULL OR files.cwd = ?3
+WHERE :cwd IS NULL OR files.cwd = :cwd
 GROUP BY files.id
 """
 
@@ -68,7 +68,7 @@ def search(
 
 def _find(connection: sqlite3.Connection, term: Term, cwd: str | None) -> dict[bytes, _Found]:
     found: list[tuple[bytes, int, float]] = connection.execute(
-        _FIND, (match_form(term), TITLE_WEIGHT, cwd)
+        _FIND, {"term": match_form(term), "weight": TITLE_WEIGHT, "cwd": cwd}
     ).fetchall()
     return {path: _Found(piece, score) for path, piece, score in found}
 

@@ -1,0 +1,1 @@
+"""Checks what a release consists of, and writes what is published beside it."""

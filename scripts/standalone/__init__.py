@@ -1,0 +1,1 @@
+"""Builds Tiller as a folder that runs without an installed Python."""
