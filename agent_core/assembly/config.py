@@ -457,7 +457,10 @@ async def load_workspace_config(request: SessionRequest) -> WorkspaceConfig:
         ConfigError: The settings hold what no session may begin with.
     """
     ports = request.ports
-    root = ports.root if ports else await to_thread.run_sync(_folder, request.workspace)
+    if ports is not None and ports.address is None:
+        root = ports.root
+    else:
+        root = await to_thread.run_sync(_folder, request.workspace)
     paths = request.paths or app_paths(request.env)
     request.redactor.hold_environment(request.env)
     layers = _layers(request, paths)

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ MOST_DIGITS: Final = 15
 """Of a count: no more fit into a number of JSON without loss."""
 
 
+Placing = Callable[[SessionRequest], SessionRequest]
+"""Function that moves a request to the workspace of the command line."""
 CHOOSE: Final = "choose"
 """Value of `--resume` without an id: the user chooses from a list."""
 
@@ -28,7 +31,13 @@ def add_session_options(parser: argparse.ArgumentParser, *, can_choose: bool = F
         can_choose: `--resume` may stand without an id (`CHOOSE`).
     """
     add = parser.add_argument
-    add("-C", "--workspace", metavar="DIR", default=".", help="work in this folder [.]")
+    add(
+        "-C",
+        "--workspace",
+        metavar="DIR",
+        default=".",
+        help="work in this folder [.]; also ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path",
+    )
     add(
         "--add-dir",
         action="append",
