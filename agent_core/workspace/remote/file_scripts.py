@@ -62,7 +62,7 @@ make() {
 }
 receive() {
   trap 'rm -f -- "$t"' EXIT
-  trap 'exit 1' HUP INT TERM
+  trap 'exit 1' HUP INT TERM PIPE
   ( set -C; : > "$t" ) 2>/dev/null || { [ -w . ] && fail EROFS; fail EACCES; }
   cat > "$t" 2>/dev/null || fail ENOSPC
   [ "$(digest "$t")" = "$1" ] || fail ECUT

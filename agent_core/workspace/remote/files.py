@@ -322,7 +322,7 @@ class RemoteFiles:
         if there == digest:
             return
         if there == (None if base is None else base.sha256):
-            message = f"{str(error).rstrip()} {path} was not written."
+            message = f"{path} was not written: {error}"
             raise WorkspaceUnreachable(message) from error
         raise changed(path) from error
 

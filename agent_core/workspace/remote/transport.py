@@ -129,11 +129,6 @@ class RemoteScript:
                 self._said = (self._said + data)[-ERRORS_KEPT:]
         return self._remote.unreachable(self._said.decode("utf-8", "replace"))
 
-    async def drain_errors(self) -> None:
-        """Read what is reported beside the output, so that nobody waits for that."""
-        while data := await self._process.read_errors():
-            self._said = (self._said + data)[-ERRORS_KEPT:]
-
     async def end(self) -> None:
         """End it here; what reads its input there sees the end of it."""
         with anyio.move_on_after(END_S, shield=True):
@@ -265,7 +260,6 @@ async def _send(running: RemoteScript, data: bytes) -> None:
     with suppress(WorkspaceError):
         await running.write(data)
     running.finish()
-    await running.drain_errors()
 
 
 def one_argument(script: str, arguments: Sequence[str]) -> str:

@@ -110,6 +110,7 @@ def _started(root: Path, mounted: Sequence[str], shared: Path, name: str) -> tup
             *("podman", *way, "run", "-d", "--name", name, *FLAGS, *volumes),
             *(
                 f"-v={shared}:{INNER}",
+                f"-v={shared}:{shared}",
                 "-e",
                 f"PATH={PATH}",
                 "--rootfs",
@@ -133,12 +134,11 @@ def _started(root: Path, mounted: Sequence[str], shared: Path, name: str) -> tup
 
 def _stand_in(folder: Path, mounted: Sequence[str], shared: Path, name: str) -> Container:
     binds = [f"--bind {folder}/root /", *(f"--ro-bind {one} {one}" for one in mounted)]
+    binds += [f"--bind {shared} {inner}" for inner in (INNER, shared)]
     programs = folder / "programs"
     programs.mkdir()
     program = programs / "podman"
-    _ = program.write_text(
-        STAND_IN.format(name=name, mounts=" ".join((*binds, f"--bind {shared} {INNER}")), path=PATH)
-    )
+    _ = program.write_text(STAND_IN.format(name=name, mounts=" ".join(binds), path=PATH))
     program.chmod(0o755)
     path = f"{programs}:{os.defpath}"
     return Container(name=name, options=(), path=path, shared=shared, how="stand-in")

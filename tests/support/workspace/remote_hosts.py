@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -9,6 +10,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 HOST = "tl-loopback"
 SSHD = shutil.which("sshd", path=f"{os.defpath}:/usr/sbin:/usr/local/sbin")
@@ -30,25 +33,44 @@ class SshServer:
         """Options of `ssh` that make `HOST` this server."""
         return ("-F", str(self.folder / "ssh_config"))
 
-    def connections(self) -> set[int]:
-        """Return the processes that serve connections."""
-        import psutil  # noqa: PLC0415 - only here
-
+    def serving(self) -> set[int]:
+        """Return the processes of sshd that serve connections."""
         with suppress(psutil.NoSuchProcess):
-            return {one.pid for one in psutil.Process(self.process.pid).children()}
+            below = psutil.Process(self.process.pid).children(recursive=True)
+            return {one.pid for one in below if _is_sshd(one)}
         return set()
 
-    def stop(self) -> None:
-        """End it, and what it serves."""
-        import psutil  # noqa: PLC0415 - only here
+    def signal_connections(self, number: signal.Signals) -> None:
+        """Send a signal to what serves connections."""
+        for pid in self.serving():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
-        children = psutil.Process(self.process.pid).children(recursive=True)
+    def start(self) -> None:
+        """Start it again with the same port and keys."""
+        self.process = _started(self.folder)
+        _wait_for_port(self)
+
+    def stop(self) -> None:
+        """End it, and the connections that it serves."""
+        serving = self.serving()
         self.process.terminate()
         _ = self.process.wait(STARTS_S)
-        for child in children:
-            with suppress(psutil.NoSuchProcess):
-                if child.name().startswith("sshd"):
-                    child.kill()
+        for pid in serving:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _is_sshd(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.name().startswith("sshd")
+    return False
+
+
+def _started(folder: Path) -> "subprocess.Popen[bytes]":
+    assert SSHD is not None, NO_SSHD
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=log)
 
 
 @contextmanager
@@ -76,11 +98,7 @@ def ssh_server(folder: Path) -> Generator[SshServer]:
         f"Host {HOST}\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {folder}/user_key\n"
         f"  IdentitiesOnly yes\n  UserKnownHostsFile {folder}/known_hosts\n  StrictHostKeyChecking yes\n"
     )
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [SSHD, "-D", "-e", "-f", str(folder / "sshd_config")], stderr=log
-        )
-    server = SshServer(folder=folder, port=port, process=process)
+    server = SshServer(folder=folder, port=port, process=_started(folder))
     try:
         _wait_for_port(server)
         yield server
