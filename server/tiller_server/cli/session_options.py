@@ -17,6 +17,8 @@ MOST_DIGITS: Final = 15
 """Of a count: no more fit into a number of JSON without loss."""
 
 
+REMOTE: Final = ("ssh:", "docker:", "podman:")
+"""Beginnings of the addresses of remote workspaces."""
 Placing = Callable[[SessionRequest], SessionRequest]
 """Function that moves a request to the workspace of the command line."""
 CHOOSE: Final = "choose"

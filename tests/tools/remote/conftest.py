@@ -31,7 +31,8 @@ async def bench(request: pytest.FixtureRequest, folder: Path) -> AsyncGenerator[
         base, env = box.shared / folder.name, box.env
     root = base / "ws"
     root.mkdir(parents=True)
-    async with opened_workspace(prefix, str(root), env=env, address="test:") as workspace:
+    async with opened_workspace(prefix, str(root), env=env, address="test:") as opened:
+        workspace = opened
         if request.param == "ssh":
             # With ripgrep there, and without it in the container.
             path = f"{Path(sys.executable).parent}:{workspace.env['PATH']}"

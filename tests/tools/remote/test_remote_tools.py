@@ -30,6 +30,7 @@ OF_THIS_MACHINE: Mapping[str, str] = {
     "test_bash_a_missing_folder_is_named": "the message names the other side",
     "test_bash_a_missing_shell_is_named": "the message names the other side",
     "test_edit_ten_megabytes_are_edited_in_five_seconds": "a limit for the disk of this machine",
+    "test_edit_shapes_ten_thousand_matches_are_counted_and_more_are_not": "a limit for the disk of this machine",
     "test_grep_a_line_in_another_encoding_is_read_as_well_as_can_be": "an answer of ripgrep",
     "test_grep_a_glob_that_is_none_is_explained": "an answer of ripgrep",
 }

@@ -58,12 +58,8 @@ async def opened_remotely(
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    wants_worktree = getattr(options, "worktree", False) or getattr(
-        options, "worktree_include", False
-    )
-    if wants_worktree or options.add_dir:
-        option = "--worktree" if wants_worktree else "--add-dir"
-        message = f"{option} needs a workspace on this machine; leave it out"
+    if options.add_dir:
+        message = "--add-dir needs a workspace on this machine; leave it out"
         raise UsageError(message)
 
 
