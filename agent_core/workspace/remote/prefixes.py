@@ -11,6 +11,7 @@ from typing import Final, Literal
 import anyio
 from anyio import to_thread
 
+from agent_core.workspace.permissions.policy.commands.programs import find_outside_program
 from agent_core.workspace.processes.disk_processes import DiskInteractiveProcess, DiskProcesses
 from agent_core.workspace.remote.transport import ERRORS_KEPT, one_argument, unreachable
 
@@ -197,8 +198,7 @@ def _is_over(process: DiskInteractiveProcess) -> bool:
 
 
 def _find(name: str, env: Mapping[str, str]) -> str | None:
-    folders = [one for one in env.get("PATH", os.defpath).split(os.pathsep) if one.startswith("/")]
-    return shutil.which(name, path=os.pathsep.join(folders))
+    return find_outside_program(name, env_path=env.get("PATH", os.defpath), roots=())
 
 
 def _make_folder() -> str:

@@ -1,4 +1,4 @@
-"""Shell scripts that start and end the processes of a remote workspace: POSIX sh; what Linux knows of processes is used.
+"""Shell scripts that start and end the processes of a remote workspace: POSIX sh; Linux offers more on processes, which is used.
 
 The processes of a command carry the marks of `agent_core.workspace.processes.mark`: a variable, and a limit that limits
 nothing. Both are looked for in /proc. Without /proc the process group and the parents identify them.

@@ -14,7 +14,7 @@ from agent_core.kernel.errors import AccessRefused, FileMissing, WorkspaceError
 from agent_core.workspace.permissions.call_permission import Needs
 from agent_core.workspace.port import NO_NEEDS, KillReport, ProcessEnd
 from agent_core.workspace.processes.disk_processes import DiskInteractiveProcess
-from agent_core.workspace.processes.mark import LEAST_LIMIT, MARK
+from agent_core.workspace.processes.mark import LEAST_LIMIT, ProcessMark
 from agent_core.workspace.remote import process_scripts as scripts
 from agent_core.workspace.remote.transport import Remote
 
@@ -56,21 +56,21 @@ class RemoteProcesses:
     ) -> "RemoteProcess":
         """Start a process in a session of its own. Nothing contains it, so `needs` changes nothing."""
         del needs
-        mark = secrets.token_hex(16)
-        limit = str(LEAST_LIMIT + secrets.randbelow(LEAST_LIMIT))
-        wanted = {**env, MARK: f"{env[MARK]}:{mark}" if MARK in env else mark}
+        mark = ProcessMark(
+            text=secrets.token_hex(16), limit=LEAST_LIMIT + secrets.randbelow(LEAST_LIMIT)
+        )
+        wanted = mark.environment(env)
         variables = {
             "cwd": str(cwd),
             "search": env.get("PATH", ""),
             "roots": ":".join(str(root) for root in self._roots if root != Path("/")),
-            "mark": mark,
-            "limit": limit,
+            **_named(mark),
             "input": "given" if stdin else "open",
-            "inner": _changes(self._env, wanted) + scripts.INNER.replace("LIMIT", limit),
+            "inner": _changes(self._env, wanted) + scripts.INNER.replace("LIMIT", str(mark.limit)),
         }
         script = _assigned(variables) + scripts.MEMBERS + scripts.START
         process = await self._remote.start(script, *argv)
-        started = RemoteProcess(self._remote, process, mark=mark, limit=limit)
+        started = RemoteProcess(self._remote, process, mark=mark)
         try:
             if stdin:
                 await process.write(stdin)
@@ -88,20 +88,47 @@ class RemoteProcesses:
         return None
 
 
+class _Reports:
+    """Lines that the script which starts a process writes beside its output."""
+
+    def __init__(self, process: DiskInteractiveProcess) -> None:
+        self._process = process
+        self._rest = b""
+        self._other = b""
+
+    @property
+    def complaints(self) -> str:
+        """Output that is no report: of the program of the connection."""
+        return (self._other + self._rest).decode("utf-8", "replace")
+
+    async def next(self) -> list[str] | None:
+        """Return the next report, split; None: there is no more."""
+        while True:
+            line, end, rest = self._rest.partition(b"\n")
+            if end:
+                self._rest = rest
+                if line.startswith(REPORT):
+                    return line.removeprefix(REPORT).decode("utf-8", "replace").split()
+                self._other = (self._other + line + end)[-ERRORS_KEPT:]
+                continue
+            data = await self._process.read_errors()
+            if not data:
+                return None
+            self._rest += data
+
+
 class RemoteProcess:
     """A process on the other side with its descendants."""
 
     def __init__(
-        self, remote: Remote, process: DiskInteractiveProcess, *, mark: str, limit: str
+        self, remote: Remote, process: DiskInteractiveProcess, *, mark: ProcessMark
     ) -> None:
         """Wrap the local process of the connection."""
         self._remote = remote
         self._process = process
+        self._reports = _Reports(process)
         self._mark = mark
-        self._limit = limit
         self._pid = 0
-        self._said = b""
-        self._complaints = b""
         self._rest = b""
         self._waiting = anyio.Lock()
         self._ending = anyio.Lock()
@@ -125,8 +152,8 @@ class RemoteProcess:
             WorkspaceUnreachable: The connection was lost.
         """
         with self._remote.patience():
-            words = await self._report()
-        match words:
+            report = await self._reports.next()
+        match report:
             case ["pid", pid]:
                 self._pid = int(pid)
             case ["cwd"]:
@@ -136,9 +163,9 @@ class RemoteProcess:
                 message = f"Program not found: {argv[0]} (ENOENT) on {self._remote.name}"
                 raise FileMissing(message)
             case None:
-                raise self._remote.unreachable(self._said.decode("utf-8", "replace"))
+                raise self._remote.unreachable(self._reports.complaints)
             case _:
-                message = f"Cannot start {argv[0]} on {self._remote.name}: {' '.join(words)}"
+                message = f"Cannot start {argv[0]} on {self._remote.name}: {' '.join(report)}"
                 raise AccessRefused(message)
 
     async def read(self) -> bytes:
@@ -156,12 +183,12 @@ class RemoteProcess:
         await lowlevel.checkpoint_if_cancelled()
         async with self._waiting:
             while self._end is None:
-                words = await self._report()
-                if words is None:
+                report = await self._reports.next()
+                if report is None:
                     self._end = self._lost()
-                elif words[0] == "end":
-                    self._left = tuple(map(int, words[2:]))
-                    self._end = _end_of(int(words[1]))
+                elif report[0] == "end":
+                    self._left = tuple(map(int, report[2:]))
+                    self._end = _end_of(int(report[1]))
             if not (self._is_lost or self._left):
                 # Nobody else writes: when this has ended, all of the output has arrived.
                 _ = await self._process.wait()
@@ -189,8 +216,7 @@ class RemoteProcess:
             return KillReport(pids=(), survivors=())
         variables = {
             "first": str(self._pid),
-            "mark": self._mark,
-            "limit": self._limit,
+            **_named(self._mark),
             "tries": str(max(1, round(grace_s / 2 / NAP_S))),
         }
         unknown = KillReport(pids=(), survivors=(self._pid,))
@@ -207,28 +233,12 @@ class RemoteProcess:
             return KillReport(pids=tuple(sorted(signalled - left)), survivors=tuple(sorted(left)))
         return unknown
 
-    async def _report(self) -> list[str] | None:
-        """Return the next report of the script that started it; None: there is no more."""
-        while True:
-            line, end, rest = self._said.partition(b"\n")
-            if end:
-                self._said = rest
-                if line.startswith(REPORT):
-                    return line.removeprefix(REPORT).decode("utf-8", "replace").split()
-                self._complaints = (self._complaints + line + b"\n")[-ERRORS_KEPT:]
-                continue
-            data = await self._process.read_errors()
-            if not data:
-                self._said = self._complaints + self._said
-                return None
-            self._said += data
-
     def _lost(self) -> ProcessEnd:
         """Return the end of a command whose connection was lost; the output ends with a note on it."""
         self._is_lost = True
         if self._is_ended:
             return ProcessEnd(exit_code=None, signal=signal.SIGKILL)
-        error = self._remote.unreachable(self._said.decode("utf-8", "replace"))
+        error = self._remote.unreachable(self._reports.complaints)
         note = f"\n[The connection to {self._remote.name} was lost while the command ran, and whether it finished is not known: look at the state before you run it again. {error}]\n"
         self._rest = note.encode()
         return ProcessEnd(exit_code=LOST)
@@ -238,6 +248,11 @@ def _end_of(code: int) -> ProcessEnd:
     if SIGNALLED < code <= SIGNALLED + MOST_SIGNALS:
         return ProcessEnd(exit_code=None, signal=code - SIGNALLED)
     return ProcessEnd(exit_code=code)
+
+
+def _named(mark: ProcessMark) -> Mapping[str, str]:
+    """Return the variables by which scripts look for the processes of a mark."""
+    return {"mark": mark.text, "limit": str(mark.limit)}
 
 
 def _assigned(variables: Mapping[str, str]) -> str:

@@ -41,7 +41,7 @@ class CommandPrefix(Protocol):
 
     @property
     def advice(self) -> str:
-        """What a person can do when it is not reached, as the end of a sentence."""
+        """Advice to a person when it is not reached, as the end of a sentence."""
         ...
 
     async def argv(self, script: str, arguments: Sequence[str]) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class RemoteScript:
         return self._remote.unreachable(self._said.decode("utf-8", "replace"))
 
     async def end(self) -> None:
-        """End it here; what reads its input there sees the end of it."""
+        """End it here; there its input ends."""
         with anyio.move_on_after(END_S, shield=True):
             _ = await self._process.end(grace_s=0)
 
@@ -239,7 +239,7 @@ class Remote:
         """Return the error for a connection that was lost or could not be made.
 
         Args:
-            said: What the program of the connection reported; its last line is shown.
+            said: Output of the program of the connection; its last line is shown.
         """
         lines = [line.strip() for line in said.splitlines()]
         why = next(

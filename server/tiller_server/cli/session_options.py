@@ -19,6 +19,11 @@ MOST_DIGITS: Final = 15
 
 REMOTE: Final = ("ssh:", "docker:", "podman:")
 """Beginnings of the addresses of remote workspaces."""
+HERE: Final = "."
+"""The workspace of a command line that names none."""
+WORKSPACE_HELP: Final = (
+    "work in this folder [.]; also ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path"
+)
 Placing = Callable[[SessionRequest], SessionRequest]
 """Function that moves a request to the workspace of the command line."""
 CHOOSE: Final = "choose"
@@ -33,13 +38,7 @@ def add_session_options(parser: argparse.ArgumentParser, *, can_choose: bool = F
         can_choose: `--resume` may stand without an id (`CHOOSE`).
     """
     add = parser.add_argument
-    add(
-        "-C",
-        "--workspace",
-        metavar="DIR",
-        default=".",
-        help="work in this folder [.]; also ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path",
-    )
+    add("-C", "--workspace", metavar="DIR", default=HERE, help=WORKSPACE_HELP)
     add(
         "--add-dir",
         action="append",

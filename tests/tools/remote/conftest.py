@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.workspace import opened_workspace
-from tests.support.workspace.containers import Container
-from tests.support.workspace.remote_fixtures import folder, machine_box, server
-from tests.support.workspace.remote_hosts import ENV, HOST, SshServer
+from tests.support.remote.containers import Container
+from tests.support.remote.fixtures import folder, machine_box, server
+from tests.support.remote.ssh_server import ENV, HOST, SshServer
 from tests.tools.conftest import Bench
 
 __all__ = ["folder", "machine_box", "server"]

@@ -17,9 +17,9 @@ from agent_core.kernel.errors import EditUnverified, WorkspaceError, WorkspaceUn
 from agent_core.workspace import FileReader, FileText, ProcessEnd, Workspace
 from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.workspace import opened_workspace
-from tests.support.workspace.containers import Container
+from tests.support.remote.containers import Container
+from tests.support.remote.ssh_server import ENV, HOST, NO_SSHD, SSHD, SshServer, ssh_server
 from tests.support.workspace.processes import processes_with, wait_gone
-from tests.support.workspace.remote_hosts import ENV, HOST, NO_SSHD, SSHD, SshServer, ssh_server
 
 LARGE = "0123456789abcdef\n" * 4_000_000
 NAMED = r"ssh:tl-loopback cannot be reached: .*check with `ssh tl-loopback true` in a terminal"

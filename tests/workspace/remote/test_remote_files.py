@@ -8,8 +8,8 @@ import pytest
 from agent_core.workspace.remote.files import RemoteFiles
 from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.transport import Remote
-from tests.support.workspace.containers import INNER, Container
-from tests.support.workspace.remote_hosts import ENV, HOST, SshServer
+from tests.support.remote.containers import INNER, Container
+from tests.support.remote.ssh_server import ENV, HOST, SshServer
 from tests.support.workspace.rooted_workspace import Mount
 from tests.workspace.files.conformance import FilesConformance
 from tests.workspace.files.subject import OnDisk, Subject

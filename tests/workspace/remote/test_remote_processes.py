@@ -14,9 +14,9 @@ from agent_core.workspace import KillReport, Process, ProcessEnd, Workspace
 from agent_core.workspace.processes.mark import MARK
 from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.workspace import opened_workspace
-from tests.support.workspace.containers import INNER, Container
+from tests.support.remote.containers import INNER, Container
+from tests.support.remote.ssh_server import ENV, HOST, SshServer
 from tests.support.workspace.processes import processes_with, wait_gone
-from tests.support.workspace.remote_hosts import ENV, HOST, SshServer
 from tests.workspace.processes.test_processes import HIDING
 
 GRACE_S = 0.15

@@ -19,13 +19,11 @@ from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
-from tiller_server.cli.session_options import REMOTE, Placing, request_of
+from tiller_server.cli.session_options import HERE, REMOTE, Placing, request_of
 
 ENDING: Final = ".jsonl"
 SPECIAL: Final = frozenset({"new", "latest"})
 ID_CHARS: Final = 36
-HERE: Final = "."
-"""The workspace of a command line that names none."""
 
 
 @asynccontextmanager

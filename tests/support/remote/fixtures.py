@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.workspace.containers import BUSYBOX, Container, container
-from tests.support.workspace.remote_hosts import NO_SSHD, SSHD, SshServer, ssh_server
+from tests.support.remote.containers import BUSYBOX, Container, container
+from tests.support.remote.ssh_server import NO_SSHD, SSHD, SshServer, ssh_server
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.clients.server import Ground, calls, says
 from tests.support.programs.terminal import tiller
+from tests.support.remote.ssh_server import HOST, NO_SSHD, SSHD, ssh_server
 from tests.support.session.session_files import messages, read_entries
-from tests.support.workspace.remote_hosts import HOST, NO_SSHD, SSHD, ssh_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
