@@ -59,6 +59,7 @@ help:
 	@echo "make e2e       only the tests that start the real server (make e2e-setup installs what they need)"
 	@echo "make acp-setup install the clients of the Agent Client Protocol that tests drive"
 	@echo "make postgres-setup   install the database that the tests of the fleet use too"
+	@echo "make remote-setup   install sshd, podman and BusyBox, which the tests of remote workspaces use"
 	@echo "make web-page  build the page of tiller web"
 	@echo "make dist      build the wheel and the sdist, and their checksums, into dist/"
 	@echo "make standalone   build the program that needs no installed Python, and its Debian package, into build/ (Linux)"
@@ -168,7 +169,7 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 # Where they are not installed their tests are skipped, and say so.
 EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
-e2e-setup: $(DEV_STAMP) $(DOCS_STAMP) $(if $(EXTRA_WANTED),postgres-setup $(RELEASE_STAMP) $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
+e2e-setup: $(DEV_STAMP) $(DOCS_STAMP) $(if $(EXTRA_WANTED),postgres-setup remote-setup $(RELEASE_STAMP) $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
 	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
 	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
 	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
@@ -196,6 +197,12 @@ postgres-setup:
 	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then echo "PostgreSQL is installed."; \
 	elif command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq postgresql >/dev/null; \
 	else echo "PostgreSQL cannot be installed: there is no apt-get here"; fi
+
+.PHONY: remote-setup
+remote-setup:
+	@if test -x /usr/sbin/sshd && command -v podman >/dev/null && command -v busybox >/dev/null; then echo "sshd, podman and BusyBox are installed."; \
+	elif command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq --no-install-recommends openssh-server openssh-client podman runc busybox-static >/dev/null; \
+	else echo "sshd, podman and BusyBox cannot be installed: there is no apt-get here"; fi
 
 .PHONY: lint
 lint: $(DOCS_STAMP) $(RELEASE_STAMP)

@@ -457,7 +457,8 @@ async def load_workspace_config(request: SessionRequest) -> WorkspaceConfig:
         ConfigError: The settings hold what no session may begin with.
     """
     ports = request.ports
-    root = ports.root if ports else await to_thread.run_sync(_folder, request.workspace)
+    far_root = None if ports is None or ports.address is not None else ports.root
+    root = far_root or await to_thread.run_sync(_folder, request.workspace)
     paths = request.paths or app_paths(request.env)
     request.redactor.hold_environment(request.env)
     layers = _layers(request, paths)

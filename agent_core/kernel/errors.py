@@ -49,6 +49,7 @@ Any other exception is a bug: it is logged with its run and ends that run.
     │   ├── NotText               binary, or an unknown encoding
     │   ├── AccessRefused         the operating system denied access
     │   ├── ProcessGone           a program no longer reads its input
+    │   ├── WorkspaceUnreachable  the machine or container of the workspace does not answer
     │   ├── StaleText             the text changed since it was read
     │   │   └── EditConflicted    in the same lines as the edit
     │   ├── EditRefused           the editor did not take the edit
@@ -365,6 +366,10 @@ class AccessRefused(WorkspaceError):
 
 class ProcessGone(WorkspaceError):
     """A program that is spoken with does not read its input any more."""
+
+
+class WorkspaceUnreachable(WorkspaceError):
+    """The machine or container of the workspace does not answer; the next call connects again."""
 
 
 class StaleText(WorkspaceError):

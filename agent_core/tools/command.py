@@ -215,16 +215,18 @@ async def start_bash(
     shell, script = options.get("shellPath"), script_of(text, options)
     shells = (shell,) if isinstance(shell, str) and shell else SHELLS
     processes, root = workspace.processes, workspace.root
-    if "git" in script.casefold():
+    if "git" in script.casefold() and workspace.address is None:
         # Without that word nothing follows from the command line.
         needs |= await run_in_thread(_needs_of, script, workspace)
     env = {**workspace.env, **DISARMED}
-    if "gitData" in needs:
+    if "gitData" in needs and workspace.address is None:
         env["PATH"] = await run_in_thread(_path_for_git, script, workspace)
     for one in shells[:-1]:
         with suppress(FileMissing):
             return await processes.start((one, "-c", script), cwd=root, env=env, needs=needs)
-    last = await run_in_thread(_shell, shells[-1], workspace)
+    last = shells[-1]
+    if workspace.address is None:
+        last = await run_in_thread(_shell, last, workspace)
     return await processes.start((last, "-c", script), cwd=root, env=env, needs=needs)
 
 

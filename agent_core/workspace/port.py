@@ -343,6 +343,8 @@ class Workspace(Value, frozen=True, kw_only=True):
     """The whole environment for processes, less what is secret."""
     users_processes: Processes | None = None
     """Starts what the user types themselves: as they would in a terminal, not contained; None: as `processes` does."""
+    address: str | None = None
+    """Address of a workspace whose files and programs are not on this machine; None: they are, as far as is known."""
 
     @property
     def root(self) -> Path:

@@ -32,6 +32,7 @@ DEFAULTS: dict[str, Any] = {
     "cacheRetention": "short",
     "permission": {"mode": "ask", "fallback": "ask", "timeoutS": 300.0},
     "defaultProjectTrust": "ask",
+    "workspace": None,
     "sandbox": "auto",
     "containment": {"passVariables": [], "readPaths": [], "hidePaths": []},
     "retry": {"enabled": True, "maxRetries": 3, "baseDelayMs": 2000, "maxDelayMs": 60000},

@@ -32,6 +32,7 @@ CEILINGS = frozenset((("maxTurns",), *(("budgets", name) for name in BUDGETS)))
 
 USER_ONLY = frozenset(
     {
+        ("workspace",),
         *(("bash", "prefix"), ("bash", "shellPath"), ("extensions",), ("extensionConflicts",)),
         *(("containment", "passVariables"), ("containment", "readPaths")),
         ("containment", "hidePaths"),

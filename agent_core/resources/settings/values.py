@@ -20,6 +20,7 @@ BucketUrl = Annotated[
     str, Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s?#]+)*/?$", max_length=1024)
 ]
 BucketAddress = Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", max_length=2048)]
+RemoteWorkspace = Annotated[str, Field(pattern=r"^(ssh|docker|podman):[^\s:].*$", max_length=4096)]
 FullPath = Annotated[str, Field(pattern=r"^(/|~$|~/)")]
 
 
@@ -397,6 +398,10 @@ class SettingsValues(SettingsGroup):
     plan_review: Literal["off", "complex", "always"] = Field(
         default="complex",
         description="When the mode plan asks for a plan that you approve: never, for work of several steps, or always.",
+    )
+    workspace: RemoteWorkspace | None = Field(
+        default=None,
+        description="The remote workspace of `tiller run` and `tiller chat` that name no folder: ssh:HOST:/path, docker:NAME:/path or podman:NAME:/path.",
     )
     sandbox: Literal["auto", "off"] = Field(
         default="auto", description="Whether commands are contained."

@@ -442,8 +442,10 @@ class PermissionBroker(Struct, kw_only=True):
             command=command,
             cwd=workspace.root,
             needs=frozenset(NEEDS[str(one)] for one in asked),
-            env_path=workspace.env.get("PATH", ""),
+            # Programs of another machine cannot be looked at, so no rule holds on to one.
+            env_path=workspace.env.get("PATH", "") if workspace.address is None else "",
             git_starts_programs="git" not in command.casefold()
+            or workspace.address is not None
             or await run_in_thread(self._git_starts_programs, command),
         )
 
@@ -486,7 +488,7 @@ class PermissionBroker(Struct, kw_only=True):
             operation="edit",
             inside=is_inside(target, tuple(workspace.roots)),
             protected=is_protected(target, roots=workspace.roots) is not None
-            or await run_in_thread(look) is not None,
+            or (workspace.address is None and await run_in_thread(look) is not None),
         )
 
     def _call(

@@ -275,8 +275,14 @@ class SessionBackground:
             is_running=one.is_running,
             exit_code=None if end is None else end.exit_code,
             signal=None if end is None else end.signal,
-            ports=await run_in_thread(listening_ports, one.process.pid) if one.is_running else (),
+            ports=await self._ports(one) if one.is_running else (),
         )
+
+    async def _ports(self, one: _Command) -> tuple[int, ...]:
+        """Return the ports on which a command listens; none for one of another machine."""
+        if self._workspace.workspace.address is not None:
+            return ()
+        return await run_in_thread(listening_ports, one.process.pid)
 
     async def _follow(self, one: _Command) -> None:
         """Keep the output of a command until it is over, then end what it left and report it."""
@@ -300,7 +306,7 @@ class SessionBackground:
         ports: tuple[int, ...] = ()
         for looks in count():
             await anyio.sleep(LOOK_S)
-            now = await run_in_thread(listening_ports, one.process.pid)
+            now = await self._ports(one)
             if now != ports:
                 ports = now
                 self._services.publish(BackgroundListening(id=one.id, ports=ports))

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,15 @@ MOST_DIGITS: Final = 15
 """Of a count: no more fit into a number of JSON without loss."""
 
 
+REMOTE: Final = ("ssh:", "docker:", "podman:")
+"""Beginnings of the addresses of remote workspaces."""
+HERE: Final = "."
+"""The workspace of a command line that names none."""
+WORKSPACE_HELP: Final = (
+    "work in this folder [.]; also ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path"
+)
+Placing = Callable[[SessionRequest], SessionRequest]
+"""Function that moves a request to the workspace of the command line."""
 CHOOSE: Final = "choose"
 """Value of `--resume` without an id: the user chooses from a list."""
 
@@ -28,7 +38,7 @@ def add_session_options(parser: argparse.ArgumentParser, *, can_choose: bool = F
         can_choose: `--resume` may stand without an id (`CHOOSE`).
     """
     add = parser.add_argument
-    add("-C", "--workspace", metavar="DIR", default=".", help="work in this folder [.]")
+    add("-C", "--workspace", metavar="DIR", default=HERE, help=WORKSPACE_HELP)
     add(
         "--add-dir",
         action="append",

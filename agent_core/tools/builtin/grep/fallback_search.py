@@ -2,13 +2,17 @@
 
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import suppress
 
 import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from agent_core.kernel.errors import FileTooLarge, ToolError, WorkspaceError
+from agent_core.kernel.errors import (
+    FileTooLarge,
+    ToolError,
+    WorkspaceError,
+    WorkspaceUnreachable,
+)
 from agent_core.kernel.values import Value
 from agent_core.tools.builtin.grep.ripgrep import GrepLine, GrepMatches, GrepQuery, RipgrepTarget
 from agent_core.tools.builtin.search.tree_walk import SearchedFolder, walk
@@ -85,16 +89,16 @@ async def _paths(place: RipgrepTarget) -> AsyncGenerator[str]:
 
 async def _content(tree: SearchedFolder, path: str, progress: GrepProgress) -> str:
     """Read a text; empty when it is none, or cannot be read."""
-    with suppress(WorkspaceError):
-        try:
-            file = await tree.files.read(tree.folder / path, limit_bytes=FILE_LIMIT_BYTES)
-        except FileTooLarge:
-            progress.too_large += 1
-            return ""
-        if isinstance(file, FileText):
-            return file.text
-        return _odd_text(file)
-    return ""
+    try:
+        file = await tree.files.read(tree.folder / path, limit_bytes=FILE_LIMIT_BYTES)
+    except FileTooLarge:
+        progress.too_large += 1
+        return ""
+    except WorkspaceUnreachable:
+        raise
+    except WorkspaceError:
+        return ""
+    return file.text if isinstance(file, FileText) else _odd_text(file)
 
 
 def _odd_text(file: FileBytes) -> str:

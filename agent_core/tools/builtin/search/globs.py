@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from agent_core.kernel.errors import ToolError, WorkspaceError
+from agent_core.kernel.errors import ToolError, WorkspaceError, WorkspaceUnreachable
 from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.workspace import DirectoryEntry, Files, FileText
@@ -236,6 +236,8 @@ async def ignore_text(files: Files, path: Path) -> str:
     """Read an ignore file; empty if there is none that could be read."""
     try:
         file = await files.read(path, limit_bytes=LIMIT_BYTES)
+    except WorkspaceUnreachable:
+        raise
     except WorkspaceError:
         return ""
     return file.text if isinstance(file, FileText) else ""

@@ -152,7 +152,9 @@ async def _start(
     arguments: Sequence[str], context: ToolContext, *, folder: Path, stdin: bytes
 ) -> Process:
     workspace = context.workspace
-    programs = await run_in_thread(ripgrep_programs, workspace.env, workspace.roots)
+    programs: tuple[str, ...] = (PROGRAM,)
+    if workspace.address is None:
+        programs = await run_in_thread(ripgrep_programs, workspace.env, workspace.roots)
     for program in programs:
         version = await context.versions.of(
             program, processes=context.processes, cwd=folder, env=workspace.env

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
 
-from agent_core.kernel.errors import WorkspaceError
+from agent_core.kernel.errors import WorkspaceError, WorkspaceUnreachable
 from agent_core.kernel.values import Value
 from agent_core.tools.builtin.search.globs import GIT_FOLDER, FolderRules, file_glob, folder_rules
 from agent_core.workspace import DirectoryEntry, Files, FileText, Workspace
@@ -150,6 +150,8 @@ async def _rules_above(place: SearchedFolder) -> FolderRules | None:
         prefix = "".join(f"{step}/" for step in steps[:depth])
         try:
             entries = await place.files.list(folder)
+        except WorkspaceUnreachable:
+            raise
         except WorkspaceError:
             continue
         rules = await folder_rules(
@@ -183,6 +185,8 @@ async def _rules(
 async def _is_there(files: Files, path: Path) -> bool:
     try:
         _ = await files.stat(path)
+    except WorkspaceUnreachable:
+        raise
     except WorkspaceError:
         return False
     return True
@@ -191,6 +195,8 @@ async def _is_there(files: Files, path: Path) -> bool:
 async def _entries(place: SearchedFolder, path: str) -> tuple[DirectoryEntry, ...]:
     try:
         return await place.files.list(place.folder / path)
+    except WorkspaceUnreachable:
+        raise
     except WorkspaceError:
         return ()  # it may not be read, or has gone meanwhile
 

@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -243,7 +243,7 @@ class DiskFiles:
             raise refusal(path, leads_to=found[-1], roots=allowed)
         if access == "read":
             return _variant(literal[-1], allowed) or inside[-1]
-        target = _to_create(inside)
+        target = path_to_create(inside, has_folder=lambda path: path.parent.is_dir())
         if means_folder(path):
             raise is_folder(target)
         there = next(parent for parent in target.parents if parent.is_dir())
@@ -269,7 +269,7 @@ class DiskFiles:
 
         with place_of(path, root=self._root_of(path, "read"), gate=self._gate) as place:
             data = read_regular(place, limit_bytes=limit_bytes)
-        return _content(path, data)
+        return content_of(path, data)
 
     def _write(self, path: Path, text: str, base: FileText | None) -> WriteResult:
         from agent_core.workspace.files.disk.path_handle import place_made, place_of  # noqa: PLC0415 - at first use
@@ -296,7 +296,7 @@ class DiskFiles:
             source="disk",
             saved=True,
             created=False,
-            note=_about_links(before.st_nlink),
+            note=about_links(before.st_nlink),
         )
 
     def _put(self, path: Path, data: bytes, base: FileText | FileBytes | None) -> None:
@@ -388,7 +388,8 @@ def _no_path(path: str, error: ValueError | OSError) -> PathRefused:
     )
 
 
-def _content(path: Path, data: bytes) -> FileText | FileBytes:
+def content_of(path: Path, data: bytes) -> FileText | FileBytes:
+    """Return the content of a file as text, or as bytes if it is none. Blocking."""
     digest = hashing(data)
     decoded = decode_text(data)
     if decoded is None:
@@ -412,16 +413,17 @@ def _variant(path: Path, allowed: Sequence[Path]) -> Path | None:
     return None
 
 
-def _to_create(inside: Sequence[Path]) -> Path:
+def path_to_create(inside: Sequence[Path], *, has_folder: Callable[[Path], bool]) -> Path:
     """Choose between the literal and the usual meaning of a path: the literal only in a folder that is there."""
     usual = inside[-1]
     for one in inside[:-1]:
-        if one.parent != usual.parent and one.parent.is_dir():
+        if one.parent != usual.parent and has_folder(one):
             return one
     return usual
 
 
-def _about_links(links: int) -> str | None:
+def about_links(links: int) -> str | None:
+    """Return a note on the hard links that a file had before it was replaced; None: it had one."""
     if links == 1:
         return None
     return f"The file had {links} hard links; only this name has the new text, the others keep the old one."

@@ -27,8 +27,8 @@ from tiller_server.cli.chat.loop import ChatLoop
 from tiller_server.cli.chat.session_switch import arrive
 from tiller_server.cli.chat.status import StatusSource, below as status_below
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.run.session import named, open_or_copy, wanted
-from tiller_server.cli.session_options import CHOOSE
+from tiller_server.cli.run.session import named, open_or_copy, placed, wanted
+from tiller_server.cli.session_options import CHOOSE, Placing
 from tiller_server.cli.terminal.live_markdown import LiveMarkdown
 from tiller_server.cli.terminal.live_view import LiveView, LiveViewOptions
 from tiller_server.cli.terminal.pictures import clipboard_picture
@@ -52,10 +52,15 @@ async def converse(options: argparse.Namespace, environment: Environment) -> int
     Raises:
         TillerError: The first session cannot be opened.
     """
+    async with placed(options, environment) as place:
+        return await _converse(options, environment, place)
+
+
+async def _converse(options: argparse.Namespace, environment: Environment, place: Placing) -> int:
     prompt = " ".join(options.prompt)
     if options.session == CHOOSE:
         options.session, prompt = None, PICK
-    request = replace(await wanted(options, environment), titled=not options.no_session)
+    request = replace(place(await wanted(options, environment)), titled=not options.no_session)
     surface = PromptSurface()
     view = _view(environment, surface)
     text, name, before = "", options.name, None

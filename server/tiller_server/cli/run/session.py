@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from anyio import to_thread
 from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest, open_session
@@ -18,7 +19,7 @@ from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
-from tiller_server.cli.session_options import request_of
+from tiller_server.cli.session_options import HERE, REMOTE, Placing, request_of
 
 ENDING: Final = ".jsonl"
 SPECIAL: Final = frozenset({"new", "latest"})
@@ -34,13 +35,54 @@ async def open_wanted(
     Raises:
         TillerError: It cannot be opened, or the options contradict one another.
     """
-    request = await wanted(options, environment)
-    if not options.json:
-        # Nothing but the title of the window is left out of what a run prints.
-        request = replace(request, showing=ViewFilter(shows=lambda what: what != "title"))
-    async with open_or_copy(request) as session:
-        await named(session, options.name)
-        yield session
+    async with placed(options, environment) as place:
+        request = place(await wanted(options, environment))
+        if not options.json:
+            # Nothing but the title of the window is left out of what a run prints.
+            request = replace(request, showing=ViewFilter(shows=lambda what: what != "title"))
+        async with open_or_copy(request) as session:
+            await named(session, options.name)
+            yield session
+
+
+@asynccontextmanager
+async def placed(
+    options: argparse.Namespace, environment: Environment
+) -> AsyncGenerator[Placing, None]:
+    """Connect to the remote workspace that the command line or the user's settings name, if they name one.
+
+    Raises:
+        TillerError: It cannot be reached, or the options contradict one another.
+    """
+    address = await to_thread.run_sync(_remote_address, options, environment)
+    if address is None:
+        yield lambda request: request
+        return
+    from tiller_server.cli.run.remote import opened_remotely  # noqa: PLC0415 - only remote workspaces need it
+
+    async with opened_remotely(address, options, environment) as place:
+        yield place
+
+
+def local_folder(options: argparse.Namespace) -> Path:
+    """Return the folder of this machine from which the files of a prompt are named."""
+    return Path(HERE if options.workspace.startswith(REMOTE) else options.workspace)
+
+
+def _remote_address(options: argparse.Namespace, environment: Environment) -> str | None:
+    """Return the address of the remote workspace; None: the workspace is on this machine. Blocking."""
+    if options.workspace.startswith(REMOTE):
+        return options.workspace
+    path = app_paths(environment.variables).settings
+    try:
+        has_setting = options.workspace == HERE and b'"workspace"' in path.read_bytes()
+    except OSError:
+        return None
+    if not has_setting:
+        return None
+    from agent_core.resources.settings.layers import Layer, load_settings_now  # noqa: PLC0415 - see above
+
+    return load_settings_now((Layer(name="user", content=path),)).values.workspace
 
 
 async def wanted(options: argparse.Namespace, environment: Environment) -> SessionRequest:

@@ -22,6 +22,7 @@ from agent_core.workspace.git.worktrees.service import Worktrees
 from agent_core.workspace.git.worktrees.values import Worktree, WorktreeRefused
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
+from tiller_server.cli.session_options import REMOTE
 
 ID_BYTES = 4
 MOST_NAMES = 5
@@ -65,11 +66,14 @@ async def isolated(
     """Make a worktree of the workspace, and have the options name it as the workspace.
 
     Raises:
-        UsageError: The options name a session, which has a folder already.
+        UsageError: The options name a session, which has a folder already, or a workspace that is not on this machine.
         WorktreeRefused: No worktree can be made of the workspace.
     """
     if options.session or options.latest:
         message = "--worktree begins a new session; leave --continue and --resume out: a session goes on in the folder that it has"
+        raise UsageError(message)
+    if options.workspace.startswith(REMOTE):
+        message = "--worktree needs a workspace on this machine; leave it out"
         raise UsageError(message)
     variables = environment.variables
     worktrees = open_worktrees(app_paths(variables), env=variables, clock=SystemClock())

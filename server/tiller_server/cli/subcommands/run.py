@@ -37,7 +37,7 @@ from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, REFUSED, code_of_run, complain
 from tiller_server.cli.run.daemon_client import Report, run_detached
 from tiller_server.cli.run.prompt_input import read_prompt
-from tiller_server.cli.run.session import open_wanted
+from tiller_server.cli.run.session import local_folder, open_wanted
 from tiller_server.cli.session_options import add_session_options, is_attended
 from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, RunRenderer, TextRunRenderer
 from tiller_server.cli.terminal.stdio import OutputLost, StandardStream, speak_json
@@ -143,7 +143,7 @@ def _prompt(options: argparse.Namespace) -> Sequence[UserContent]:
     Raises:
         UsageError: There is none, or one beside a plan that is to be approved.
     """
-    root = Path(options.workspace)
+    root = local_folder(options)
     if options.approve_plan is None:
         return read_prompt(options.prompt, options.attach, root=root, example=EXAMPLE)
     if options.prompt or options.attach:

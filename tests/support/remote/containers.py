@@ -1,0 +1,144 @@
+"""A container for tests: of podman, from a root made of this machine's programs or of BusyBox alone; else a stand-in.
+
+No registry is asked. Where podman cannot start a container, a program `podman` that understands `exec -i` alone enters the
+same root with bubblewrap; its processes are seen from outside, as those of a container are not.
+"""
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+INNER = Path("/box")
+"""Where the shared folder lies in the container."""
+BUSYBOX = shutil.which("busybox")
+STARTS_S = 30.0
+SLEEP = "while :; do sleep 600; done"
+FLAGS = (
+    *("--network", "none", "--ulimit", "nofile=10000:10000", "--ulimit", "nproc=4000:4000"),
+    *("--log-driver", "none"),
+)
+WAYS: Sequence[tuple[str, ...]] = (
+    (),
+    ("--runtime", "crun", "--cgroup-manager", "cgroupfs"),
+    ("--runtime", "runc", "--cgroup-manager", "cgroupfs"),
+)
+"""Options of podman, of which the first that starts a container is used."""
+STAND_IN = """#!/bin/sh
+# Understands `exec -i NAME PROGRAM ...` for one container.
+[ "$1 $2 $3" = "exec -i {name}" ] || {{ echo "Error: no such container: $3" >&2; exit 125; }}
+shift 3
+exec bwrap {mounts} --dev /dev --proc /proc --tmpfs /tmp --clearenv \\
+  --setenv PATH {path} --setenv HOME /root --chdir / -- "$@"
+"""
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(kw_only=True)
+class Container:
+    """A container that runs."""
+
+    name: str
+    options: tuple[str, ...]
+    path: str
+    """The PATH on which its engine is found."""
+    shared: Path
+    """The folder of this machine that is `INNER` in it."""
+    how: Literal["podman", "stand-in"]
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of the engine."""
+        return {"PATH": self.path, "HOME": str(Path.home())}
+
+
+def make_root(folder: Path, programs: Literal["machine", "busybox"]) -> tuple[str, ...]:
+    """Make the root of a container; return the folders of this machine to mount, with the same names."""
+    root = folder / "root"
+    for name in ("usr", "etc", "tmp", "proc", "dev", "sys", "root", "box", "bin"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    if programs == "busybox":
+        assert BUSYBOX is not None
+        shutil.copy(BUSYBOX, root / "bin" / "busybox")
+        listed = subprocess.run([BUSYBOX, "--list"], check=True, capture_output=True, text=True)
+        for applet in listed.stdout.split():
+            if applet != "busybox":
+                (root / "bin" / applet).symlink_to("busybox")
+        return ()
+    (root / "bin").rmdir()
+    for name in ("bin", "sbin", "lib", "lib64"):
+        if Path(f"/{name}").exists():
+            (root / name).symlink_to(f"usr/{name}")
+    (root / "etc" / "alternatives").mkdir()
+    return tuple(one for one in ("/usr", "/etc/alternatives") if Path(one).exists())
+
+
+@contextmanager
+def container(folder: Path, programs: Literal["machine", "busybox"]) -> Generator[Container]:
+    """Run a container that shares the folder `shared` with this machine."""
+    mounted = make_root(folder, programs)
+    shared = folder / "shared"
+    shared.mkdir()
+    name = f"tl-{uuid.uuid4().hex[:12]}"
+    path = os.defpath
+    started = _started(folder / "root", mounted, shared, name)
+    if started is None:
+        yield _stand_in(folder, mounted, shared, name)
+        return
+    try:
+        yield Container(name=name, options=started, path=path, shared=shared, how="podman")
+    finally:
+        _ = subprocess.run(
+            ["podman", *started, "rm", "-f", "-t", "0", name],
+            capture_output=True,
+            timeout=STARTS_S,
+            check=False,
+        )
+
+
+def _started(root: Path, mounted: Sequence[str], shared: Path, name: str) -> tuple[str, ...] | None:
+    if shutil.which("podman") is None:
+        return None
+    volumes = [f"-v={one}:{one}:ro" for one in mounted]
+    for way in WAYS:
+        argv = [
+            *("podman", *way, "run", "-d", "--name", name, *FLAGS, *volumes),
+            *(
+                f"-v={shared}:{INNER}",
+                f"-v={shared}:{shared}",
+                "-e",
+                f"PATH={PATH}",
+                "--rootfs",
+                str(root),
+                "sh",
+                "-c",
+                SLEEP,
+            ),
+        ]
+        try:
+            run = subprocess.run(argv, capture_output=True, timeout=STARTS_S, check=False)
+        except subprocess.TimeoutExpired:
+            continue
+        if run.returncode == 0:
+            return way
+        _ = subprocess.run(
+            ["podman", *way, "rm", "-f", name], capture_output=True, timeout=STARTS_S, check=False
+        )
+    return None
+
+
+def _stand_in(folder: Path, mounted: Sequence[str], shared: Path, name: str) -> Container:
+    binds = [f"--bind {folder}/root /", *(f"--ro-bind {one} {one}" for one in mounted)]
+    binds += [f"--bind {shared} {inner}" for inner in (INNER, shared)]
+    programs = folder / "programs"
+    programs.mkdir()
+    program = programs / "podman"
+    _ = program.write_text(STAND_IN.format(name=name, mounts=" ".join(binds), path=PATH))
+    program.chmod(0o755)
+    path = f"{programs}:{os.defpath}"
+    return Container(name=name, options=(), path=path, shared=shared, how="stand-in")

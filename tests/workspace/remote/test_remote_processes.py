@@ -1,0 +1,204 @@
+"""Processes on the other side are read in order, end as whole trees there, and leave nothing behind."""
+
+import signal
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from agent_core.kernel.errors import AccessRefused, FileMissing
+from agent_core.workspace import KillReport, Process, ProcessEnd, Workspace
+from agent_core.workspace.processes.mark import MARK
+from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
+from agent_core.workspace.remote.workspace import opened_workspace
+from tests.support.remote.containers import INNER, Container
+from tests.support.remote.ssh_server import ENV, HOST, SshServer
+from tests.support.workspace.processes import processes_with, wait_gone
+from tests.workspace.processes.test_processes import HIDING
+
+GRACE_S = 0.15
+
+
+class Shell:
+    """Starts commands on the other side that carry a mark of the test's own."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.mark = f"mark-{uuid4().hex}"
+
+    async def start(self, command: str, *, stdin: bytes = b"", **env: str) -> Process:
+        variables = {"PATH": self.workspace.env["PATH"], "GIT_AUTHOR_NAME": self.mark, **env}
+        return await self.workspace.processes.start(
+            ("bash", "-c", command), cwd=self.workspace.root, env=variables, stdin=stdin
+        )
+
+    async def left(self) -> set[int]:
+        """Return what carries the mark and does not end; containers are seen from outside."""
+        return await to_thread.run_sync(lambda: wait_gone(processes_with(self.mark), timeout_s=3))
+
+
+@pytest.fixture(params=["ssh", "container"])
+async def shell(request: pytest.FixtureRequest, folder: Path) -> AsyncGenerator[Shell]:
+    if request.param == "ssh":
+        server: SshServer = request.getfixturevalue("server")
+        prefix, path, env = SshPrefix(HOST, env=ENV, options=server.options), folder, ENV
+    else:
+        box: Container = request.getfixturevalue("machine_box")
+        (box.shared / folder.name).mkdir()
+        path, env = INNER / folder.name, box.env
+        prefix = ContainerPrefix("podman", box.name, env=env, options=box.options)
+    async with opened_workspace(prefix, str(path), env=env, address="test:") as workspace:
+        yield Shell(workspace)
+
+
+async def _all(process: Process) -> bytes:
+    output = b""
+    while chunk := await process.read():
+        output += chunk
+    return output
+
+
+async def test_output_and_errors_come_in_order(shell: Shell) -> None:
+    process = await shell.start("echo one; echo two >&2; echo three; exit 7")
+    assert await _all(process) == b"one\ntwo\nthree\n"
+    assert await process.wait() == ProcessEnd(exit_code=7)
+    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
+
+
+async def test_input_is_what_was_given_and_otherwise_there_is_none(shell: Shell) -> None:
+    data = bytes(range(256)) * 1000
+    for given in (b"", data):
+        process = await shell.start("cat; echo end", stdin=given)
+        assert await _all(process) == given + b"end\n"
+        _ = await process.end(grace_s=GRACE_S)
+
+
+async def test_output_comes_while_the_command_runs(shell: Shell) -> None:
+    process = await shell.start("echo first; read -r _; sleep 600")
+    with anyio.fail_after(10):
+        assert await process.read() == b"first\n"
+    _ = await process.end(grace_s=GRACE_S)
+
+
+async def test_large_output_arrives_whole(shell: Shell) -> None:
+    process = await shell.start("head -c 5000000 /dev/zero")
+    assert await _all(process) == bytes(5_000_000)
+    assert await process.wait() == ProcessEnd(exit_code=0)
+    _ = await process.end(grace_s=GRACE_S)
+
+
+async def test_the_environment_is_what_was_given_and_a_mark(shell: Shell) -> None:
+    odd = "a 'b' \"c\" $d \\ \n é !"
+    process = await shell.start("env -0", ODD=odd)
+    output = (await _all(process)).decode()
+    variables = dict(one.split("=", 1) for one in output.split("\0") if one)
+    _ = await process.end(grace_s=GRACE_S)
+    assert variables["ODD"] == odd
+    shells = {"PWD", "SHLVL", "_", "OLDPWD"}
+    assert set(variables) - shells == {"PATH", "GIT_AUTHOR_NAME", "ODD", MARK}
+
+
+async def test_a_signal_is_told_as_such(shell: Shell) -> None:
+    process = await shell.start("kill -TERM $$")
+    assert await process.wait() == ProcessEnd(exit_code=None, signal=signal.SIGTERM)
+    _ = await process.end(grace_s=GRACE_S)
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+async def test_nothing_hides(shell: Shell, hiding: str) -> None:
+    process = await shell.start(HIDING[hiding])
+    assert await process.read() == b"up\n"
+    with anyio.fail_after(10):
+        killed = await process.end(grace_s=GRACE_S)
+    assert killed.pids
+    assert killed.survivors == ()
+    assert await shell.left() == set()
+
+
+async def test_what_a_command_leaves_is_ended_with_it(shell: Shell) -> None:
+    process = await shell.start("setsid sleep 600 >/dev/null 2>&1 & echo up")
+    assert await process.wait() == ProcessEnd(exit_code=0)
+    killed = await process.end(grace_s=GRACE_S)
+    assert len(killed.pids) == 1
+    assert await shell.left() == set()
+
+
+async def test_it_is_asked_before_it_is_killed(shell: Shell) -> None:
+    process = await shell.start(
+        "trap '' INT; trap 'echo asked; exit 3' TERM; echo up; sleep 600 & wait"
+    )
+    assert await process.read() == b"up\n"
+    _ = await process.end(grace_s=15)
+    assert await _all(process) == b"asked\n"
+    assert await process.wait() == ProcessEnd(exit_code=3)
+
+
+async def test_ending_twice_is_ending_once(shell: Shell) -> None:
+    process = await shell.start("exec sleep 600")
+    first = await process.end(grace_s=GRACE_S)
+    assert first == KillReport(pids=(process.pid,), survivors=())
+    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
+
+
+async def test_those_who_wait_and_read_are_woken(shell: Shell) -> None:
+    process = await shell.start("exec sleep 600")
+    ends: list[object] = []
+
+    async def wait() -> None:
+        ends.append(await process.wait())
+
+    async def read() -> None:
+        ends.append(await process.read())
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for watch in (wait, wait, read):
+                group.start_soon(watch)
+            await anyio.wait_all_tasks_blocked()
+            _ = await process.end(grace_s=GRACE_S)
+    end = ProcessEnd(exit_code=None, signal=int(signal.SIGTERM))
+    assert sorted(map(repr, ends)) == sorted(map(repr, [end, end, b""]))
+
+
+async def test_other_processes_are_left_alone(shell: Shell) -> None:
+    bystander = await shell.start("exec sleep 600")
+    process = await shell.start("exec sleep 600")
+    assert (await process.end(grace_s=GRACE_S)).pids == (process.pid,)
+    assert (await bystander.end(grace_s=GRACE_S)).pids == (bystander.pid,)
+
+
+async def test_what_cannot_be_started_is_said_in_words(shell: Shell) -> None:
+    workspace = shell.workspace
+    _ = await workspace.files.write(workspace.root / "data.txt", "no program", base=None)
+    for argv, cwd, error, words in (
+        (
+            ("no-such-program",),
+            workspace.root,
+            FileMissing,
+            "Program not found: no-such-program (ENOENT)",
+        ),
+        (("/no/such/shell", "-c", "x"), workspace.root, FileMissing, "ENOENT"),
+        (("true",), workspace.root / "gone", FileMissing, "Working directory does not exist"),
+        ((str(workspace.root / "data.txt"),), workspace.root, AccessRefused, "EACCES"),
+        (("bash", "-c", "x" * 200_000), workspace.root, AccessRefused, "too long"),
+        (("bash", "-c", "a\0b"), workspace.root, AccessRefused, "NUL"),
+        (("bash", "-c", "\ud83d"), workspace.root, AccessRefused, "broken characters"),
+    ):
+        with pytest.raises(error) as raised:
+            _ = await workspace.processes.start(argv, cwd=cwd, env=workspace.env)
+        assert words in str(raised.value)
+
+
+async def test_a_program_of_the_workspace_is_never_found_by_its_name(shell: Shell) -> None:
+    workspace = shell.workspace
+    program = workspace.root / "bin" / "tool"
+    _ = await workspace.files.write(program, "#!/bin/sh\necho taken over\n", base=None)
+    process = await shell.start("chmod +x bin/tool")
+    _ = await process.wait()
+    _ = await process.end(grace_s=GRACE_S)
+    path = f"{program.parent}:{workspace.env['PATH']}"
+    with pytest.raises(FileMissing, match="Program not found: tool"):
+        _ = await workspace.processes.start(("tool",), cwd=workspace.root, env={"PATH": path})
