@@ -32,7 +32,8 @@ from agent_core.kernel.values import Value
 from agent_core.messages import Message, Usage, UserContent
 from agent_core.providers import Model, ModelInfo
 from agent_core.resources.offers import SlashCommand
-from agent_core.transcript.entries import AnyEntry, WholeEntry
+from agent_core.tools.port import ToolInfo
+from agent_core.transcript.entries import AnyEntry, Header, WholeEntry
 from agent_core.workspace import Workspace
 
 TextViewStyle: TypeAlias = Literal["plain", "markdown", "code"]
@@ -247,6 +248,14 @@ class Models(Protocol):
         """List every model that can be asked."""
         ...
 
+    def all_models(self) -> tuple[ModelInfo, ...]:
+        """List every model."""
+        ...
+
+    def find(self, ref: str) -> ModelInfo | None:
+        """Return a model by name."""
+        ...
+
     async def choose(self, ref: str) -> ModelInfo:
         """Choose one by name."""
         ...
@@ -267,6 +276,10 @@ class Tools(Protocol):
     @property
     def all(self) -> tuple[str, ...]:
         """Names of all there are."""
+        ...
+
+    def describe(self) -> tuple[ToolInfo, ...]:
+        """Describe all there are."""
         ...
 
     async def activate(self, names: str | Sequence[str]) -> None:
@@ -297,8 +310,74 @@ class BranchNavigation(Protocol):
         ...
 
 
+class SessionTreeNode(Protocol):
+    """An entry as the tree shows it."""
+
+    @property
+    def entry(self) -> EntryId:
+        """Its id."""
+        ...
+
+    @property
+    def parent(self) -> EntryId | None:
+        """The nearest entry before it that is shown; None: it begins a tree."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """`message`, `custom_message`, `compaction` or `branch_summary`."""
+        ...
+
+    @property
+    def role(self) -> str | None:
+        """Of a message: `user`, `assistant`, `toolResult` or `bashExecution`."""
+        ...
+
+    @property
+    def preview(self) -> str:
+        """Its beginning, on one line."""
+        ...
+
+    @property
+    def label(self) -> str | None:
+        """Its label."""
+        ...
+
+    @property
+    def at_ms(self) -> int:
+        """When it was written, in milliseconds since 1970."""
+        ...
+
+
 class SessionTreeAccess(Protocol):
     """The branches of the session."""
+
+    @property
+    def header(self) -> Header:
+        """The first line of its file."""
+        ...
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """All entries of all branches."""
+        ...
+
+    @property
+    def labels(self) -> Mapping[EntryId, str]:
+        """The label of each entry that has one."""
+        ...
+
+    def nodes(self) -> Sequence[SessionTreeNode]:
+        """Return the entries that people would want to see."""
+        ...
+
+    def path(self, entry: EntryId) -> tuple[AnyEntry, ...]:
+        """Return the entries up to one of them."""
+        ...
+
+    async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
+        """Return entries with their bodies."""
+        ...
 
     @property
     def leaf(self) -> EntryId | None:
@@ -365,6 +444,11 @@ class SessionReader(Protocol):
     @property
     def root(self) -> str:
         """The folder it works in."""
+        ...
+
+    @property
+    def location(self) -> str | None:
+        """Its file."""
         ...
 
     def context_usage(self) -> ContextFill:

@@ -43,6 +43,7 @@ from agent_core.session.runs.usage import UsageTracker
 from agent_core.session.snapshot import ContextUsage, SessionSnapshot, SessionStats, session_stats
 from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import Tool
+from agent_core.tools.port import ToolInfo
 from agent_core.transcript.entries import AnyEntry, MessageEntry, WholeEntry
 from agent_core.transcript.tree import has_prompt_or_answer, newest_first
 
@@ -117,6 +118,13 @@ class ModelView:
     def all_models(self) -> tuple[ModelInfo, ...]:
         """List every model there is, those of extensions too, and also those that cannot be asked."""
         return self._models.all_models()
+
+    def find(self, ref: str) -> ModelInfo | None:
+        """Return the model that people name so, as `choose` would take it; None: there is none.
+
+        Its provider may have no credentials: `available` lists those that can be asked.
+        """
+        return self._models.find(ref)
 
     def providers(self) -> Mapping[str, ProviderState]:
         """Return the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
@@ -220,6 +228,10 @@ class ToolView:
     def all(self) -> tuple[str, ...]:
         """Names of all tools there are."""
         return self._toolbox.all_names
+
+    def describe(self) -> tuple[ToolInfo, ...]:
+        """Return the description of each tool there is, active or not, in the order of `all`."""
+        return self._toolbox.describe()
 
     async def activate(self, names: str | Sequence[str]) -> None:
         """Choose the active tools: a preset, names, or `+name` and `-name`.
