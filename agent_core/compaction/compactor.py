@@ -106,8 +106,7 @@ class Compactor:
     ) -> Compacted | Cancelled:
         """Summarise the prepared messages.
 
-        A blank summary of a hook is ignored. A conversation that is too long for the model is shortened
-        (tool output first, then its middle), and once more when the provider still refuses it.
+        A blank summary of a hook is ignored. A conversation too long for the model is shortened (tool output, then its middle).
 
         Args:
             preparation: Result of `prepare` for the current path.
@@ -120,16 +119,15 @@ class Compactor:
             spending: Counts the usage, also when nothing is returned.
 
         Raises:
-            ProviderError: The model cannot be reached, or gave no summary that can be relied on: an empty one,
-                one cut off by its length, or a tool call instead.
+            ProviderError: The model cannot be reached, or its answer is empty, cut off by its length, or a tool call.
         """
         outcome = await hooks.ask(_announced(preparation, reason, instructions))
         if isinstance(outcome, CompactionCancelled):
             return Cancelled()
-        if isinstance(outcome, SummaryGiven | CutChosen) and outcome.first_kept is not None:
-            if outcome.first_kept not in preparation.cut_points:
-                return Cancelled(why=NO_CUT_POINT.format(entry=outcome.first_kept))
-            preparation = recut(preparation, outcome.first_kept)
+        if isinstance(outcome, SummaryGiven | CutChosen) and (entry := outcome.first_kept):
+            if entry not in preparation.cut_points:
+                return Cancelled(why=NO_CUT_POINT.format(entry=entry))
+            preparation = recut(preparation, entry)
         if isinstance(outcome, SummaryGiven) and outcome.summary.strip():
             return Compacted(
                 summary=outcome.summary,

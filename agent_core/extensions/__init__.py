@@ -12,8 +12,8 @@ from agent_core.extensions.context import (
     ExtensionSession,
     ToolCallContext,
 )
-from agent_core.extensions.ports import ListView, Row, TableView, TextView, View
 from agent_core.extensions.scope import ExecResult
+from agent_core.extensions.ui import ListView, Row, TableView, TextView, View
 from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
 from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
 from agent_core.resources.offers import Completion

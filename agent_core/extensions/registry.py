@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from agent_core.extensions.actions import SessionActions
-from agent_core.extensions.ports import View
 from agent_core.extensions.scope import ExtensionScope
+from agent_core.extensions.ui import View
 from agent_core.hooks.kinds import HookInput
 from agent_core.hooks.runner import AnyHook
 from agent_core.kernel import JsonObject

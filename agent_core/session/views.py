@@ -13,7 +13,13 @@ from agent_core.events import (
     ThinkingLevel,
 )
 from agent_core.events.feed import EventObserver
-from agent_core.hooks import HookRunner, SessionSwitched, SessionSwitching, SwitchCancelled
+from agent_core.hooks import (
+    CommandDone,
+    HookRunner,
+    SessionSwitched,
+    SessionSwitching,
+    SwitchCancelled,
+)
 from agent_core.hooks.catalogue import SwitchReason
 from agent_core.kernel import EntryId, JsonValue, RunId, SessionId
 from agent_core.kernel.errors import SwitchRefused, UsageError
@@ -42,6 +48,7 @@ from agent_core.session.runs.slot import ActivitySlot
 from agent_core.session.runs.usage import UsageTracker
 from agent_core.session.snapshot import ContextUsage, SessionSnapshot, SessionStats, session_stats
 from agent_core.session.tools.registry import ToolRegistry
+from agent_core.session.tools.user_bash import BashResult, UserBash
 from agent_core.tools import Tool
 from agent_core.tools.port import ToolInfo
 from agent_core.transcript.entries import AnyEntry, MessageEntry, WholeEntry
@@ -480,7 +487,10 @@ class SessionView:
 class ProgramView:
     """Data that a program stores in the session, and the state that it checks before it acts."""
 
-    def __init__(self, recorder: Recorder, *, queue: InputQueue, runs: ActivitySlot) -> None:
+    def __init__(
+        self, recorder: Recorder, *, queue: InputQueue, runs: ActivitySlot, bash: UserBash
+    ) -> None:
+        self._bash = bash
         self._recorder = recorder
         self._queue = queue
         self._runs = runs
@@ -523,3 +533,25 @@ class ProgramView:
             message = f"the data of {custom_type!r} is no JSON: {error}"
             raise UsageError(message) from error
         return await self._recorder.keep(data_entry(custom_type, own))
+
+    async def record_bash(
+        self,
+        command: str,
+        output: str,
+        *,
+        exit_code: int | None = 0,
+        exclude_from_context: bool = False,
+    ) -> BashResult:
+        """Record a command that the program ran itself, as if the user had run it here; no hook is asked.
+
+        Args:
+            command: The command.
+            output: Its output; the end of a long one is kept.
+            exit_code: None: it was ended by a signal, or for time.
+            exclude_from_context: As for `AgentSession.execute_bash`.
+
+        Raises:
+            UsageError: The command is empty.
+        """
+        done = CommandDone(output=output, exit_code=exit_code)
+        return await self._bash.record(command, done, exclude_from_context=exclude_from_context)
