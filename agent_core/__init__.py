@@ -30,6 +30,7 @@ _PLACES: Mapping[str, str] = {
     "ToolSpec": "agent_core.tools",
     "Workspace": "agent_core.workspace",
     "create_session": "agent_core.assembly",
+    "export_session": "agent_core.assembly",
 }
 
 __all__ = tuple(_PLACES)  # pyright: ignore[reportUnsupportedDunderAll] - loaded on first use

@@ -1,4 +1,4 @@
-from agent_core.assembly import create_session
+from agent_core.assembly import create_session, export_session
 from agent_core.events import Event, EventEnvelope, RunResult
 from agent_core.hooks import Hook, HookTable
 from agent_core.kernel.errors import TillerError
@@ -31,4 +31,5 @@ __all__ = [
     "ToolSpec",
     "Workspace",
     "create_session",
+    "export_session",
 ]

@@ -163,7 +163,7 @@ def build_agent_session(parts: SessionParts) -> AgentSession:
     )
     return AgentSession(
         parts.services,
-        views=_views(parts, starter),
+        views=_views(parts, starter, bash),
         runs=parts.runs,
         starter=starter,
         submitter=_submitter(parts, starter),
@@ -256,7 +256,7 @@ def _submitter(parts: SessionParts, starter: RunStarter) -> PromptSubmitter:
     )
 
 
-def _views(parts: SessionParts, starter: RunStarter) -> SessionViews:
+def _views(parts: SessionParts, starter: RunStarter, bash: UserBash) -> SessionViews:
     tree = BranchTree(parts.recorder, parts.runs)
     branches = _branches(parts, tree, starter)
     return SessionViews(
@@ -297,7 +297,7 @@ def _views(parts: SessionParts, starter: RunStarter) -> SessionViews:
             settings=parts.settings,
             reloads=_reloads(parts),
         ),
-        programs=ProgramView(parts.recorder, queue=parts.queue, runs=parts.runs),
+        programs=ProgramView(parts.recorder, queue=parts.queue, runs=parts.runs, bash=bash),
         tasks=parts.given_tasks,
         info=_info(parts),
     )

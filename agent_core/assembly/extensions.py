@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 from anyio.abc import TaskGroup
@@ -23,7 +24,7 @@ from agent_core.extensions.host import ExtensionHost, HostBinding, HostPlan
 from agent_core.extensions.ports import LoopThread, Services
 from agent_core.extensions.registry import Offers, extension_models
 from agent_core.hooks import HookFailure, HookRunner, SessionBegun, SessionEnding
-from agent_core.kernel import uuid7
+from agent_core.kernel import JsonObject, JsonValue, uuid7
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.values import Value
 from agent_core.messages import Usage
@@ -43,6 +44,9 @@ from agent_core.session.model_selection import ModelSelection
 from agent_core.session.runs.usage import UsageTracker
 from agent_core.session.tools.registry import ToolRegistry
 from agent_core.tools import Tool
+
+if TYPE_CHECKING:
+    from agent_core.extensions.api import ExtensionApi
 
 FOLDER = "extensions"
 SOURCES = frozenset({".py", ".toml"})
@@ -259,6 +263,27 @@ class ExtensionBinding(Value, frozen=True, kw_only=True):
         """Count and publish usage of an extension's model call."""
         self.usage.spent(usage)
         self.publisher.publish(SessionUsage(usage=self.usage.of_session()))
+
+
+def register_models(models: Sequence[Model], api: "ExtensionApi") -> None:
+    """Register models of the program that opens the session, as an extension does."""
+    by_ref = {model.facts.ref: model for model in models}
+    for provider in dict.fromkeys(model.facts.provider for model in models):
+        shapes: list[JsonValue] = [
+            {
+                "id": facts.id,
+                "name": facts.name,
+                "reasoning": facts.reasoning,
+                "input": ["text", "image"] if facts.images else ["text"],
+                "contextWindow": facts.context_window,
+                "maxTokens": facts.max_tokens,
+            }
+            for facts in (model.facts for model in models)
+            if facts.provider == provider
+        ]
+        # A provider without a key counts as one that cannot be asked.
+        config: JsonObject = {"apiKey": "none", "models": shapes}
+        api.provider(provider, config, adapter=lambda facts, _: by_ref[facts.ref])
 
 
 def _log_failure(failure: HookFailure) -> None:

@@ -1,11 +1,11 @@
 """Opens sessions from settings and files."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import anyio
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agent_core.assembly.builder import build_session
 from agent_core.assembly.config import LiveSettings, WorkspaceConfig
 from agent_core.assembly.dependencies import choose_session_deps, scratch_of
-from agent_core.assembly.extensions import SessionExtensions
+from agent_core.assembly.extensions import SessionExtensions, register_models
 from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.request import SessionRequest, StoreKind, TaskOrigin
 from agent_core.assembly.resources import LiveResources, load_inputs
@@ -22,8 +22,10 @@ from agent_core.assembly.workspace import AddedRoots, contain, contain_elsewhere
 from agent_core.events import ThinkingLevel
 from agent_core.hooks import HookTable
 from agent_core.kernel import Clock, JsonObject, SessionId, SystemClock, uuid7
-from agent_core.kernel.errors import SessionNotFound, ToolError, WorkspaceMissing
+from agent_core.kernel.errors import SessionNotFound, ToolError, UsageError, WorkspaceMissing
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
+from agent_core.providers import Model
 from agent_core.providers.http.client import HttpPool, StreamTimeouts
 from agent_core.providers.registry import NOTHING
 from agent_core.resources.agents import BUILT_IN, AgentDefinition
@@ -67,6 +69,11 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         TillerError: As `session_deps` says.
     """
     async with session_deps(request) as deps, build_session(deps) as session:
+        if not deps.opened.entries:
+            if request.title is not None:
+                await session.tree.rename(request.title)
+            if request.setup is not None:
+                await request.setup(session)
         yield session
 
 
@@ -429,8 +436,12 @@ async def latest_session(paths: AppPaths, root: Path, *, clock: Clock) -> Sessio
 def create_session(
     *,
     workspace: str | Path | Workspace,
-    session: str = "new",
+    session: str | Path = "new",
+    parent: str | None = None,
+    title: str | None = None,
+    setup: "Callable[[AgentSession], Awaitable[object]] | None" = None,
     model: str | None = None,
+    models: Sequence[Model] = (),
     thinking: ThinkingLevel | None = None,
     tools: str | Sequence[str] | None = None,
     custom_tools: Sequence[Tool] = (),
@@ -440,6 +451,7 @@ def create_session(
     extensions: "Sequence[str | Path | Callable[[ExtensionApi], object]]" = (),
     trusted: bool = False,
     env: Mapping[str, str] | None = None,
+    paths: AppPaths | None = None,
     clock: Clock | None = None,
 ) -> AbstractAsyncContextManager[AgentSession]:
     """Open a session for a script, which enters it with `async with`.
@@ -447,9 +459,13 @@ def create_session(
     Args:
         workspace: The folder to work in; or ports to one that is elsewhere, in a container for instance. Sessions and
             whole outputs are kept on this machine all the same.
-        session: `new`, `latest` of this workspace, or an id.
+        session: `new`, `latest` of this workspace, an id, or the path of a session file, which is continued where it is.
+        parent: Origin of a new session: the id or the file of another one. It is stored in the header.
+        title: Name of a new session.
+        setup: Prepares a new session, before it is entered; one that continues is not set up again.
         model: `provider/id`, an id, a pattern or a part of it, with a thinking level behind a colon if you like; None:
-            the session's, the settings', or the first with credentials.
+            the first of `models`, the session's, the settings', or the first with credentials.
+        models: Models of your own besides those of the user, each found by the `provider` and `id` of its facts.
         thinking: How hard the model thinks; None: as `model`, the session or the settings say.
         tools: Active tools, by preset or name; None: as the session or the settings say.
         custom_tools: Tools besides the built-in ones; they are active.
@@ -460,16 +476,27 @@ def create_session(
         trusted: Whether you vouch for the workspace: only then it may be changed, commands run in it, and its own
             instructions and settings are used. A notice tells it of a session that may only read.
         env: The environment for keys, folders and processes; None: that of this process.
+        paths: Folders of configuration, sessions and runtime files; None: as `env` says.
         clock: Time; None: the machine's.
 
     Raises:
         WorkspaceMissing, ModelUnknown, SessionNotFound, SessionLocked, ToolSetInvalid: On entering.
+        SessionDamaged: On entering, if the path names no session file.
+        UsageError: On entering, if a path is given and sessions are not kept in files.
     """
+    own = [one for one in extensions if not isinstance(one, str | Path)]
+    if models:
+        own.append(partial(register_models, models))
+        model = models[0].facts.ref if model is None and session == "new" else model
     return open_session(
         SessionRequest(
             workspace=workspace.root if isinstance(workspace, Workspace) else Path(workspace),
             ports=workspace if isinstance(workspace, Workspace) else None,
-            session=session,
+            session=str(session) if isinstance(session, str) else "new",
+            file=None if isinstance(session, str) else session,
+            parent=parent,
+            title=title,
+            setup=setup,
             env=dict(os.environ if env is None else env),  # noqa: TID251 - the one place of the library
             settings={} if settings is None else {"request": settings},
             model=model,
@@ -479,7 +506,8 @@ def create_session(
             store=store,
             hooks=hooks or HookTable(),
             extensions=[Path(one) for one in extensions if isinstance(one, str | Path)],
-            own_extensions=[one for one in extensions if not isinstance(one, str | Path)],
+            own_extensions=own,
+            paths=paths,
             trusted=trusted,
             notices=() if trusted else (ONLY_READ,),
             clock=clock or SystemClock(),
@@ -487,8 +515,33 @@ def create_session(
     )
 
 
+async def export_session(session: AgentSession, how: Literal["jsonl", "md", "html"]) -> bytes:
+    """Return an open session as a document, one in memory as well.
+
+    Images that are stored beside a session file stay references; `SessionLibrary.export` reads them.
+
+    Args:
+        session: The session.
+        how: The format: `jsonl`, `md` or `html`.
+
+    Raises:
+        StorageError: Its file cannot be read.
+    """
+    from agent_core.assembly.library import document  # noqa: PLC0415 - only exports need it
+
+    tree = session.tree
+    entries = await tree.load(tree.entries)
+    stored = StoredSession(header=tree.header, entries=entries, recovery=Recovery(), location=None)
+    return await anyio.to_thread.run_sync(document, stored, how, Redactor(), None)
+
+
 async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> OpenedSession:
     which, task = request.session, request.task
+    if request.file is not None:
+        if not isinstance(store, JsonlStore):
+            message = f"the session file {str(request.file)!r} is opened with store='files' only"
+            raise UsageError(message)
+        return await store.open_file(request.file)
     if task is not None:
         return await _opened_task(request, task, root, store.tasks)
     if which == "latest":
@@ -500,7 +553,9 @@ async def _opened(request: SessionRequest, root: Path, store: SessionStore) -> O
         except SessionNotFound:
             return await store.tasks.open(SessionId(which))
     now_ms = request.clock.now_ms()
-    header = Header(id=SessionId(uuid7(now_ms)), at_ms=now_ms, cwd=str(root))
+    header = Header(
+        id=SessionId(uuid7(now_ms)), at_ms=now_ms, cwd=str(root), parent_session=request.parent
+    )
     return OpenedSession(log=await store.create(header), entries=(), recovery=Recovery())
 
 

@@ -275,7 +275,7 @@ class SessionLibrary:
         """
         stored = await self._store.read(session)
         attachments = self._attachments and partial(self._attachments, env)
-        return await to_thread.run_sync(_document, stored, how, self._redactor, attachments)
+        return await to_thread.run_sync(document, stored, how, self._redactor, attachments)
 
     async def patch(self, session: SessionId) -> str:
         """Return what a session changed as a patch for git; empty when it changed nothing.
@@ -404,12 +404,20 @@ def _branch_of(stored: StoredSession) -> tuple[AnyEntry, ...]:
     return fork_entries(path, labels=labels_of(stored.entries))
 
 
-def _document(
+def document(
     stored: StoredSession,
     how: ExportFormat,
     redactor: Redactor,
     attachments: "Callable[[], Attachments] | None",
 ) -> bytes:
+    """Return a session as a document. Blocking.
+
+    Args:
+        stored: The session.
+        how: The format.
+        redactor: Removes secrets.
+        attachments: Opens the stored images, which lines and HTML then hold; None: they stay references.
+    """
     # Both formats bring libraries along that nothing else needs.
     from agent_core.session.redaction import redacted  # noqa: PLC0415 - brings all of a session along
     from agent_core.storage.stored_images import inlined_entries, inlined_lines  # noqa: PLC0415 - as below

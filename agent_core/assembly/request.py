@@ -1,6 +1,6 @@
 """Which session to open, and how."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -123,6 +123,14 @@ class SessionRequest(Value, frozen=True, kw_only=True):
     """A folder; made absolute and real on opening."""
     session: str = "new"
     """`new`, `latest` (of this workspace, else a new one) or an id."""
+    file: Path | None = None
+    """File of the session to continue, in the place of `session`."""
+    parent: str | None = None
+    """Origin of a new session: an id or a file."""
+    title: str | None = None
+    """Name of a new session."""
+    setup: "Callable[[AgentSession], Awaitable[object]] | None" = None
+    """Prepares a new session."""
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """The environment: keys are looked up in it, and processes get it without them. May be exchanged meanwhile."""
     paths: AppPaths | None = None

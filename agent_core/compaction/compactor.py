@@ -2,13 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 from anyio import to_thread
 from msgspec import Struct
 
-from agent_core.compaction.preparation import LARGEST_SHARE, TouchedFiles, estimate_text
+from agent_core.compaction.preparation import (
+    LARGEST_SHARE,
+    TouchedFiles,
+    estimate_text,
+    recut,
+)
 from agent_core.compaction.prompts import (
     NO_HISTORY,
     SYSTEM,
@@ -18,7 +23,7 @@ from agent_core.compaction.prompts import (
     with_files,
 )
 from agent_core.events import CompactionReason, ThinkingLevel
-from agent_core.hooks import Compacting, CompactionCancelled, Hooks, SummaryGiven
+from agent_core.hooks import Compacting, CompactionCancelled, CutChosen, Hooks, SummaryGiven
 from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
@@ -73,7 +78,15 @@ class SummaryUsage(Struct):
 
 
 class Cancelled(Value, frozen=True, kw_only=True):
-    """A hook did not want it."""
+    """A hook did not want it, or wanted what is not possible."""
+
+    why: str = "a hook cancelled the compaction"
+
+
+NO_CUT_POINT: Final = (
+    "a hook chose entry {entry} as the first that is kept, where the conversation cannot be cut; "
+    "`cut_points` of the event lists the entries at which it can"
+)
 
 
 class Compactor:
@@ -93,8 +106,7 @@ class Compactor:
     ) -> Compacted | Cancelled:
         """Summarise the prepared messages.
 
-        A blank summary of a hook is ignored. A conversation that is too long for the model is shortened
-        (tool output first, then its middle), and once more when the provider still refuses it.
+        A blank summary of a hook is ignored. A conversation too long for the model is shortened (tool output, then its middle).
 
         Args:
             preparation: Result of `prepare` for the current path.
@@ -107,12 +119,15 @@ class Compactor:
             spending: Counts the usage, also when nothing is returned.
 
         Raises:
-            ProviderError: The model cannot be reached, or gave no summary that can be relied on: an empty one,
-                one cut off by its length, or a tool call instead.
+            ProviderError: The model cannot be reached, or its answer is empty, cut off by its length, or a tool call.
         """
         outcome = await hooks.ask(_announced(preparation, reason, instructions))
         if isinstance(outcome, CompactionCancelled):
             return Cancelled()
+        if isinstance(outcome, SummaryGiven | CutChosen) and (entry := outcome.first_kept):
+            if entry not in preparation.cut_points:
+                return Cancelled(why=NO_CUT_POINT.format(entry=entry))
+            preparation = recut(preparation, entry)
         if isinstance(outcome, SummaryGiven) and outcome.summary.strip():
             return Compacted(
                 summary=outcome.summary,
@@ -260,6 +275,9 @@ def _announced(
         previous_summary=preparation.previous_summary,
         instructions=instructions,
         tokens_before=preparation.tokens_before,
+        kept=preparation.kept,
+        first_kept=preparation.first_kept,
+        cut_points=preparation.cut_points,
     )
 
 

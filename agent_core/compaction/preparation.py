@@ -392,12 +392,44 @@ def prepare(
     # What a hook wrote into the details is its own: it need not mean what ours does.
     details = before.details if before is not None and not before.from_hook else None
     files = touched_files((*history, *prefix), before=details)
+    messages = [one.message for one in placed]
+    first = next(place for place, message in enumerate(messages) if message is not None)
+    points = (point for point in _cut_points(placed, pinned=pinned) if point > first)
     return CompactionPreparation(
         messages=history,
         turn_prefix=prefix,
         first_kept=placed[cut.kept_from].entry.id,
         tokens_before=context_tokens(path, overhead=overhead),
         previous_summary=None if before is None else before.summary,
+        read_files=files.read,
+        modified_files=files.modified,
+        placed=tuple((one.entry.id, one.message) for one in placed),
+        cut_points=tuple(placed[_with_unseen(messages, point)].entry.id for point in points),
+        earlier_details=details,
+    )
+
+
+def recut(preparation: CompactionPreparation, first_kept: EntryId) -> CompactionPreparation:
+    """Return the preparation with another cut.
+
+    Args:
+        preparation: Result of `prepare`.
+        first_kept: One of its `cut_points`.
+    """
+    entries = [entry for entry, _ in preparation.placed]
+    messages = [message for _, message in preparation.placed]
+    start = entries.index(first_kept)
+    point = next(place for place in range(start, len(messages)) if messages[place] is not None)
+    turn_from = None if _begins_turn(messages[point]) else _turn_before(messages, point)
+    middle = point if turn_from is None else turn_from
+    history = tuple(one for one in messages[:middle] if one is not None)
+    prefix = tuple(one for one in messages[middle:point] if one is not None)
+    files = touched_files((*history, *prefix), before=preparation.earlier_details)
+    return replace(
+        preparation,
+        messages=history,
+        turn_prefix=prefix,
+        first_kept=first_kept,
         read_files=files.read,
         modified_files=files.modified,
     )
@@ -443,19 +475,33 @@ def find_cut(
     Returns:
         None when there is nothing that the kept part could begin with.
     """
-    last = next((place for place, one in enumerate(placed) if one.entry.id == pinned), len(placed))
-    points = [place for place, one in enumerate(placed[: last + 1]) if _may_begin(one)]
+    points = _cut_points(placed, pinned=pinned)
     if not points:
         return None
     reached = _walk_back(placed, keep_tokens=keep_tokens)
     kept_from = next((point for point in points if point >= reached), points[-1])
-    turn_from = None
-    if not _starts_turn(placed[kept_from]):
-        turns = (place for place in reversed(points[: points.index(kept_from)]))
-        turn_from = next((place for place in turns if _starts_turn(placed[place])), None)
-    while kept_from > 0 and placed[kept_from - 1].message is None:
-        kept_from -= 1
-    return Cut(kept_from=kept_from, turn_from=turn_from)
+    messages = [one.message for one in placed]
+    turn_from = None if _begins_turn(messages[kept_from]) else _turn_before(messages, kept_from)
+    return Cut(kept_from=_with_unseen(messages, kept_from), turn_from=turn_from)
+
+
+def _cut_points(placed: Sequence[ProjectedEntry], *, pinned: EntryId | None) -> list[int]:
+    """Return the places with which a kept part may begin, up to the pinned entry."""
+    last = next((place for place, one in enumerate(placed) if one.entry.id == pinned), len(placed))
+    return [place for place, one in enumerate(placed[: last + 1]) if _may_begin(one.message)]
+
+
+def _turn_before(messages: Sequence[Message | None], point: int) -> int | None:
+    """Return the place of the turn's first message that a cut goes through; None: there is none before it."""
+    places = range(point - 1, -1, -1)
+    return next((place for place in places if _begins_turn(messages[place])), None)
+
+
+def _with_unseen(messages: Sequence[Message | None], point: int) -> int:
+    """Return the place of the first of the entries directly before a cut of which the model sees nothing."""
+    while point > 0 and messages[point - 1] is None:
+        point -= 1
+    return point
 
 
 def _walk_back(placed: Sequence[ProjectedEntry], *, keep_tokens: int) -> int:
@@ -468,9 +514,9 @@ def _walk_back(placed: Sequence[ProjectedEntry], *, keep_tokens: int) -> int:
     return 0
 
 
-def _may_begin(one: ProjectedEntry) -> bool:
-    return one.message is not None and not isinstance(one.message, ToolResultMessage)
+def _may_begin(message: Message | None) -> bool:
+    return message is not None and not isinstance(message, ToolResultMessage)
 
 
-def _starts_turn(one: ProjectedEntry) -> bool:
-    return _may_begin(one) and not isinstance(one.message, AssistantMessage)
+def _begins_turn(message: Message | None) -> bool:
+    return _may_begin(message) and not isinstance(message, AssistantMessage)

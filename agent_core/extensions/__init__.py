@@ -5,14 +5,21 @@ base class of its tools' arguments in `agent_core.tools.arguments`.
 """
 
 from agent_core.extensions.api import ExtensionApi
-from agent_core.extensions.context import CommandContext, Context, ToolCallContext
-from agent_core.extensions.ports import ListView, Row, TableView, TextView, View
+from agent_core.extensions.context import (
+    CommandContext,
+    Context,
+    ExtensionModelList,
+    ExtensionSession,
+    ToolCallContext,
+)
 from agent_core.extensions.scope import ExecResult
+from agent_core.extensions.ui import ListView, Row, TableView, TextView, View
 from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
 from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
 from agent_core.resources.offers import Completion
 from agent_core.tools import ToolResult, error_result, text_result
 from agent_core.tools.arguments import ToolArguments
+from agent_core.tools.port import ToolInfo
 
 __all__ = [
     "CommandContext",
@@ -23,6 +30,8 @@ __all__ = [
     "ExecResult",
     "ExtensionApi",
     "ExtensionBroken",
+    "ExtensionModelList",
+    "ExtensionSession",
     "ListView",
     "PkceFacts",
     "Row",
@@ -30,6 +39,7 @@ __all__ = [
     "TextView",
     "ToolArguments",
     "ToolCallContext",
+    "ToolInfo",
     "ToolResult",
     "Unsupported",
     "View",

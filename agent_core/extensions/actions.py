@@ -10,6 +10,7 @@ from agent_core.kernel import EntryId, JsonValue
 from agent_core.kernel.errors import ModelUnknown, Unsupported, UsageError
 from agent_core.messages import UserContent
 from agent_core.resources.offers import SlashCommand
+from agent_core.tools.port import ToolInfo
 from agent_core.workspace import NO_NEEDS
 from agent_core.workspace.permissions.call_permission import Needs
 
@@ -38,6 +39,10 @@ class SessionChoices:
     def all_tools(self) -> tuple[str, ...]:
         """Names of all tools there are."""
         return self._scope.session.tools.all
+
+    def describe_tools(self) -> tuple[ToolInfo, ...]:
+        """Return all tools with description, JSON Schema, source, and whether the model sees them."""
+        return self._scope.session.tools.describe()
 
     async def set_active_tools(self, names: str | Sequence[str]) -> None:
         """Choose the tools that the model sees: a preset, names, or `+name` and `-name`.

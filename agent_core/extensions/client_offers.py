@@ -9,9 +9,10 @@ from typing import Protocol
 import anyio.to_thread
 import msgspec
 
-from agent_core.extensions.ports import ListView, TableView, TextView, call_either, view_json
+from agent_core.extensions.ports import call_either
 from agent_core.extensions.registry import Flag, FlagValue, Offers, Renderer
 from agent_core.extensions.scope import ExtensionScope
+from agent_core.extensions.ui import ListView, TableView, TextView, view_json
 from agent_core.hooks.calls import HookCall, OutOfTime, Threads, apart, within_limit
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken

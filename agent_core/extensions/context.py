@@ -12,18 +12,20 @@ from agent_core.extensions.ports import (
     NewSession,
     Services,
     Session,
+    SessionTreeAccess,
+    SessionTreeNode,
     ViewKind,
     check_not_inside,
 )
 from agent_core.extensions.scope import ExecResult, ExtensionScope, run_program
 from agent_core.extensions.ui import Pause, Ui
-from agent_core.kernel import EntryId
+from agent_core.kernel import EntryId, SessionId
 from agent_core.kernel.errors import ProviderError, Unsupported
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Text, UserMessage
 from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished
 from agent_core.tools import ToolContext
-from agent_core.transcript.entries import AnyEntry, WholeEntry
+from agent_core.transcript.entries import AnyEntry, Header, WholeEntry
 from agent_core.workspace import NO_NEEDS
 from agent_core.workspace.permissions.call_permission import Needs
 
@@ -36,6 +38,91 @@ NOT_HERE: Mapping[str, str] = {
     "wait_for_idle": "a hook that waited for the session would wait for itself; do it in a command",
 }
 """Context members of other agents' extension APIs that Tiller does not support, with the reason."""
+
+
+class ExtensionSession(Value, frozen=True):
+    """The stored session, for reading: all branches, labels, header and file. It stays current and is never changed."""
+
+    _scope: ExtensionScope
+
+    @property
+    def id(self) -> SessionId:
+        """Id of the session."""
+        return self._scope.session.id
+
+    @property
+    def name(self) -> str | None:
+        """Name of the session; None: it has no name."""
+        return self._tree.title
+
+    @property
+    def header(self) -> Header:
+        """First line of the file: format version, id, time, folder, parent session."""
+        return self._tree.header
+
+    @property
+    def file(self) -> Path | None:
+        """File of the session; None: it is in memory, or nothing was said yet."""
+        location = self._scope.session.info.location
+        return None if location is None else Path(location)
+
+    @property
+    def leaf(self) -> EntryId | None:
+        """Entry after which the conversation goes on; None: at the beginning."""
+        return self._tree.leaf
+
+    @property
+    def labels(self) -> Mapping[EntryId, str]:
+        """Label of each entry that has one."""
+        return self._tree.labels
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """Entries of all branches, in the order of the file; `read` adds bodies that are only on the disk."""
+        return self._tree.entries
+
+    def nodes(self) -> Sequence[SessionTreeNode]:
+        """Return messages and summaries of all branches with parent, preview and label."""
+        return self._tree.nodes()
+
+    def path(self, entry: EntryId) -> tuple[AnyEntry, ...]:
+        """Return the entries from the beginning up to an entry.
+
+        Raises:
+            EntryUnknown: There is no such entry.
+        """
+        return self._tree.path(entry)
+
+    async def read(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
+        """Return entries with their bodies, in the same order.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        return await self._tree.load(entries)
+
+    @property
+    def _tree(self) -> SessionTreeAccess:
+        return self._scope.session.tree
+
+
+class ExtensionModelList(Value, frozen=True):
+    """The models that the user has."""
+
+    _scope: ExtensionScope
+
+    def list(self, *, usable: bool = True) -> tuple[ModelInfo, ...]:
+        """Return the models, those of extensions too.
+
+        Args:
+            usable: Only those that can be asked: their provider has credentials, or needs none.
+        """
+        models = self._scope.session.models
+        return models.available() if usable else models.all_models()
+
+    def find(self, ref: str) -> ModelInfo | None:
+        """Return a model as people name one (`provider/id`, an id, a part of it); None: there is none."""
+        return self._scope.session.models.find(ref)
 
 
 class SessionReadContext:
@@ -65,6 +152,16 @@ class SessionReadContext:
     def model(self) -> ModelInfo | None:
         """The model in force; None: there is none."""
         return self._session.models.current
+
+    @property
+    def models(self) -> ExtensionModelList:
+        """All models: a list of them, and a look-up by name."""
+        return ExtensionModelList(self._scope)
+
+    @property
+    def session(self) -> ExtensionSession:
+        """The stored session, for reading: all branches, leaf, labels, header and file."""
+        return ExtensionSession(self._scope)
 
     @property
     def messages(self) -> tuple[Message, ...]:

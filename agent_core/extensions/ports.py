@@ -1,4 +1,4 @@
-"""Ports of extensions to their session, the views that they show, and how long what they were handed is good for."""
+"""Ports of extensions to their session, and how long what they were handed is good for."""
 
 import asyncio
 import inspect
@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Final, Literal, Protocol, TypeAlias, TypeVar, assert_never
+from typing import Final, Literal, Protocol, TypeVar
 
 import anyio.to_thread
 import msgspec
@@ -26,79 +26,15 @@ from agent_core.events import (
     UiTitle,
     UiWidget,
 )
-from agent_core.kernel import Clock, EntryId, JsonObject, JsonValue, SessionId
+from agent_core.kernel import Clock, EntryId, JsonValue, SessionId
 from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
 from agent_core.kernel.values import Value
 from agent_core.messages import Message, Usage, UserContent
 from agent_core.providers import Model, ModelInfo
 from agent_core.resources.offers import SlashCommand
-from agent_core.transcript.entries import AnyEntry, WholeEntry
+from agent_core.tools.port import ToolInfo
+from agent_core.transcript.entries import AnyEntry, Header, WholeEntry
 from agent_core.workspace import Workspace
-
-TextViewStyle: TypeAlias = Literal["plain", "markdown", "code"]
-
-
-class TextView(Value, frozen=True, kw_only=True):
-    """Words."""
-
-    text: str
-    title: str = ""
-    style: TextViewStyle = "plain"
-
-
-class Row(Value, frozen=True, kw_only=True):
-    """One line of a list."""
-
-    text: str
-    detail: str = ""
-    done: bool | None = None
-    """Shown as a box that is ticked or not; None: there is no box."""
-
-
-class ListView(Value, frozen=True, kw_only=True):
-    """Lines one below the other."""
-
-    rows: Sequence[Row]
-    title: str = ""
-
-
-class TableView(Value, frozen=True, kw_only=True):
-    """Cells in columns."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    title: str = ""
-
-
-View: TypeAlias = TextView | ListView | TableView
-
-
-def view_json(view: View | str) -> JsonObject:
-    """Return a view as JSON; plain words are a view as well."""
-    match view:
-        case str():
-            return {"kind": "text", "text": view, "style": "plain"}
-        case TextView():
-            made: JsonObject = {"kind": "text", "text": view.text, "style": view.style}
-        case ListView():
-            made = {"kind": "list", "rows": [_row(one) for one in view.rows]}
-        case TableView():
-            made = {
-                "kind": "table",
-                "head": list(view.head),
-                "rows": [list(one) for one in view.rows],
-            }
-        case _:
-            assert_never(view)
-    return {**made, "title": view.title} if view.title else made
-
-
-def _row(row: Row) -> JsonObject:
-    made: JsonObject = {"text": row.text}
-    if row.detail:
-        made = {**made, "detail": row.detail}
-    return made if row.done is None else {**made, "done": row.done}
-
 
 ViewKind = Literal["notify", "status", "widget", "title", "editorText"]
 SHOWN: Final[Mapping[type[UiEvent], ViewKind]] = {
@@ -247,6 +183,14 @@ class Models(Protocol):
         """List every model that can be asked."""
         ...
 
+    def all_models(self) -> tuple[ModelInfo, ...]:
+        """List every model."""
+        ...
+
+    def find(self, ref: str) -> ModelInfo | None:
+        """Return a model by name."""
+        ...
+
     async def choose(self, ref: str) -> ModelInfo:
         """Choose one by name."""
         ...
@@ -267,6 +211,10 @@ class Tools(Protocol):
     @property
     def all(self) -> tuple[str, ...]:
         """Names of all there are."""
+        ...
+
+    def describe(self) -> tuple[ToolInfo, ...]:
+        """Describe all there are."""
         ...
 
     async def activate(self, names: str | Sequence[str]) -> None:
@@ -297,8 +245,74 @@ class BranchNavigation(Protocol):
         ...
 
 
+class SessionTreeNode(Protocol):
+    """An entry as the tree shows it."""
+
+    @property
+    def entry(self) -> EntryId:
+        """Its id."""
+        ...
+
+    @property
+    def parent(self) -> EntryId | None:
+        """The nearest entry before it that is shown; None: it begins a tree."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """`message`, `custom_message`, `compaction` or `branch_summary`."""
+        ...
+
+    @property
+    def role(self) -> str | None:
+        """Of a message: `user`, `assistant`, `toolResult` or `bashExecution`."""
+        ...
+
+    @property
+    def preview(self) -> str:
+        """Its beginning, on one line."""
+        ...
+
+    @property
+    def label(self) -> str | None:
+        """Its label."""
+        ...
+
+    @property
+    def at_ms(self) -> int:
+        """When it was written, in milliseconds since 1970."""
+        ...
+
+
 class SessionTreeAccess(Protocol):
     """The branches of the session."""
+
+    @property
+    def header(self) -> Header:
+        """The first line of its file."""
+        ...
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """All entries of all branches."""
+        ...
+
+    @property
+    def labels(self) -> Mapping[EntryId, str]:
+        """The label of each entry that has one."""
+        ...
+
+    def nodes(self) -> Sequence[SessionTreeNode]:
+        """Return the entries that people would want to see."""
+        ...
+
+    def path(self, entry: EntryId) -> tuple[AnyEntry, ...]:
+        """Return the entries up to one of them."""
+        ...
+
+    async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
+        """Return entries with their bodies."""
+        ...
 
     @property
     def leaf(self) -> EntryId | None:
@@ -365,6 +379,11 @@ class SessionReader(Protocol):
     @property
     def root(self) -> str:
         """The folder it works in."""
+        ...
+
+    @property
+    def location(self) -> str | None:
+        """Its file."""
         ...
 
     def context_usage(self) -> ContextFill:

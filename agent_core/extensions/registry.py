@@ -3,14 +3,14 @@
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from agent_core.extensions.actions import SessionActions
-from agent_core.extensions.ports import View
 from agent_core.extensions.scope import ExtensionScope
+from agent_core.extensions.ui import View
 from agent_core.hooks.kinds import HookInput
 from agent_core.hooks.runner import AnyHook
 from agent_core.kernel import JsonObject
@@ -234,10 +234,37 @@ def offers_of(all_registered: Sequence[Registrations], *, conflicts: Conflicts) 
         merge.into(made.tools, one.tools, what="tool")
         merge.commands(made.commands, one.commands)
         merge.into(made.flags, one.flags, what="flag")
-        merge.into(made.shortcuts, one.shortcuts, what="shortcut")
+        keys = _free_keys(one.shortcuts, made.problems)
+        merge.into(made.shortcuts, keys, what="shortcut")
         merge.into(made.renderers, one.renderers, what="message renderer")
         merge.into(made.providers, one.providers, what="provider")
     return made
+
+
+RESERVED_KEYS: Final = frozenset(
+    {
+        *("enter", "escape", "esc", "tab", "shift+tab", "space", "backspace", "delete"),
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
+        # Signals and flow control of terminals, and the same bytes as Tab, Enter, Escape and Backspace.
+        *("ctrl+c", "ctrl+d", "ctrl+z", "ctrl+s", "ctrl+q", "ctrl+h", "ctrl+i", "ctrl+j", "ctrl+m"),
+        # Keys of `tiller chat`.
+        *("ctrl+b", "ctrl+g", "ctrl+o", "ctrl+v"),
+    }
+)
+"""Keys that terminals or the clients use themselves; an extension that registers one is told."""
+
+
+def _free_keys(
+    shortcuts: Mapping[str, Shortcut], problems: list[LoadProblem]
+) -> Mapping[str, Shortcut]:
+    """Return the keys that are not reserved; report the others."""
+    for key in sorted(shortcuts.keys() & RESERVED_KEYS):
+        message = (
+            f"the key {key!r} of extension {shortcuts[key].extension} is reserved for the terminal and the clients, "
+            "so it is not used; choose another one"
+        )
+        problems.append(LoadProblem(message=message))
+    return {key: one for key, one in shortcuts.items() if key not in RESERVED_KEYS}
 
 
 class _Merge(Struct):

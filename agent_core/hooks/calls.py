@@ -15,7 +15,14 @@ from dataclasses import fields
 from inspect import iscoroutine
 from pathlib import Path
 from types import FrameType, TracebackType, UnionType, coroutine
-from typing import TypeVar, cast, get_args, get_origin
+from typing import (
+    NewType,
+    TypeVar,
+    Union,  # pyright: ignore[reportDeprecated] - the origin of `X | None` when X is a NewType
+    cast,
+    get_args,
+    get_origin,
+)
 
 import anyio
 
@@ -377,14 +384,19 @@ def fault(outcome: object, point: Point) -> str | None:
     return None
 
 
+UNIONS = (UnionType, Union)  # pyright: ignore[reportDeprecated] - as at its import
+
+
 def _fits(value: object, kind: object) -> bool:
+    while isinstance(kind, NewType):
+        kind = cast("object", kind.__supertype__)
     if kind in (JsonValue, JsonObject):
         return _is_json(value, DEEPEST) and (kind == JsonValue or isinstance(value, Mapping))
     if isinstance(kind, type) or kind is None:
         return value is None if kind is None else isinstance(value, kind)
     inner: tuple[object, ...] = get_args(kind)
     match get_origin(kind):
-        case origin if origin is UnionType:
+        case origin if origin in UNIONS:
             return any(_fits(value, one) for one in inner)
         case origin if origin is tuple:
             return _is_a(value, tuple) and all(_fits(one, inner[0]) for one in _items(value))

@@ -142,6 +142,10 @@ class SessionForked(HookInput[GoOn], frozen=True, kw_only=True):
     session: SessionId | None
     """None: nothing was said before the entry, so nothing was kept."""
     location: str | None
+    previous: SessionId
+    """The session that it was made of: this one."""
+    previous_location: str | None
+    """Its file; None: it is in memory."""
 
 
 class Compacting(HookInput["CompactionOutcome"], frozen=True, kw_only=True):
@@ -153,11 +157,17 @@ class Compacting(HookInput["CompactionOutcome"], frozen=True, kw_only=True):
     previous_summary: str | None
     instructions: str | None
     tokens_before: int
+    kept: tuple[Message, ...] = ()
+    """Messages that stay as they are."""
+    first_kept: EntryId
+    """The entry of the first of them."""
+    cut_points: tuple[EntryId, ...] = ()
+    """Entries with which the kept part may begin instead, oldest first; `ctx.entries` has them."""
 
     @override
     def isolate(self) -> "Compacting":
         """Return messages whose arguments and details are copies."""
-        return replace(self, messages=own_messages(self.messages))
+        return replace(self, messages=own_messages(self.messages), kept=own_messages(self.kept))
 
 
 class CompactionCancelled(Veto, frozen=True, kw_only=True):
@@ -169,9 +179,18 @@ class SummaryGiven(LastWins, frozen=True, kw_only=True):
 
     summary: str
     details: JsonValue = None
+    first_kept: EntryId | None = None
+    """First entry that is kept, one of `cut_points`: the summary covers everything before it. None: as announced."""
 
 
-CompactionOutcome = GoOn | CompactionCancelled | SummaryGiven
+class CutChosen(LastWins, frozen=True, kw_only=True):
+    """Have a model summarise everything before another entry."""
+
+    first_kept: EntryId
+    """First entry that is kept, one of `cut_points`."""
+
+
+CompactionOutcome = GoOn | CompactionCancelled | SummaryGiven | CutChosen
 
 
 class CompactionKept(HookInput[GoOn], frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from agent_core.events import InputSource
 from agent_core.events.values import RunStatus, ToolStatus
 from agent_core.hooks.kinds import Chain, Composition, FirstWins, GoOn, HookInput, Veto
 from agent_core.kernel import ItemId, JsonObject, JsonValue, RunId, ToolCallId, TurnId
+from agent_core.kernel.values import Value
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
@@ -19,6 +20,7 @@ from agent_core.messages import (
     ToolCall,
     ToolResultMessage,
     UserContent,
+    UserMessage,
 )
 
 OneMessage = TypeVar("OneMessage", bound=Message)
@@ -154,15 +156,53 @@ class MessageBegun(HookInput[GoOn], frozen=True, kw_only=True):
     run: RunId
     item: ItemId
     role: Literal["user", "assistant", "custom"]
+    message: UserMessage | CustomMessage | None = None
+    """None: the model has not answered yet."""
+
+    @override
+    def isolate(self) -> "MessageBegun":
+        """Return a message whose details are a copy."""
+        message = self.message
+        return self if message is None else replace(self, message=own_message(message))
+
+
+class TextGrowth(Value, frozen=True, kw_only=True):
+    """More text of an answer."""
+
+    text: str
+
+
+class ThinkingGrowth(Value, frozen=True, kw_only=True):
+    """More text of the model's thinking."""
+
+    text: str
+
+
+class ToolCallGrowth(Value, frozen=True, kw_only=True):
+    """Begin of a tool call in an answer, or more of its arguments."""
+
+    index: int
+    """Place of the call among those of the answer, from 0."""
+    call: ToolCallId
+    tool: str
+    text: str
+    """JSON of the arguments since the last growth of this call; empty at the beginning."""
+
+
+AnswerGrowth = TextGrowth | ThinkingGrowth | ToolCallGrowth
 
 
 class MessageGrown(HookInput[GoOn], frozen=True, kw_only=True):
-    """The model has produced more text. Sent at intervals, not per delta, and the run does not wait for the hooks."""
+    """The model has produced more of its answer. Sent at intervals, not per delta, and the run does not wait for the hooks."""
 
     run: RunId
     item: ItemId
     text: str
-    """Text since the last such input."""
+    """Text since the last such input, without thinking and tool calls; may be empty."""
+    growth: tuple[AnswerGrowth, ...] = ()
+    """All that came since the last such input, in order; neighbours of one kind are joined."""
+    content: tuple[AssistantContent, ...] = ()
+    """Text and thinking of the answer so far; tool calls are added when they are whole, in `MessageOver`."""
 
 
 class MessageOver(HookInput["MessageOutcome"], frozen=True, kw_only=True):
@@ -224,8 +264,15 @@ class ToolPrinted(HookInput[GoOn], frozen=True, kw_only=True):
 
     call: ToolCallId
     tool: str
+    arguments: JsonObject
+    """Arguments that the call runs with."""
     text: str
     """Output since the last such input."""
+
+    @override
+    def isolate(self) -> "ToolPrinted":
+        """Return a copy of the arguments."""
+        return replace(self, arguments=copied_object(self.arguments))
 
 
 class ToolOver(HookInput[GoOn], frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """One model call becomes one message: streamed as events and to hooks, kept in the transcript."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -24,6 +24,7 @@ from agent_core.events import (
     UsageReport,
 )
 from agent_core.hooks import (
+    AnswerGrowth,
     AnswerReplaced,
     ContextBuilt,
     ContextReplaced,
@@ -35,6 +36,9 @@ from agent_core.hooks import (
     MessageOver,
     RequestBuilt,
     RequestReplaced,
+    TextGrowth,
+    ThinkingGrowth,
+    ToolCallGrowth,
 )
 from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId, call_item
 from agent_core.kernel.errors import ProviderError
@@ -65,10 +69,14 @@ INTERVAL_S = 0.1
 """At least this long between two times."""
 
 
-class TextSink(Protocol):
-    """A text that grows."""
+PieceT = TypeVar("PieceT")
+SentT_contra = TypeVar("SentT_contra", contravariant=True)
 
-    def add(self, text: str) -> None:
+
+class HookSink(Protocol[SentT_contra]):
+    """Receiver of the pieces of something that grows."""
+
+    def add(self, piece: SentT_contra, /) -> None:
         """More of it came."""
         ...
 
@@ -80,14 +88,14 @@ class TextSink(Protocol):
 class NullHookStream:
     """Something that grows while nobody listens."""
 
-    def add(self, text: str) -> None:
+    def add(self, piece: object, /) -> None:
         """More of it came."""
-        del text
+        del piece
 
     async def finish(self) -> None:
         """Wait for nothing."""
 
-    async def __aenter__(self) -> TextSink:
+    async def __aenter__(self) -> HookSink[object]:
         """Return the sink itself: there is nothing to open."""
         return self
 
@@ -95,20 +103,22 @@ class NullHookStream:
         """Close nothing."""
 
 
-class HookStream:
+class HookStream(Generic[PieceT]):
     """Something that grows while hooks listen."""
 
-    def __init__(self, hooks: Hooks, value_of: Callable[[str], HookInput[GoOn]]) -> None:
+    def __init__(
+        self, hooks: Hooks, value_of: Callable[[Sequence[PieceT]], HookInput[GoOn]]
+    ) -> None:
         self._hooks = hooks
         self._value_of = value_of
-        self._waiting: list[str] = []
+        self._waiting: list[PieceT] = []
         self._news = anyio.Event()
         self._over = anyio.Event()
         self._delivered = anyio.Event()
 
-    def add(self, text: str) -> None:
+    def add(self, piece: PieceT, /) -> None:
         """More of it came."""
-        self._waiting.append(text)
+        self._waiting.append(piece)
         self._news.set()
 
     async def finish(self) -> None:
@@ -118,36 +128,38 @@ class HookStream:
         await self._delivered.wait()
 
     async def deliver(self) -> None:
-        """Notify hooks of added text, at intervals, until `finish` is called."""
+        """Notify hooks of added pieces, at intervals, until `finish` is called."""
         while self._waiting or not self._over.is_set():
             await self._news.wait()
             self._news = anyio.Event()
             if self._waiting:
-                text = "".join(self._waiting)
-                self._waiting.clear()
-                _ = await self._hooks.ask(self._value_of(text))
+                value = self._value_of(self._waiting)
+                self._waiting = []
+                _ = await self._hooks.ask(value)
                 with anyio.move_on_after(INTERVAL_S):
                     await self._over.wait()
         self._delivered.set()
 
 
 def hook_stream(
-    hooks: Hooks, point: type[HookInput[GoOn]], value_of: Callable[[str], HookInput[GoOn]]
-) -> AbstractAsyncContextManager[TextSink]:
-    """Open a growing text; the hooks have received all of it when the context is left without an error.
+    hooks: Hooks,
+    point: type[HookInput[GoOn]],
+    value_of: Callable[[Sequence[PieceT]], HookInput[GoOn]],
+) -> AbstractAsyncContextManager[HookSink[PieceT]]:
+    """Open something that grows; the hooks have received all of it when the context is left without an error.
 
     Args:
         hooks: The hooks to notify.
         point: The hook point; without a listener there, nothing is done.
-        value_of: Makes the hook input from the text added since the last notification.
+        value_of: Makes the hook input from the pieces added since the last notification.
     """
     return _delivered(hooks, value_of) if hooks.listens(point) else NullHookStream()
 
 
 @asynccontextmanager
 async def _delivered(
-    hooks: Hooks, value_of: Callable[[str], HookInput[GoOn]]
-) -> AsyncGenerator[TextSink]:
+    hooks: Hooks, value_of: Callable[[Sequence[PieceT]], HookInput[GoOn]]
+) -> AsyncGenerator[HookSink[PieceT]]:
     heard = HookStream(hooks, value_of)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
@@ -229,10 +241,9 @@ async def ask(
         run=loop.run,
         turn=turn,
     )
-    grown = partial(MessageGrown, run=loop.run, item=stream.item)
     try:
         async with (
-            hook_stream(loop.hooks, MessageGrown, lambda text: grown(text=text)) as growth,
+            hook_stream(loop.hooks, MessageGrown, partial(_grown, loop.run, stream)) as growth,
             demand.model.stream(request) as parts,
         ):
             count = 0
@@ -250,8 +261,7 @@ async def ask(
                     message = await _replaced(loop, stream, part.message)
                     return await _keep(loop, demand, stream, message, turn=turn)
                 _announce(loop, demand, stream, part, turn=turn)
-                if isinstance(part, TextDelta):
-                    growth.add(part.text)
+                growth.add(part)
                 count += 1
                 if count % PARTS_AT_ONCE == 0:
                     await checkpoint()
@@ -293,6 +303,44 @@ async def _replaced(
             return replace(message, content=other.content_of(message))
         case GoOn():
             return message
+
+
+def _grown(run: RunId, stream: AnswerStream, parts: Sequence[StreamEvent]) -> MessageGrown:
+    """Return what hooks are told of new parts of an answer."""
+    growth: list[AnswerGrowth] = []
+    for part in parts:
+        more = _growth(stream, part)
+        if more is None:
+            continue
+        before = growth[-1] if growth else None
+        if before is not None and replace(before, text=more.text) == more:
+            growth[-1] = replace(before, text=before.text + more.text)
+        else:
+            growth.append(more)
+    return MessageGrown(
+        run=run,
+        item=stream.item,
+        text="".join(more.text for more in growth if isinstance(more, TextGrowth)),
+        growth=tuple(growth),
+        content=stream.draft.content(),
+    )
+
+
+def _growth(stream: AnswerStream, part: StreamEvent) -> AnswerGrowth | None:
+    match part:
+        case TextDelta(text=text):
+            return TextGrowth(text=text)
+        case ThinkingDelta(text=text):
+            return ThinkingGrowth(text=text)
+        case ToolCallStart(index=index) | ToolCallDelta(index=index):
+            if index not in stream.calls:
+                return None
+            _, name, call = stream.calls[index]
+            text = part.text if isinstance(part, ToolCallDelta) else ""
+            place = list(stream.calls).index(index)
+            return ToolCallGrowth(index=place, call=call, tool=name, text=text)
+        case StreamFinished() | UsageUpdate():
+            return None
 
 
 def _announce(

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio
 import msgspec
@@ -12,7 +11,7 @@ from msgspec import Struct
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
 from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
-from agent_core.loop.answer import KEEP_S, NullHookStream, StoredAnswer, TextSink, hook_stream
+from agent_core.loop.answer import KEEP_S, HookSink, NullHookStream, StoredAnswer, hook_stream
 from agent_core.loop.port import LoopContext, RequestConfig
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
 from agent_core.messages.values import Unfinished
@@ -170,10 +169,17 @@ async def _run_tool(
     loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.Event, limiter: CallLimiter | None
 ) -> None:
     """Run the tool of a call until it ends or its scope is cancelled, and publish what it does meanwhile."""
-    growth: TextSink = NullHookStream()
-    printed = partial(ToolPrinted, call=slot.call.id, tool=slot.call.name)
+    growth: HookSink[str] = NullHookStream()
+    input_ = slot.call.arguments
+
+    def printed(texts: Sequence[str]) -> ToolPrinted:
+        return ToolPrinted(
+            call=slot.call.id, tool=slot.call.name, arguments=input_, text="".join(texts)
+        )
 
     def running(arguments: JsonObject) -> None:
+        nonlocal input_
+        input_ = arguments
         begun.set()
         title = loop.tools.title(slot.call)
         loop.publish(
@@ -186,7 +192,7 @@ async def _run_tool(
         loop.publish(ToolOutputDelta(run=loop.run, turn=turn, item=slot.item, text=text))
 
     with slot.scope:
-        async with hook_stream(loop.hooks, ToolPrinted, lambda text: printed(text=text)) as growth:
+        async with hook_stream(loop.hooks, ToolPrinted, printed) as growth:
             slot.outcome = await loop.tools.run(
                 slot.call, running=running, output=output, limiter=limiter
             )

@@ -154,7 +154,7 @@ async def notify_input_hooks(loop: LoopContext, user_input: UserInput) -> None:
             at_ms=now_ms,
         )
     role = "user" if custom is None else "custom"
-    _ = await loop.hooks.ask(MessageBegun(run=loop.run, item=item, role=role))
+    _ = await loop.hooks.ask(MessageBegun(run=loop.run, item=item, role=role, message=message))
     _ = await loop.hooks.ask(MessageOver(run=loop.run, item=item, message=message))
 
 

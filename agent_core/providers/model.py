@@ -59,6 +59,15 @@ class PriceTier(Value, frozen=True, kw_only=True):
     prices: Prices
 
 
+class SamplingOptions(Value, frozen=True, kw_only=True):
+    """How a model chooses its tokens, as models.json says; None: as the provider does by default."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    """Texts at which an answer ends."""
+
+
 class ModelInfo(Value, frozen=True, kw_only=True):
     """Facts about a model."""
 
@@ -81,6 +90,7 @@ class ModelInfo(Value, frozen=True, kw_only=True):
     """Headers without secrets; headers that the user set are part of the credentials."""
     compat: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """Quirks of this dialect, as models.json gives them."""
+    sampling: SamplingOptions = msgspec.field(default_factory=SamplingOptions)
 
     @property
     def ref(self) -> str:

@@ -152,6 +152,13 @@ class ModelSelection:  # noqa: PLR0904 - models are opened here alone, so that e
         """
         return self._recorded(self._source.open(self._source.resolve(ref).model))
 
+    def find(self, ref: str) -> ModelInfo | None:
+        """Return the description of a model by name; None: there is no such model."""
+        try:
+            return self._source.resolve(ref).model
+        except ModelUnknown:
+            return None
+
     def _recorded(self, model: Model) -> Model:
         return model if self._recorder is None else RecordedModel(model, self._recorder)
 

@@ -13,7 +13,13 @@ from agent_core.events import (
     ThinkingLevel,
 )
 from agent_core.events.feed import EventObserver
-from agent_core.hooks import HookRunner, SessionSwitched, SessionSwitching, SwitchCancelled
+from agent_core.hooks import (
+    CommandDone,
+    HookRunner,
+    SessionSwitched,
+    SessionSwitching,
+    SwitchCancelled,
+)
 from agent_core.hooks.catalogue import SwitchReason
 from agent_core.kernel import EntryId, JsonValue, RunId, SessionId
 from agent_core.kernel.errors import SwitchRefused, UsageError
@@ -42,7 +48,9 @@ from agent_core.session.runs.slot import ActivitySlot
 from agent_core.session.runs.usage import UsageTracker
 from agent_core.session.snapshot import ContextUsage, SessionSnapshot, SessionStats, session_stats
 from agent_core.session.tools.registry import ToolRegistry
+from agent_core.session.tools.user_bash import BashResult, UserBash
 from agent_core.tools import Tool
+from agent_core.tools.port import ToolInfo
 from agent_core.transcript.entries import AnyEntry, MessageEntry, WholeEntry
 from agent_core.transcript.tree import has_prompt_or_answer, newest_first
 
@@ -117,6 +125,13 @@ class ModelView:
     def all_models(self) -> tuple[ModelInfo, ...]:
         """List every model there is, those of extensions too, and also those that cannot be asked."""
         return self._models.all_models()
+
+    def find(self, ref: str) -> ModelInfo | None:
+        """Return the model that people name so, as `choose` would take it; None: there is none.
+
+        Its provider may have no credentials: `available` lists those that can be asked.
+        """
+        return self._models.find(ref)
 
     def providers(self) -> Mapping[str, ProviderState]:
         """Return the providers by id, those of extensions too, and whether they can be asked; `refresh` reads that anew."""
@@ -220,6 +235,10 @@ class ToolView:
     def all(self) -> tuple[str, ...]:
         """Names of all tools there are."""
         return self._toolbox.all_names
+
+    def describe(self) -> tuple[ToolInfo, ...]:
+        """Return the description of each tool there is, active or not, in the order of `all`."""
+        return self._toolbox.describe()
 
     async def activate(self, names: str | Sequence[str]) -> None:
         """Choose the active tools: a preset, names, or `+name` and `-name`.
@@ -468,7 +487,10 @@ class SessionView:
 class ProgramView:
     """Data that a program stores in the session, and the state that it checks before it acts."""
 
-    def __init__(self, recorder: Recorder, *, queue: InputQueue, runs: ActivitySlot) -> None:
+    def __init__(
+        self, recorder: Recorder, *, queue: InputQueue, runs: ActivitySlot, bash: UserBash
+    ) -> None:
+        self._bash = bash
         self._recorder = recorder
         self._queue = queue
         self._runs = runs
@@ -511,3 +533,25 @@ class ProgramView:
             message = f"the data of {custom_type!r} is no JSON: {error}"
             raise UsageError(message) from error
         return await self._recorder.keep(data_entry(custom_type, own))
+
+    async def record_bash(
+        self,
+        command: str,
+        output: str,
+        *,
+        exit_code: int | None = 0,
+        exclude_from_context: bool = False,
+    ) -> BashResult:
+        """Record a command that the program ran itself, as if the user had run it here; no hook is asked.
+
+        Args:
+            command: The command.
+            output: Its output; the end of a long one is kept.
+            exit_code: None: it was ended by a signal, or for time.
+            exclude_from_context: As for `AgentSession.execute_bash`.
+
+        Raises:
+            UsageError: The command is empty.
+        """
+        done = CommandDone(output=output, exit_code=exit_code)
+        return await self._bash.record(command, done, exclude_from_context=exclude_from_context)

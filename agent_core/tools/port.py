@@ -134,6 +134,20 @@ class ToolSpec(Value, frozen=True, kw_only=True):
     """`server/tool`, when another server runs it."""
 
 
+class ToolInfo(Value, frozen=True, kw_only=True):
+    """A tool of a session, for programs that list its tools."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    """A JSON Schema of type object."""
+    kind: ToolKind
+    source: str
+    """`built-in`, `extension:NAME`, `mcp:SERVER`, or `program` for a tool of the program that opened the session."""
+    is_active: bool
+    """Whether the model sees it."""
+
+
 class AskUser(Protocol):
     """Asks a person what is meant."""
 

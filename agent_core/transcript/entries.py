@@ -242,3 +242,16 @@ class CompactionPreparation(Value, frozen=True, kw_only=True):
     """Paths that were read and not changed in what is summarised, and before; sorted."""
     modified_files: tuple[str, ...] = ()
     """Paths that were written or edited; sorted."""
+    placed: tuple[tuple[EntryId, Message | None], ...] = ()
+    """The path after the previous summary: each entry with its message; None: the model sees nothing of it."""
+    cut_points: tuple[EntryId, ...] = ()
+    """Entries of `placed` at which it may be cut: each would be the first that is kept."""
+    earlier_details: JsonValue = None
+    """Details of the previous summary, if a model wrote it."""
+
+    @property
+    def kept(self) -> tuple[Message, ...]:
+        """The messages that stay as they are."""
+        places = (place for place, (entry, _) in enumerate(self.placed) if entry == self.first_kept)
+        rest = self.placed[next(places, len(self.placed)) :]
+        return tuple(message for _, message in rest if message is not None)

@@ -14,7 +14,9 @@ OWN_ATTRIBUTES = 12
 FOLDER_FILES = 15
 
 # "path", "path::Class" or "path::Class.method" → why it may be larger, in a sentence.
-WAIVERS: Mapping[str, str] = {}
+WAIVERS: Mapping[str, str] = {
+    "agent_core/assembly/factory.py::create_session": "the library's entry: 19 options, each with a line of description",
+}
 
 FEATURES = "server/tiller_server/lsp/features/"
 

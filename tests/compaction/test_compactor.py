@@ -283,6 +283,7 @@ async def test_hooks_are_told_what_would_be_summarised() -> None:
             previous_summary="old",
             instructions="focus",
             tokens_before=5_000,
+            first_kept=EntryId("e9"),
         )
     ]
 

@@ -8,7 +8,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agent_core.extensions import CommandContext, Context, ExtensionApi, ToolCallContext
+from agent_core.extensions import (
+    CommandContext,
+    Context,
+    ExtensionApi,
+    ExtensionModelList,
+    ExtensionSession,
+    ToolCallContext,
+)
 from agent_core.extensions.ui import Ui
 from tests.support.harness.shared import ROOT
 
@@ -21,6 +28,8 @@ SECTIONS: Final[Mapping[str, tuple[type, type | None, str]]] = {
     "ctx": (Context, None, "Second argument of a function that listens to a point"),
     "ctx in a command": (CommandContext, Context, "All of `ctx`, and"),
     "ctx in a tool": (ToolCallContext, Context, "All of `ctx`, and"),
+    "ctx.session": (ExtensionSession, None, "The stored session, for reading"),
+    "ctx.models": (ExtensionModelList, None, "The models"),
     "ctx.ui": (Ui, None, "Dialogs and views"),
 }
 CALL: Final = "The call: its id, `output` for progress, and what the tools of the session share."

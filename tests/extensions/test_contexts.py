@@ -303,3 +303,90 @@ async def test_what_a_client_cannot_show_says_what_to_do_instead(home: Home, nam
     async with extended(home, given=[mine]) as it:
         await it.command("/show", lambda: bool(got) or bool(it.errors()))
     assert got[0].startswith(f"ui.{name} is not offered: ")
+
+
+READER = """
+def extension(api):
+    @api.command()
+    async def look(text, ctx):
+        session = ctx.session
+        user = next(node for node in session.nodes() if node.role == "user")
+        await api.set_label(user.entry, "start")
+        bodies = await session.read(session.path(user.entry))
+        api.seen = dict(
+            id=session.id,
+            cwd=session.header.cwd,
+            file=session.file,
+            name=session.name,
+            labels=dict(session.labels),
+            user=user.entry,
+            preview=user.preview,
+            begins_a_tree=user.parent is None,
+            texts=[entry.message.content[0].text for entry in bodies if entry.id == user.entry],
+            is_at_end=session.leaf != user.entry,
+            roles=[node.role for node in session.nodes()],
+            branches=len(session.entries) - len(ctx.entries),
+        )
+        ctx.ui.notify(repr(api.seen))
+"""
+
+
+async def test_an_extension_reads_the_whole_session(home: Home) -> None:
+    home.write("reader.py", READER)
+    async with extended(home, ScriptedModel([say("one"), say("two")])) as it:
+        shown = lambda: [one for one in it.bench.seen() if isinstance(one, UiNotify)]  # noqa: E731
+        await it.say("first")
+        user = next(node.entry for node in it.bench.session.tree.nodes() if node.role == "user")
+        _ = await it.bench.session.tree.navigate(user)
+        await it.say("second")
+        await it.command("/look", lambda: bool(shown()) or bool(it.errors()))
+        assert it.errors() == []
+        text = str(shown()[0].view["text"])
+        session = it.bench.session
+        for part in (
+            f"'id': {session.id!r}",
+            f"'cwd': {str(home.root)!r}",
+            f"'labels': {{{user!r}: 'start'}}",
+            "'preview': 'first'",
+            "'begins_a_tree': True",
+            "'texts': ['first']",
+            "'is_at_end': True",
+            "'roles': ['user', 'assistant', 'user', 'assistant']",
+        ):
+            assert part in text
+        assert "'branches': 0" not in text
+        assert session.tree.labels == {user: "start"}
+
+
+async def test_an_extension_finds_models_and_describes_tools(home: Home) -> None:
+    seen: list[Any] = []
+    home.write(
+        "tools.py",
+        '''
+        def extension(api):
+            @api.tool(parameters={"type": "object"}, kind="read")
+            async def ping(arguments, ctx):
+                """Answer a ping."""
+                return "pong"
+        ''',
+    )
+
+    def mine(api: ExtensionApi) -> None:
+        @api.on(InputTyped)
+        def look(event, ctx):
+            found = ctx.models.find("scripted/model-1")
+            seen.append(found.ref if found else None)
+            seen.append(ctx.models.find("nothing/like-it"))
+            seen.append([model.ref for model in ctx.models.list()])
+            seen.append(len(ctx.models.list(usable=False)) >= len(ctx.models.list()))
+            seen.extend(
+                (tool.name, tool.description, tool.kind, tool.source, tool.is_active)
+                for tool in api.describe_tools()
+            )
+
+    async with extended(home, ScriptedModel([say("ok")]), given=[mine]) as it:
+        await it.say("go")
+        assert it.errors() == []
+    assert seen[:4] == ["scripted/model-1", None, ["scripted/model-1"], True]
+    assert ("ping", "Answer a ping.", "read", "extension:tools", True) in seen
+    assert [tool[3] for tool in seen[4:] if tool[0] == "echo"] == ["program"]

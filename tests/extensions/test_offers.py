@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_core.extensions.registry import Flag, OwnCommand, Registrations, offers_of
+from agent_core.extensions.registry import Flag, OwnCommand, Registrations, Shortcut, offers_of
 from tests.support.workspace.tools import echo
 
 
@@ -53,3 +53,16 @@ def test_where_the_first_wins_later_commands_can_still_be_called() -> None:
         "x:2": "b",
         "x:3": "c",
     }
+
+
+def test_a_reserved_key_is_not_offered_and_its_extension_is_told() -> None:
+    made = Registrations(extension="a")
+    for key in ("ctrl+c", "ctrl+t"):
+        made.shortcuts[key] = Shortcut(key=key, extension="a", description="", run=lambda _: None)
+    offers = offers_of([made], conflicts="last")
+    assert list(offers.shortcuts) == ["ctrl+t"]
+    (problem,) = map(str, offers.problems)
+    assert problem == (
+        "the key 'ctrl+c' of extension a is reserved for the terminal and the clients, so it is not used; "
+        "choose another one"
+    )

@@ -31,7 +31,7 @@ from agent_core.hooks import (
     ToolCalled,
     ToolReturned,
 )
-from agent_core.kernel import ToolCallId
+from agent_core.kernel import EntryId, ToolCallId
 from agent_core.messages import CustomMessage, UserMessage
 from tests.support.hooks.hook_functions import gives, hangs, put, raises, runner, text
 from tests.support.hooks.hook_samples import SAMPLES
@@ -58,7 +58,12 @@ def preparing() -> RunPreparing:
 
 def compacting() -> Compacting:
     return Compacting(
-        reason="manual", messages=(), previous_summary=None, instructions=None, tokens_before=9
+        reason="manual",
+        messages=(),
+        previous_summary=None,
+        instructions=None,
+        tokens_before=9,
+        first_kept=EntryId("e1"),
     )
 
 

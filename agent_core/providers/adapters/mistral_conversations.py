@@ -33,6 +33,7 @@ from agent_core.providers.messages.request_options import (
     output_limit,
     result_text,
     retention,
+    sampling_fields,
 )
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.chat.stream import FIELDS, ChunkReader
@@ -76,6 +77,7 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
         "messages": _messages(request.system, turns),
         "stream": True,
         "max_tokens": output_limit(request, measured(turns), model),
+        **sampling_fields(model),
     }
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]

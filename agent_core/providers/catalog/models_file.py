@@ -18,7 +18,7 @@ from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.kernel.values import SecretValue
 from agent_core.providers.catalog.catalogue import ProviderInfo, builtin_providers
 from agent_core.providers.messages.request_options import LEVEL_MAP
-from agent_core.providers.model import ModelInfo, Prices, PriceTier, WireApi
+from agent_core.providers.model import ModelInfo, Prices, PriceTier, SamplingOptions, WireApi
 
 CONTEXT_WINDOW = 128_000
 MAX_TOKENS = 16_384
@@ -72,6 +72,9 @@ class ModelChanges(_Shape):
     headers: StringTable = Field(default_factory=dict)
     compat: dict[str, AnyJson] = Field(default_factory=dict)
     thinking_level_map: dict[str, str | None] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
 
 
 class ModelShape(ModelChanges):
@@ -274,6 +277,15 @@ def _merged(model: ModelInfo, changes: ModelChanges) -> ModelInfo:
         context_window=changes.context_window or model.context_window,
         max_tokens=changes.max_tokens or model.max_tokens,
         compat=compat,
+        sampling=_sampling(model.sampling, changes),
+    )
+
+
+def _sampling(sampling: SamplingOptions, changes: ModelChanges) -> SamplingOptions:
+    return SamplingOptions(
+        temperature=sampling.temperature if changes.temperature is None else changes.temperature,
+        top_p=sampling.top_p if changes.top_p is None else changes.top_p,
+        stop=sampling.stop if changes.stop is None else changes.stop,
     )
 
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from msgspec.structs import replace
 
 from agent_core.events import ThinkingLevel
-from agent_core.kernel import JsonObject, ToolCallId, json
+from agent_core.kernel import JsonObject, JsonValue, ToolCallId, json
 from agent_core.kernel.text import for_model, one_line
 from agent_core.kernel.values import Value
 from agent_core.messages import (
@@ -352,6 +352,28 @@ SPARE_SHARE = 0.15
 SMALL_WINDOW_SHARE = 4
 """The fixed margin is never more than this part of the window."""
 USUAL_OUTPUT = 32_768
+
+
+def sampling_fields(
+    model: ModelInfo, *, top_p: str = "top_p", stop: str | None = "stop", with_thinking: bool = True
+) -> dict[str, JsonValue]:
+    """Return the fields of a request that say how tokens are chosen; empty unless the user set some.
+
+    Args:
+        model: The model.
+        top_p: Name of the field.
+        stop: Name of the field; None: the API has none.
+        with_thinking: Whether temperature and `top_p` are accepted in this request: Claude refuses them while it thinks.
+    """
+    sampling = model.sampling
+    fields: dict[str, JsonValue] = {}
+    if with_thinking and sampling.temperature is not None:
+        fields["temperature"] = sampling.temperature
+    if with_thinking and sampling.top_p is not None:
+        fields[top_p] = sampling.top_p
+    if stop is not None and sampling.stop:
+        fields[stop] = list(sampling.stop)
+    return fields
 
 
 class InputSize(Value, frozen=True, kw_only=True):

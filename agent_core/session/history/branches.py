@@ -19,7 +19,7 @@ from agent_core.events import (
     SessionUsage,
     ThinkingLevel,
 )
-from agent_core.hooks import HookRunner, TreeNavigated
+from agent_core.hooks import HookRunner, SessionForked, TreeNavigated
 from agent_core.kernel import EntryId, SessionId, new_entry_id
 from agent_core.kernel.errors import EntryUnknown, ForkRefused, SessionBusy
 from agent_core.kernel.threads import run_in_thread, uncancelled
@@ -51,7 +51,6 @@ from agent_core.session.history.tree_hooks import (
     TreeMove,
     branch_left,
     check_fork,
-    notify_fork,
 )
 from agent_core.session.model_selection import ModelSelection, SelectedModel
 from agent_core.session.runs.executor import RunStarter
@@ -221,7 +220,7 @@ class Forks:
         labels = labels_of(self._recorder.transcript.entries)
         entries = await run_in_thread(partial(fork_entries, whole, labels=labels))
         if not begins_session(entries):
-            await notify_fork(self._hooks, None, None)
+            await self._notify_fork(None, None)
             return Forked(session=None, text=text, location=None)
         header = Header(
             id=SessionId(self._services.new_id()),
@@ -232,8 +231,17 @@ class Forks:
         if title is not None:
             entries = (*entries, _named(entries, title, at_ms=header.at_ms))
         location = await self._writer(header, entries)
-        await notify_fork(self._hooks, header.id, location)
+        await self._notify_fork(header.id, location)
         return Forked(session=header.id, text=text, location=location)
+
+    async def _notify_fork(self, session: SessionId | None, location: str | None) -> None:
+        forked = SessionForked(
+            session=session,
+            location=location,
+            previous=self._services.session,
+            previous_location=self._recorder.location,
+        )
+        _ = await self._hooks.ask(forked)
 
 
 class BranchSummaries:

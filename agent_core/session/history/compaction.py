@@ -331,7 +331,7 @@ class Compaction:
             await self._notify_failed(ending.reason, str(error), aborted=False)
             return CompactionResult(made_room=False, why=str(error))
         if isinstance(result, Cancelled):
-            why = "a hook cancelled the compaction"
+            why = result.why
             ending.aborted()
             self._failed_in = ending.activity
             await self._notify_failed(ending.reason, why, aborted=True)

@@ -175,6 +175,8 @@ class Recorder:
         """In which everything is written, so that nobody who leaves takes half of it along."""
         self._redactor = redactor or Redactor()
         self._log = log
+        self.header: Final = log.header
+        """The first line of the session's file; a session in memory has it as well."""
         self.transcript: Final = transcript
         """All entries of all branches, for reading; those outside of the present context may lack their bodies."""
         self._clock = clock

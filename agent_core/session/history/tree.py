@@ -1,5 +1,7 @@
 """The tree of a session as clients see it, and the hooks that are asked before it is left."""
 
+from collections.abc import Mapping, Sequence
+
 from agent_core.events import EntryLabelled, SessionTitle
 from agent_core.hooks import HookRunner, SessionNamed
 from agent_core.kernel import EntryId
@@ -15,7 +17,7 @@ from agent_core.session.history.entries import (
 from agent_core.session.history.recorder import Recorder
 from agent_core.session.history.tree_hooks import SummaryWish
 from agent_core.session.runs.executor import RunStarter
-from agent_core.transcript.entries import AnyEntry
+from agent_core.transcript.entries import AnyEntry, Header, WholeEntry
 
 
 class TreeView:
@@ -57,6 +59,33 @@ class TreeView:
     def entries(self) -> tuple[AnyEntry, ...]:
         """All entries of all branches, in the order in which they were written; of old ones the body may lie on the disk alone."""
         return tuple(self._recorder.transcript.entries)
+
+    @property
+    def header(self) -> Header:
+        """The first line of the session's file: format, id, time, folder, parent."""
+        return self._recorder.header
+
+    @property
+    def labels(self) -> Mapping[EntryId, str]:
+        """The label in force of each entry that has one."""
+        labels = labels_of(self._recorder.transcript.entries)
+        return {target: entry.label for target, entry in labels.items() if entry.label}
+
+    def path(self, entry: EntryId) -> tuple[AnyEntry, ...]:
+        """Return the entries from the beginning up to an entry, which is the last of them.
+
+        Raises:
+            EntryUnknown: There is no such entry.
+        """
+        return self._recorder.transcript.path(self._tree.get_entry(entry).id)
+
+    async def load(self, entries: Sequence[AnyEntry]) -> tuple[WholeEntry, ...]:
+        """Return entries of the session with their bodies.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        return await self._recorder.load(entries)
 
     def nodes(self) -> tuple[TreeNode, ...]:
         """Return all entries of all branches that people would want to see, in the order in which they were written.

@@ -16,12 +16,11 @@ from agent_core.hooks import (
     Hooks,
     NavigationCancelled,
     NavigationChanged,
-    SessionForked,
     SessionForking,
     TreeNavigated,
     TreeNavigating,
 )
-from agent_core.kernel import EntryId, SessionId
+from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ForkRefused
 from agent_core.kernel.values import Value
 from agent_core.session.context import SessionOptions
@@ -132,11 +131,6 @@ async def check_fork(hooks: Hooks, entry: EntryId | None) -> None:
             raise ForkRefused(message)
         case GoOn():
             pass
-
-
-async def notify_fork(hooks: Hooks, session: SessionId | None, location: str | None) -> None:
-    """Report that it was made."""
-    _ = await hooks.ask(SessionForked(session=session, location=location))
 
 
 def _changed(move: TreeMove, wish: SummaryWish, changed: NavigationChanged) -> TreeMove:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
@@ -31,9 +32,12 @@ from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.session.tools.processes import TrackedProcesses
 from agent_core.session.tools.task_port import OuterEdits
 from agent_core.tools import Tool, ToolContext, ToolSpec
-from agent_core.tools.port import BackgroundCommands, ProgramVersions, ReadCache, Tasks
+from agent_core.tools.port import BackgroundCommands, ProgramVersions, ReadCache, Tasks, ToolInfo
 from agent_core.tools.presets import effective_set
 from agent_core.workspace import Processes
+
+BUILT_IN: Final = "agent_core."
+"""Beginning of the names of the modules of Tiller's own tools."""
 
 
 class ToolRegistry:
@@ -80,6 +84,30 @@ class ToolRegistry:
             if getattr(tool, "is_offered", True):
                 active[name] = tool
         return active
+
+    def describe(self) -> tuple[ToolInfo, ...]:
+        """Return the description of each tool, active or not."""
+        active = self.active()
+        return tuple(
+            ToolInfo(
+                name=name,
+                description=tool.spec.description,
+                parameters=tool.spec.parameters,
+                kind=tool.spec.kind,
+                source=self._source_of(tool),
+                is_active=name in active,
+            )
+            for name, tool in self._registry.items()
+        )
+
+    def _source_of(self, tool: Tool) -> str:
+        if tool.spec.mcp is not None:
+            return f"mcp:{tool.spec.mcp.partition('/')[0]}"
+        if tool.spec.name in self._behind:
+            # A tool that `add_tool` registered does not state its extension.
+            return f"extension:{getattr(tool, 'extension', '')}".rstrip(":")
+        is_ours = type(tool).__module__.startswith(BUILT_IN)
+        return "built-in" if is_ours else "program"
 
     def activate(self, names: str | Sequence[str]) -> None:
         """Choose the active tools: a preset, names, or `+name`/`-name`.

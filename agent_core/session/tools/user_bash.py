@@ -162,6 +162,18 @@ class UserBash:
             self._running = None
             running.over.set()
 
+    async def record(
+        self, command: str, done: CommandDone, *, exclude_from_context: bool
+    ) -> BashResult:
+        """Record a command that ran elsewhere, as `ProgramView.record_bash` says."""
+        if not command.strip():
+            message = "the command is empty; name one"
+            raise UsageError(message)
+        self._services.publish(BashStarted(command=command))
+        if done.output:
+            self._show(done.output)
+        return await self._keep(command, _done(done), exclude_from_context=exclude_from_context)
+
     def cancel(self) -> None:
         """Cancel what runs; `wait` for its end."""
         if self._running is not None:

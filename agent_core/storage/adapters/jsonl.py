@@ -231,6 +231,14 @@ class JsonlStore:
         """Open a session for writing; a file of an older format is brought to today's."""
         return await run_in_thread(self._open, session)
 
+    async def open_file(self, path: Path) -> OpenedSession:
+        """Open a session file for writing, wherever it is; raises as `open`.
+
+        Raises:
+            SessionNotFound: There is no such file.
+        """
+        return await run_in_thread(self._open_file, path, SessionId(path.name))
+
     async def read(self, session: SessionId) -> StoredSession:
         """Read a session whoever writes it meanwhile."""
         return await to_thread.run_sync(self._stored, session, abandon_on_cancel=True)
@@ -263,8 +271,11 @@ class JsonlStore:
     def _open(self, session: SessionId) -> OpenedSession:
         from agent_core.storage.adapters import scan  # noqa: PLC0415 - at first use
 
+        return self._open_file(scan.find(self._folder, session), session)
+
+    def _open_file(self, path: Path, session: SessionId) -> OpenedSession:
         try:
-            file = SessionFile.opened(scan.find(self._folder, session))
+            file = SessionFile.opened(path)
         except SessionLocked as locked:
             raise SessionLocked(str(locked), session=session) from locked
         try:

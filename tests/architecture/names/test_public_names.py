@@ -31,6 +31,7 @@ PUBLIC = (
     "ToolSpec",
     "Workspace",
     "create_session",
+    "export_session",
 )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
 from agent_core.extensions import ListView, Row, TableView, TextView, View
-from agent_core.extensions.ports import view_json
+from agent_core.extensions.ui import view_json
 from agent_core.kernel import JsonObject
 from tiller_server.lsp.plain.chat.extension_output import ExtensionOutputRenderer, view_text
 

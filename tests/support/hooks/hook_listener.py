@@ -1,5 +1,6 @@
 """A hook at every point, which notes what it is asked and has nothing to say, unless told otherwise."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,8 +14,10 @@ class Listener:
     """What was asked at all points, in order."""
 
     heard: list[HookInput[Any]] = field(default_factory=list)
-    says: dict[type[HookInput[Any]], HookOutcome] = field(default_factory=dict)
-    """What it answers, by the class of what it is given."""
+    says: dict[type[HookInput[Any]], HookOutcome | Callable[[Any], HookOutcome]] = field(
+        default_factory=dict
+    )
+    """What it answers, or makes of what it is given, by the class of that."""
     table: HookTable = field(default_factory=HookTable)
 
     def __post_init__(self) -> None:
@@ -23,7 +26,8 @@ class Listener:
 
     async def _hear(self, value: HookInput[Any], _: object) -> HookOutcome:
         self.heard.append(value)
-        return self.says.get(type(value), GoOn())
+        answer = self.says.get(type(value), GoOn())
+        return answer(value) if callable(answer) else answer
 
     def names(self) -> list[str]:
         """Give the names of all that was asked."""

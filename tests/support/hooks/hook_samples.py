@@ -44,7 +44,7 @@ from agent_core.hooks import (
     TurnBegun,
     TurnOver,
 )
-from agent_core.kernel import EntryId, ItemId, RunId, ToolCallId, TurnId
+from agent_core.kernel import EntryId, ItemId, RunId, SessionId, ToolCallId, TurnId
 from agent_core.messages import AssistantMessage, Text, ToolCall, ToolResultMessage, UserMessage
 
 RUN, TURN, ITEM, CALL = RunId("r1"), TurnId("t1"), ItemId("i1"), ToolCallId("c1")
@@ -72,9 +72,16 @@ _ALL: tuple[HookInput[Any], ...] = (
     SessionSwitching(reason="new"),
     SessionSwitched(reason="resume", previous=None),
     SessionForking(entry=EntryId("e1")),
-    SessionForked(session=None, location=None),
+    SessionForked(session=None, location=None, previous=SessionId("s1"), previous_location=None),
     Compacting(
-        reason="manual", messages=SAID, previous_summary=None, instructions=None, tokens_before=9
+        reason="manual",
+        messages=SAID,
+        previous_summary=None,
+        instructions=None,
+        tokens_before=9,
+        kept=SAID,
+        first_kept=EntryId("e3"),
+        cut_points=(EntryId("e3"),),
     ),
     CompactionKept(reason="manual", entry=EntryId("e2"), summary="short", from_hook=False),
     CompactionFailed(reason="threshold", error="no model", aborted=False),
@@ -110,7 +117,7 @@ _ALL: tuple[HookInput[Any], ...] = (
     MessageOver(run=RUN, item=ITEM, message=ANSWER),
     ToolCalled(call=CALL, tool="bash", arguments={"command": "ls", "env": {"A": "1"}}),
     ToolBegun(call=CALL, tool="bash", arguments={"command": "ls"}),
-    ToolPrinted(call=CALL, tool="bash", text="more"),
+    ToolPrinted(call=CALL, tool="bash", arguments={"command": "ls"}, text="more"),
     ToolOver(
         call=CALL,
         tool="bash",

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from agent_core.events import ThinkingLevel
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.json import as_object
 from agent_core.messages import (
     AssistantContent,
     AssistantMessage,
@@ -36,6 +37,7 @@ from agent_core.providers.messages.request_options import (
     output_limit,
     result_text,
     retention,
+    sampling_fields,
 )
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
@@ -68,9 +70,12 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     # There is no longer time to ask for: `long` is as `short`.
     cached = takes_cache_points(model) and retention(request, configured_retention(model)) != "none"
     max_tokens = output_limit(request, measured(turns), model)
+    extra = _extra_fields(request, model, family, max_tokens=max_tokens)
+    thinks = as_object(extra.get("thinking")).get("type") in {"enabled", "adaptive"}
+    sampling = sampling_fields(model, top_p="topP", stop="stopSequences", with_thinking=not thinks)
     body: _Json = {
         "messages": _messages(turns, family, cached=cached),
-        "inferenceConfig": {"maxTokens": max_tokens},
+        "inferenceConfig": {"maxTokens": max_tokens, **sampling},
     }
     if request.system.strip():
         point = [CACHE_POINT] if cached else []
@@ -79,7 +84,6 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
     if tools:
         point = [CACHE_POINT] if cached and caches_tools(family) else []
         body["toolConfig"] = {"tools": [*tools, *point]}
-    extra = _extra_fields(request, model, family, max_tokens=max_tokens)
     if extra:
         body["additionalModelRequestFields"] = extra
     return body

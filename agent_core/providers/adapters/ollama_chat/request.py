@@ -21,6 +21,7 @@ from agent_core.providers.messages.request_options import (
     normalise_messages,
     output_limit,
     result_text,
+    sampling_fields,
 )
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 
@@ -37,7 +38,10 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
         call_id=str,
         without_thoughts=request.without_thoughts,
     )
-    options: _Json = {"num_predict": output_limit(request, measured(turns), model)}
+    options: _Json = {
+        "num_predict": output_limit(request, measured(turns), model),
+        **sampling_fields(model),
+    }
     window = _window(model)
     if window:
         options["num_ctx"] = window

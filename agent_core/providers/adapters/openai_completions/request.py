@@ -30,6 +30,7 @@ from agent_core.providers.messages.request_options import (
     output_limit,
     result_text,
     retention,
+    sampling_fields,
 )
 from agent_core.providers.model import CacheRetention, ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.chat.stream import replayed
@@ -63,6 +64,7 @@ def split_body(
         "messages": [*instructions, *turns.rest],
         "stream": True,
         compat.limit_field: output_limit(request, turns.size, model),
+        **sampling_fields(model),
     }
     if compat.usage_in_streaming:
         body["stream_options"] = {"include_usage": True}

@@ -28,6 +28,7 @@ from agent_core.providers.messages.request_options import (
     output_limit,
     result_text,
     retention,
+    sampling_fields,
     takes_long,
 )
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
@@ -71,6 +72,8 @@ def split_body(
         body["tools"] = tools
     if model.reasoning:
         body.update(_thinking(request, model, max_tokens=max_tokens))
+    thinks = json.as_object(body.get("thinking")).get("type") in {"enabled", "adaptive"}
+    body.update(sampling_fields(model, stop="stop_sequences", with_thinking=not thinks))
     return SplitBody(fields=body, name="messages", at=0, encoded=turns.encoded)
 
 

@@ -28,6 +28,7 @@ from agent_core.providers.messages.request_options import (
     normalise_messages,
     output_limit,
     result_text,
+    sampling_fields,
 )
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.gemini.schema import gemini_schema
@@ -134,7 +135,10 @@ def request_body(request: ModelRequest, model: ModelInfo) -> JsonObject:
         without_thoughts=request.without_thoughts,
     )
     max_tokens = output_limit(request, measured(turns), model)
-    generation: _Json = {"maxOutputTokens": max_tokens}
+    generation: _Json = {
+        "maxOutputTokens": max_tokens,
+        **sampling_fields(model, top_p="topP", stop="stopSequences"),
+    }
     thinking = _thinking_config(clamp(request.thinking, model), model, max_tokens=max_tokens)
     if thinking is not None:
         generation["thinkingConfig"] = thinking

@@ -27,6 +27,7 @@ from agent_core.providers.messages.request_options import (
     output_limit,
     result_text,
     retention,
+    sampling_fields,
 )
 from agent_core.providers.model import ModelInfo, ModelRequest, ToolDeclaration
 from agent_core.providers.wire.responses.compat import ResponsesCompat
@@ -74,6 +75,7 @@ def split_body(
     if facts.reasoning:
         body.update(_reasoning(request, facts, compat))
     body.update(_caching(request, compat))
+    body.update(sampling_fields(facts, stop=None))
     return SplitBody(fields=body, name="input", at=len(instructions), encoded=turns.encoded)
 
 

@@ -16,6 +16,7 @@ from agent_core.kernel import SessionId
 from agent_core.kernel.errors import SessionLocked, TillerError
 from agent_core.resources.paths import app_paths
 from agent_core.session import AgentSession
+from agent_core.session.input.commands import ResourceView
 from agent_core.transcript import AnyEntry
 from tiller_server.cli.chat.completion import file_suggestions, suggestions
 from tiller_server.cli.chat.context import Switch, is_kept
@@ -29,6 +30,7 @@ from tiller_server.cli.chat.status import StatusSource, below as status_below
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.run.session import named, open_or_copy, placed, wanted
 from tiller_server.cli.session_options import CHOOSE, Placing
+from tiller_server.cli.terminal.extension_keys import ExtensionKeys
 from tiller_server.cli.terminal.live_markdown import LiveMarkdown
 from tiller_server.cli.terminal.live_view import LiveView, LiveViewOptions
 from tiller_server.cli.terminal.pictures import clipboard_picture
@@ -130,6 +132,7 @@ async def _talk(
         surface=surface,
         complete=lambda line: suggestions(line, session=session, files=files),
         below=session.info.snapshot,
+        resources=session.resources,
     )
     with line.written():
         snapshot = session.info.snapshot()
@@ -196,6 +199,7 @@ def _line(
     surface: PromptSurface,
     complete: LineCompleter,
     below: Callable[[], StatusSource],
+    resources: ResourceView | None = None,
 ) -> ChatInput:
     return ChatInput(
         surface,
@@ -209,9 +213,23 @@ def _line(
             show_output=lambda: view.page_outputs(request.env, request.workspace.absolute()),
             read_picture=lambda: clipboard_picture(request.env, request.workspace.absolute()),
             tell=lambda why: view.tell(why, YELLOW),
+            extensions=_extension_keys(resources, view),
         ),
         is_asked=lambda: talk.is_asked,
     )
+
+
+def _extension_keys(resources: ResourceView | None, view: LiveView) -> ExtensionKeys:
+    """Return the keys of a session's extensions; a session of the daemon offers none to the terminal."""
+
+    def offered() -> Sequence[str]:
+        return () if resources is None else [one.key for one in resources.offered().keys]
+
+    def press(key: str) -> None:
+        if resources is not None:
+            resources.press(key)
+
+    return ExtensionKeys(offered, press, tell=lambda why: view.tell(why, YELLOW))
 
 
 def _tell_where(session: SessionId) -> None:

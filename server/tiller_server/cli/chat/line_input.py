@@ -16,6 +16,7 @@ from typing_extensions import override
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
 from tiller_server.cli.terminal.choice_menu import ChoiceMenu
+from tiller_server.cli.terminal.extension_keys import ExtensionKeys
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice
 from tiller_server.cli.terminal.pictures import PastedPicture, ReadPicture, pasted_picture
 from tiller_server.cli.terminal.status_area import terminal_size
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import ANSI
     from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
 
 REFRESH_S: Final = 0.1
 WRITE_S: Final = 0.02
@@ -87,6 +88,8 @@ class ChatKeys(Value, frozen=True, kw_only=True):
     """Ctrl-V; blocking, called in a thread."""
     tell: Callable[[str], None]
     """Shows why a key had no effect."""
+    extensions: ExtensionKeys
+    """Keys of extensions; the keys above go before them."""
 
 
 class PromptSurface:
@@ -278,7 +281,7 @@ def _session(
     history: "History",
     completer: "Completer",
     below: Callable[[], str],
-    keys: "KeyBindings",
+    keys: "KeyBindingsBase",
 ) -> "PromptSession[str]":
     from prompt_toolkit import PromptSession  # noqa: PLC0415 - 140 ms
     from prompt_toolkit.filters import Condition  # noqa: PLC0415 - see above
@@ -367,9 +370,9 @@ def _keys(
     add: Callable[[PastedPicture], str],
     takes_picture: Callable[[], bool],
     menu: ChoiceMenu,
-) -> "KeyBindings":
+) -> "KeyBindingsBase":
     from prompt_toolkit.filters import Condition, completion_is_selected, has_completions  # noqa: PLC0415 - see above
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent  # noqa: PLC0415 - see above
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings  # noqa: PLC0415 - see above
     from prompt_toolkit.keys import Keys  # noqa: PLC0415 - see above
 
     keys = KeyBindings()
@@ -402,7 +405,8 @@ def _keys(
     _ = keys.add("c-g")(edit)
     for name, act in _actions(does).items():
         _ = keys.add(name, filter=~has_completions)(act)
-    return keys
+    # The last binding of a key wins.
+    return merge_key_bindings([does.extensions.bindings(), keys])
 
 
 def _picture_action(

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 import anyio
 import msgspec
@@ -17,28 +16,12 @@ import msgspec
 from agent_core.extensions.api import EventBus, ExtensionApi, ExtensionTool
 from agent_core.extensions.discovery import DiscoveredExtension
 from agent_core.extensions.loader import LoadedExtension, load
-from agent_core.extensions.registry import Registrations, extension_models
+from agent_core.extensions.registry import RESERVED_KEYS, Registrations, extension_models
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.tools.presets import PRESETS
 from tiller_server.cli.chat.slash_commands import COMMANDS
 from tiller_server.cli.extension_packages.check import ProbeResult
 from tiller_server.cli.extension_packages.project import PackageFault
-
-RESERVED_KEYS: Final = frozenset(
-    {
-        "ctrl+c",
-        "ctrl+d",
-        "ctrl+z",
-        "ctrl+s",
-        "ctrl+q",
-        "enter",
-        "escape",
-        "tab",
-        "space",
-        "backspace",
-    }
-)
-"""Keys that terminals or the clients use themselves."""
 
 
 def _ignore(*_: object) -> None:

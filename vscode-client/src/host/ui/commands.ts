@@ -10,6 +10,7 @@ import { ofSession, type Window } from "../window.js";
 import { attempt } from "./attempt.js";
 import { chooseMode } from "./choose-mode.js";
 import { commitMessage } from "./commit-message.js";
+import { pressExtensionKey } from "./extension-keys.js";
 import { inlineEdit } from "./inline-edit.js";
 import { showMcpServers } from "./mcp-servers.js";
 import { restartServer } from "./restart.js";
@@ -81,6 +82,7 @@ function sessionActs(window: Window): Record<string, Act> {
     "tiller.addModel": () => addModel(window),
     "tiller.setCostLimit": () => setCostLimit(window),
     "tiller.mcpServers": () => showMcpServers(window),
+    "tiller.extensionKey": (key?: unknown) => pressExtensionKey(window, key),
     "tiller.showRules": () => panel.show("rules"),
     "tiller.signIn": (provider?: string) =>
       signIn(window, typeof provider === "string" ? provider : undefined),
