@@ -14,7 +14,7 @@ from tests.support.programs.real_editors import Name, Neovim, neovim_of
 from tests.support.programs.real_emacs import Emacs, emacs_of
 
 NEOVIM: Final = "neovim.md"
-NEOVIM_LUA: Final = "Lua module"
+NEOVIM_PLUGIN: Final = "Plugin"
 NEOVIM_BEFORE: Final = "Neovim 0.7 to 0.10"
 EMACS: Final = "emacs.md"
 INSTALL_S: Final = 60.0
@@ -63,13 +63,9 @@ async def neovim_user(
         section: The part of the page that the settings are from.
     """
     env = installed(ground, home)
-    settings = write_block(block(NEOVIM, section, language="lua"), home)
-    if section == NEOVIM_LUA:
+    _ = write_block(block(NEOVIM, section, language="lua"), home)
+    if section == NEOVIM_PLUGIN:
         follow(block(NEOVIM, section, language="sh").text, env=env)
-        # In the place of the first lines of the usual settings; the rest stays.
-        usual = block(NEOVIM, "Settings", language="lua").text
-        rest = usual.partition('vim.lsp.enable("tiller")\n')[2]
-        settings.write_text(settings.read_text("utf-8") + rest, encoding="utf-8")
     async with neovim_of(name, env=env, root=ground.root, home=home) as editor:
         await editor.open(path)
         await editor.until(_ATTACHED if name == "neovim 0.11.4" else _ATTACHED_BEFORE)
