@@ -17,6 +17,7 @@ NEOVIM: Final = "neovim.md"
 NEOVIM_PLUGIN: Final = "Plugin"
 NEOVIM_BEFORE: Final = "Neovim 0.7 to 0.10"
 EMACS: Final = "emacs.md"
+EMACS_PACKAGE: Final = "Package"
 INSTALL_S: Final = 60.0
 _ATTACHED: Final = "return #vim.lsp.get_clients({ name = 'tiller', bufnr = 0 }) == 1"
 _ATTACHED_BEFORE: Final = """
@@ -73,10 +74,18 @@ async def neovim_user(
 
 
 @asynccontextmanager
-async def emacs_user(ground: Ground, home: Path, path: Path) -> AsyncGenerator[Emacs]:
-    """Start Emacs with eglot on a file for a user who has followed the page; the profile may be there already."""
+async def emacs_user(
+    ground: Ground, home: Path, path: Path, *, section: str = "Settings"
+) -> AsyncGenerator[Emacs]:
+    """Start Emacs with eglot on a file for a user who has followed the page; the profile may be there already.
+
+    Args:
+        section: The part of the page that the settings are from.
+    """
     env = installed(ground, home)
-    _ = write_block(block(EMACS, "Settings", language="elisp"), home)
+    _ = write_block(block(EMACS, section, language="elisp"), home)
+    if section == EMACS_PACKAGE:
+        follow(block(EMACS, section, language="sh").text, env=env)
     async with emacs_of(env=env, root=ground.root, home=home) as editor:
         await editor.open(path)
         await editor.ask("(progn (call-interactively 'eglot) t)")
