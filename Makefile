@@ -218,11 +218,12 @@ dist: $(DEV_STAMP) web-page
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) "$(PY)" -m hatchling build -d dist
 	@cd dist && sha256sum *.whl *.tar.gz > SHA256SUMS && cat SHA256SUMS
 
-# Another platform: make vsix TARGET=darwin-arm64
+# Another platform: make vsix TARGET=darwin-arm64; for the Marketplace: make vsix VSIX_ARGS="--pre-release --address https://…"
 TARGET ?=
+VSIX_ARGS ?=
 .PHONY: vsix
 vsix: $(RUN_STAMP) $(CLIENT_STAMP)
-	@$(WITH_NODE) "$(PY)" -m scripts.vsix $(TARGET)
+	@$(WITH_NODE) "$(PY)" -m scripts.vsix $(TARGET) $(VSIX_ARGS)
 
 # Types of what is not committed yet; one area: make quick ARGS=tests/session
 .PHONY: quick
