@@ -47,7 +47,8 @@ TARGETS: Final[Mapping[str, Target]] = {
         # ripgrep has wheels for this one alone; elsewhere one on the PATH is found.
         Target(name="linux-x64", tags=_manylinux("x86_64"), extras=(*EXTRAS, "search")),
         Target(name="linux-arm64", tags=_manylinux("aarch64")),
-        Target(name="darwin-x64", tags=_macos("x86_64")),
+        # MCP needs cryptography, which has no wheel for Macs with Intel processors since 49.
+        Target(name="darwin-x64", tags=_macos("x86_64"), extras=("export", "images")),
         Target(name="darwin-arm64", tags=_macos("arm64")),
     )
 }

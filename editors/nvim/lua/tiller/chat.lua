@@ -44,7 +44,7 @@ local function note(session, text)
 end
 
 local function tool(session, event)
-  local line = session.tools[event.item] or { title = event.name }
+  local line = session.tools[event.item] or { title = event.name or "tool" }
   line.title = (event.title or line.title):gsub("%s*\n%s*", " ")
   local text = "> " .. line.title .. (event.status and " · " .. event.status or "")
   if not line.mark then begin(session, "assistant", event.item) end
