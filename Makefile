@@ -250,11 +250,12 @@ standalone: $(RELEASE_STAMP) web-page
 release-check: dist standalone vsix
 	@$(AT_COMMIT) "$(PY)" -m scripts.release
 
-# Another platform: make vsix TARGET=darwin-arm64
+# Another platform: make vsix TARGET=darwin-arm64; for the Marketplace: make vsix VSIX_ARGS="--pre-release --address https://…"
 TARGET ?=
+VSIX_ARGS ?=
 .PHONY: vsix
 vsix: $(RUN_STAMP) $(CLIENT_STAMP)
-	@$(WITH_NODE) "$(PY)" -m scripts.vsix $(TARGET)
+	@$(WITH_NODE) "$(PY)" -m scripts.vsix $(TARGET) $(VSIX_ARGS)
 
 # Types of what is not committed yet; one area: make quick ARGS=tests/session
 .PHONY: quick

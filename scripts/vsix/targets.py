@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS: Final = ("export", "images", "mcp")
 # The newest glibc that wheels of our libraries ask for is that of 2018; pip wants every older one named too.
 _GLIBC: Final = range(28, 4, -1)
-_MUSL: Final = range(2, -1, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,6 @@ def _manylinux(machine: str) -> tuple[str, ...]:
     return (*named, f"manylinux2014_{machine}", f"manylinux2010_{machine}", f"manylinux1_{machine}")
 
 
-def _musllinux(machine: str) -> tuple[str, ...]:
-    return tuple(f"musllinux_1_{minor}_{machine}" for minor in _MUSL)
-
-
 def _macos(machine: str) -> tuple[str, ...]:
     newer = [f"macosx_{major}_0" for major in (13, 12, 11)]
     older = [f"macosx_10_{minor}" for minor in range(16, 8, -1)]
@@ -51,9 +47,8 @@ TARGETS: Final[Mapping[str, Target]] = {
         # ripgrep has wheels for this one alone; elsewhere one on the PATH is found.
         Target(name="linux-x64", tags=_manylinux("x86_64"), extras=(*EXTRAS, "search")),
         Target(name="linux-arm64", tags=_manylinux("aarch64")),
-        Target(name="alpine-x64", tags=_musllinux("x86_64")),
-        Target(name="alpine-arm64", tags=_musllinux("aarch64")),
-        Target(name="darwin-x64", tags=_macos("x86_64")),
+        # MCP needs cryptography, which has no wheel for Macs with Intel processors since 49.
+        Target(name="darwin-x64", tags=_macos("x86_64"), extras=("export", "images")),
         Target(name="darwin-arm64", tags=_macos("arm64")),
     )
 }
@@ -71,3 +66,16 @@ def target_of(system: str, machine: str) -> Target:
         message = f"there is no target for {system} on {machine}: name one of {sorted(TARGETS)}"
         raise LookupError(message)
     return TARGETS[name]
+
+
+def pre_release_version(version: str, commit_time: datetime) -> str:
+    """Return the version of a pre-release: above the release of that minor version, below the next minor version.
+
+    The Marketplace takes three numbers alone, each below 2^31.
+
+    Args:
+        version: The version of the release before it.
+        commit_time: In UTC; the patch number is its hour.
+    """
+    major, minor, _ = version.split(".")
+    return f"{major}.{minor}.{commit_time:%Y%m%d%H}"

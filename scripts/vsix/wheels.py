@@ -36,7 +36,8 @@ def collect(target: Target, *, kept: Path, into: Path) -> None:
     (pip,) = (wheel.name for wheel in into.glob("pip-*.whl"))
     manifest = {
         "requirement": f"tillerd[{','.join(target.extras)}]=={version}",
-        "version": version,
+        # The extension installs again what differs: pre-releases have the same version of Tiller.
+        "version": f"{version}-{hashlib.sha256(own.read_bytes()).hexdigest()[:12]}",
         "pip": pip,
         "pythons": list(PYTHONS),
     }

@@ -1,13 +1,24 @@
 """What comes along in the extension: wheels for each platform, and the licences of everybody's work."""
 
 import json
+import re
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from scripts.vsix.contents import REQUIRED, problems
 from scripts.vsix.notices import written
-from scripts.vsix.targets import PYTHONS, TARGETS, target_of
+from scripts.vsix.targets import PYTHONS, TARGETS, pre_release_version, target_of
+from tests.support.harness.shared import ROOT
+
+CLIENT = ROOT / "vscode-client"
+LINUX = TARGETS["linux-x64"]
+WHEELS = (
+    "tillerd-0.1.0-py3-none-any.whl",
+    "msgspec-0.20.0-cp311-cp311-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
+)
 
 
 @pytest.mark.parametrize(
@@ -105,3 +116,113 @@ def test_everybody_whose_work_comes_along_is_named_with_the_words_of_their_licen
 def test_a_work_that_does_not_say_its_licence_stops_the_build(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nameless 1\.0 does not say its licence"):
         written([], [_wheel(tmp_path, "nameless", texts={})], root=tmp_path)
+
+
+def _vsix(
+    folder: Path,
+    *,
+    extra: dict[str, str] | None = None,
+    wheels: tuple[str, ...] = WHEELS,
+    platform: str = "linux-x64",
+    pre_release: bool = False,
+) -> Path:
+    """Write a vsix with the real description of the extension; `extra` adds files and replaces texts."""
+    about = json.loads((CLIENT / "package.json").read_text("utf-8"))
+    staged = {
+        name: value
+        for name, value in about.items()
+        if name not in {"scripts", "dependencies", "devDependencies"}
+    }
+    texts = dict.fromkeys(REQUIRED, "text")
+    texts |= {"package.json": json.dumps(staged), "media/icon.png": "", "media/screenshot.png": ""}
+    texts |= {"readme.md": (CLIENT / "README.md").read_text("utf-8")}
+    texts |= {f"wheels/{wheel}": "" for wheel in wheels} | (extra or {})
+    marked = (
+        '<Property Id="Microsoft.VisualStudio.Code.PreRelease" Value="true"/>'
+        if pre_release
+        else ""
+    )
+    path = folder / "tiller.vsix"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(
+            "extension.vsixmanifest", f'<Identity TargetPlatform="{platform}"/>{marked}'
+        )
+        for name, text in texts.items():
+            if text != "left out":
+                archive.writestr(f"extension/{name}", text)
+    return path
+
+
+@pytest.mark.parametrize("pre_release", [False, True], ids=["release", "pre-release"])
+def test_a_vsix_as_it_should_be_has_no_problems(tmp_path: Path, pre_release: bool) -> None:
+    made = _vsix(tmp_path, pre_release=pre_release)
+    assert list(problems(made, LINUX, pre_release=pre_release)) == []
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        ({"LICENSE.txt": "left out"}, "LICENSE.txt is missing"),
+        ({"dist/panel.js": "left out"}, "dist/panel.js is missing"),
+        ({"dist/panel.js.map": "{}"}, "dist/panel.js.map does not belong into it"),
+        ({"src/host/extension.ts": ""}, "src/host/extension.ts does not belong into it"),
+        ({"test/a.js": ""}, "test/a.js does not belong into it"),
+        ({".env": "KEY=1"}, ".env does not belong into it"),
+        (
+            {"dist/panel.js": "x()\n//# sourceMappingURL=panel.js.map"},
+            "extension/dist/panel.js names a source map",
+        ),
+        ({"dist/panel.css": "x" * 6_000_001}, "dist has 6000009 bytes, more than 6000000"),
+        ({"media/screenshot.png": "left out"}, "media/screenshot.png is named and not there"),
+        ({"media/icon.png": "left out"}, "media/icon.png is named and not there"),
+        (
+            {"wheels/msgspec-0.20.0-cp311-cp311-macosx_11_0_arm64.whl": ""},
+            "msgspec-0.20.0-cp311-cp311-macosx_11_0_arm64.whl does not run on linux-x64",
+        ),
+        (
+            {"wheels/tillerd-0.0.9-py3-none-any.whl": ""},
+            "there is not exactly one wheel of Tiller",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_vsix_that_must_not_be_published_is_refused(
+    tmp_path: Path, extra: dict[str, str], problem: str
+) -> None:
+    assert list(problems(_vsix(tmp_path, extra=extra), LINUX, pre_release=False)) == [problem]
+
+
+def test_a_vsix_of_another_platform_or_channel_is_refused(tmp_path: Path) -> None:
+    made = _vsix(tmp_path, platform="darwin-x64", pre_release=True)
+    assert list(problems(made, LINUX, pre_release=False)) == [
+        "the manifest does not name the platform linux-x64",
+        "the manifest is that of a pre-release",
+    ]
+
+
+def test_a_vsix_that_was_built_has_no_problems() -> None:
+    built = sorted((ROOT / "build").glob("tiller-*.vsix"))
+    if not built:
+        pytest.skip("no vsix was built: `make vsix` builds one, and checks it itself")
+    for path in built:
+        match = re.fullmatch(r"tiller-(\w+-\w+)-([\d.]+)\.vsix", path.name)
+        assert match is not None, path.name
+        pre_release = int(match[2].rpartition(".")[2]) > 1_000_000
+        assert list(problems(path, TARGETS[match[1]], pre_release=pre_release)) == []
+
+
+def test_a_pre_release_lies_between_its_release_and_the_next_minor_version() -> None:
+    made = pre_release_version("0.1.0", datetime(2026, 11, 29, 11, 40, tzinfo=UTC))
+    assert made == "0.1.2026112911"
+    assert 0 < int(made.rpartition(".")[2]) < 2**31
+
+
+def test_the_description_for_the_marketplace_is_whole_and_there_is_no_telemetry() -> None:
+    about = json.loads((CLIENT / "package.json").read_text("utf-8"))
+    assert {"AI", "Chat"} <= set(about["categories"])
+    assert len(about["keywords"]) <= 30
+    assert (CLIENT / about["icon"]).read_bytes()[16:24] == bytes([0, 0, 1, 0, 0, 0, 1, 0])
+    assert "send no telemetry" in (CLIENT / "README.md").read_text("utf-8")
+    sources = [path.read_text("utf-8") for path in (CLIENT / "src").rglob("*.ts")]
+    assert len(sources) > 10
+    assert [text for text in sources if "elemetryLogger" in text or "sendTelemetry" in text] == []

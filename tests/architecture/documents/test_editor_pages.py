@@ -20,7 +20,7 @@ INTERNAL = {"tiller.answer", "tiller.fix", "tiller.implement", "tiller.explain",
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_names_commands_that_there_are(name: str) -> None:
-    named = set(COMMAND.findall(page(name))) - {"tiller.lua"}
+    named = set(COMMAND.findall(page(name)))
     assert named <= set(COMMANDS)
 
 
@@ -70,5 +70,5 @@ def test_a_page_is_a_page_for_people() -> None:
     assert {name: count for name, count in lines.items() if count > 130} == {}
 
 
-def test_the_folder_holds_pages_and_the_lua_file() -> None:
-    assert {path.name for path in Path(EDITORS).iterdir()} == {*PAGES, "tiller.lua"}
+def test_the_folder_holds_pages_alone() -> None:
+    assert {path.name for path in Path(EDITORS).iterdir()} == set(PAGES)

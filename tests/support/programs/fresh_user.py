@@ -14,9 +14,10 @@ from tests.support.programs.real_editors import Name, Neovim, neovim_of
 from tests.support.programs.real_emacs import Emacs, emacs_of
 
 NEOVIM: Final = "neovim.md"
-NEOVIM_LUA: Final = "Lua module"
+NEOVIM_PLUGIN: Final = "Plugin"
 NEOVIM_BEFORE: Final = "Neovim 0.7 to 0.10"
 EMACS: Final = "emacs.md"
+EMACS_PACKAGE: Final = "Package"
 INSTALL_S: Final = 60.0
 _ATTACHED: Final = "return #vim.lsp.get_clients({ name = 'tiller', bufnr = 0 }) == 1"
 _ATTACHED_BEFORE: Final = """
@@ -63,13 +64,9 @@ async def neovim_user(
         section: The part of the page that the settings are from.
     """
     env = installed(ground, home)
-    settings = write_block(block(NEOVIM, section, language="lua"), home)
-    if section == NEOVIM_LUA:
+    _ = write_block(block(NEOVIM, section, language="lua"), home)
+    if section == NEOVIM_PLUGIN:
         follow(block(NEOVIM, section, language="sh").text, env=env)
-        # In the place of the first lines of the usual settings; the rest stays.
-        usual = block(NEOVIM, "Settings", language="lua").text
-        rest = usual.partition('vim.lsp.enable("tiller")\n')[2]
-        settings.write_text(settings.read_text("utf-8") + rest, encoding="utf-8")
     async with neovim_of(name, env=env, root=ground.root, home=home) as editor:
         await editor.open(path)
         await editor.until(_ATTACHED if name == "neovim 0.11.4" else _ATTACHED_BEFORE)
@@ -77,10 +74,18 @@ async def neovim_user(
 
 
 @asynccontextmanager
-async def emacs_user(ground: Ground, home: Path, path: Path) -> AsyncGenerator[Emacs]:
-    """Start Emacs with eglot on a file for a user who has followed the page; the profile may be there already."""
+async def emacs_user(
+    ground: Ground, home: Path, path: Path, *, section: str = "Settings"
+) -> AsyncGenerator[Emacs]:
+    """Start Emacs with eglot on a file for a user who has followed the page; the profile may be there already.
+
+    Args:
+        section: The part of the page that the settings are from.
+    """
     env = installed(ground, home)
-    _ = write_block(block(EMACS, "Settings", language="elisp"), home)
+    _ = write_block(block(EMACS, section, language="elisp"), home)
+    if section == EMACS_PACKAGE:
+        follow(block(EMACS, section, language="sh").text, env=env)
     async with emacs_of(env=env, root=ground.root, home=home) as editor:
         await editor.open(path)
         await editor.ask("(progn (call-interactively 'eglot) t)")

@@ -17,6 +17,7 @@ export interface Wheels {
   requirement: string;
   /** File name of the wheel of pip: a Python often has none of its own. */
   pip: string;
+  /** Version of the server, with a hash of it. */
   version: string;
   pythons: string[];
 }
