@@ -374,7 +374,14 @@ async def _read(
 
 
 async def _sent(pool: HttpPool, post: HttpRequest) -> HttpResponse:
-    exchange = await pool.client_for(post.url)
+    try:
+        exchange = await pool.client_for(post.url)
+    except OSError as error:  # `ssl.SSLError` too: a file without certificates
+        message = (
+            f"cannot reach {post.provider}: the trusted certificates cannot be read ({error.strerror}); "
+            "check the paths in SSL_CERT_FILE and SSL_CERT_DIR (tiller doctor shows them)"
+        )
+        raise ProviderError(message, reason="invalid_request", provider=post.provider) from error
     try:
         with anyio.fail_after(pool.limits.first_byte_s):
             try:

@@ -170,6 +170,24 @@ async def test_https_to_a_server_without_tls_is_told(pools: Pools) -> None:
     assert str(told).endswith("; check baseUrl: is it https or http?")
 
 
+@pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("no certificate", "")])
+async def test_certificates_that_cannot_be_read_are_named_with_their_variables(
+    tmp_path: Path,
+    pools: Pools,
+    monkeypatch: pytest.MonkeyPatch,
+    content: str | None,
+    why: str,
+) -> None:
+    file = tmp_path / "missing.pem"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    error = await failure("https://127.0.0.1:1/v1", pools())
+    assert error.reason == "invalid_request"
+    assert f"the trusted certificates cannot be read ({why}" in str(error)
+    assert "check the paths in SSL_CERT_FILE and SSL_CERT_DIR" in str(error)
+
+
 async def test_a_certificate_of_ones_own_is_told(tmp_path: Path, pools: Pools) -> None:
     async with tls_server(tmp_path) as port:
         told = await failure(f"https://127.0.0.1:{port}/v1", pools())

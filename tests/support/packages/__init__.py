@@ -70,4 +70,4 @@ def spend_the_first_minute(ground: Ground, program: Sequence[str]) -> None:
     ran = tiller("run", "Change it")
     assert (ran.returncode, target.read_text("utf-8")) == (0, "new\n"), ran
     searched = tiller("sessions", "search", "--all", "Change")
-    assert (searched.returncode, "Change it" in searched.stdout) == (0, True), searched
+    assert (searched.returncode, "[Change] it" in searched.stdout) == (0, True), searched
