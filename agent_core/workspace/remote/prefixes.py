@@ -19,6 +19,8 @@ CONNECT_S: Final = 15
 KEEP_ALIVE_S: Final = 15
 KEEP_ALIVES: Final = 3
 END_S: Final = 3.0
+NO_BRACKETS: Final = {ord("["): None, ord("]"): None}
+"""`ssh` takes an IPv6 address without them."""
 READY: Final = b"tiller-ready\n"
 SSH_OPTIONS: Final = (
     *("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"),
@@ -47,6 +49,7 @@ class SshPrefix:
             keep_alive_s: After so many seconds of silence the host is asked whether it is there, three times.
         """
         self._host = host
+        self._target = host.translate(NO_BRACKETS)
         self._env = env
         self._options = (
             *(*options, *SSH_OPTIONS, "-o", f"ServerAliveInterval={keep_alive_s}"),
@@ -78,7 +81,7 @@ class SshPrefix:
         program, socket = await self._connected()
         return (
             *(program, *self._options, "-o", "ControlMaster=no", "-o", f"ControlPath={socket}"),
-            *("--", self._host, line),
+            *("--", self._target, line),
         )
 
     async def close(self) -> None:
@@ -107,7 +110,7 @@ class SshPrefix:
         line = one_argument("printf 'tiller-ready\\n'; exec cat >/dev/null", ())
         argv = (
             *(program, *self._options, "-o", "ControlMaster=yes", "-o", f"ControlPath={socket}"),
-            *("-o", "ControlPersist=no", "--", self._host, line),
+            *("-o", "ControlPersist=no", "--", self._target, line),
         )
         process = await self._processes.talk(argv, cwd=Path("/"), env=self._env, given={})
         output, errors = b"", b""
