@@ -65,7 +65,10 @@ def test_files_and_commands_are_those_of_the_host(ground: Ground, there: Path) -
     again = tiller(ground, "run", *where, "--continue", "And?", env=env)
     assert (again.code, again.out) == (0, "Again.\n"), again.err
     assert "Speak of herons." not in str(ground.provider.requests[-1]["body"])
-    assert len(ground.sessions()) == 1
+    (session,) = (path.stem.rpartition("_")[2] for path in ground.sessions())
+    here = tiller(ground, "run", "-r", session, "And?", env=env)
+    assert here.code == 2
+    assert f"the session works in a remote workspace; add -C ssh:{HOST}:{there}\n" in here.err
 
 
 def test_files_and_commands_are_those_of_the_container(ground: Ground, tmp_path: Path) -> None:
