@@ -25,8 +25,9 @@ READY: Final = b"tiller-ready\n"
 SSH_OPTIONS: Final = (
     *("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"),
     *("-o", "LogLevel=ERROR", "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"),
+    *("-o", "ForwardAgent=no", "-o", "ForwardX11=no"),
 )
-"""No questions: there is no terminal. Whether the host is the right one is decided by the user's own known hosts."""
+"""No questions: there is no terminal. The agent is not lent to a machine on which a model runs commands. Whether the host is the right one is decided by the user's own known hosts."""
 
 
 class SshPrefix:
