@@ -28,11 +28,6 @@ class RemoteAddress(Value, frozen=True, kw_only=True):
         return f"{self.kind}:{self.host}"
 
 
-def is_remote(text: str) -> bool:
-    """Return whether a text is meant as the address of a remote workspace, not as a folder."""
-    return PREFIX.fullmatch(text) is not None
-
-
 def parse_address(text: str) -> RemoteAddress:
     """Return the parts of an address.
 

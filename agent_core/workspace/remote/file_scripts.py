@@ -1,6 +1,6 @@
 """Shell scripts for the files of a remote workspace: POSIX sh, with programs that BusyBox and coreutils both have.
 
-Each script writes one line first: `ok`, with figures, or `error` with a code. A script that ends without it was cut off. A
+Each script writes a status line first: `ok`, with figures, or `error` with a code. A script that ends without it was cut off. A
 script enters the folder of a file and checks that the folder is where its path says; then it uses names in that folder only,
 so that no link can lead out between check and use.
 """

@@ -19,12 +19,15 @@ CONNECT_S: Final = 15
 KEEP_ALIVE_S: Final = 15
 KEEP_ALIVES: Final = 3
 END_S: Final = 3.0
+NO_BRACKETS: Final = {ord("["): None, ord("]"): None}
+"""`ssh` takes an IPv6 address without them."""
 READY: Final = b"tiller-ready\n"
 SSH_OPTIONS: Final = (
     *("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"),
     *("-o", "LogLevel=ERROR", "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"),
+    *("-o", "ForwardAgent=no", "-o", "ForwardX11=no"),
 )
-"""No questions: there is no terminal. Whether the host is the right one is decided by the user's own known hosts."""
+"""No questions: there is no terminal. The agent is not lent to a machine on which a model runs commands. Whether the host is the right one is decided by the user's own known hosts."""
 
 
 class SshPrefix:
@@ -47,6 +50,7 @@ class SshPrefix:
             keep_alive_s: After so many seconds of silence the host is asked whether it is there, three times.
         """
         self._host = host
+        self._target = host.translate(NO_BRACKETS)
         self._env = env
         self._options = (
             *(*options, *SSH_OPTIONS, "-o", f"ServerAliveInterval={keep_alive_s}"),
@@ -78,7 +82,7 @@ class SshPrefix:
         program, socket = await self._connected()
         return (
             *(program, *self._options, "-o", "ControlMaster=no", "-o", f"ControlPath={socket}"),
-            *("--", self._host, line),
+            *("--", self._target, line),
         )
 
     async def close(self) -> None:
@@ -107,7 +111,7 @@ class SshPrefix:
         line = one_argument("printf 'tiller-ready\\n'; exec cat >/dev/null", ())
         argv = (
             *(program, *self._options, "-o", "ControlMaster=yes", "-o", f"ControlPath={socket}"),
-            *("-o", "ControlPersist=no", "--", self._host, line),
+            *("-o", "ControlPersist=no", "--", self._target, line),
         )
         process = await self._processes.talk(argv, cwd=Path("/"), env=self._env, given={})
         output, errors = b"", b""

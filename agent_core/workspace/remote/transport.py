@@ -26,6 +26,7 @@ MOST_ARGUMENT_BYTES: Final = 131_000
 CANNOT_READ: Final = 9
 """Exit code of a script that failed in the middle of its output, and not because of the connection."""
 PIECE_BYTES: Final = 65_536
+STATES: Final = (b"ok", b"error")
 NEWLINE: Final = 0x0A
 FIRST_PLAIN: Final = 0x20
 LAST_PLAIN: Final = 0x7E
@@ -96,19 +97,26 @@ class RemoteScript:
         return rest or await self._process.read()
 
     async def status(self) -> list[str]:
-        """Return the words of the first line: the state, and figures.
+        """Return the words of the status line: the state, and figures.
+
+        Lines before it are left out: login shells with start files that write something put them there.
 
         Raises:
             WorkspaceUnreachable: It ended without one: the connection was lost, or there never was one.
         """
-        line = b""
-        while b"\n" not in line:
+        text = b""
+        while True:
+            line, end, rest = text.partition(b"\n")
+            if end and line.split(b" ", 1)[0] in STATES:
+                self._rest = rest
+                return line.decode("utf-8", "replace").split()
+            if end:
+                text = rest
+                continue
             data = await self.read()
             if not data:
                 raise await self.lost()
-            line += data
-        first, _, self._rest = line.partition(b"\n")
-        return first.decode("utf-8", "replace").split()
+            text += data
 
     async def check_end(self) -> int:
         """Wait for the end after all output was read, and return 0, or `CANNOT_READ`.

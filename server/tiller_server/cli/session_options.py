@@ -19,6 +19,10 @@ MOST_DIGITS: Final = 15
 
 REMOTE: Final = ("ssh:", "docker:", "podman:")
 """Beginnings of the addresses of remote workspaces."""
+REMOTE_FOLDER: Final = "remote"
+"""Folder of the user's data with a folder for each remote workspace, to which its sessions belong."""
+ADDRESS_FILE: Final = "address"
+"""File of such a folder with the address."""
 HERE: Final = "."
 """The workspace of a command line that names none."""
 WORKSPACE_HELP: Final = (

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.clients.server import Ground, calls, says
 from tests.support.programs.terminal import tiller
+from tests.support.remote.containers import INNER, container
 from tests.support.remote.ssh_server import HOST, NO_SSHD, SSHD, ssh_server
 from tests.support.session.session_files import messages, read_entries
 
@@ -64,7 +65,29 @@ def test_files_and_commands_are_those_of_the_host(ground: Ground, there: Path) -
     again = tiller(ground, "run", *where, "--continue", "And?", env=env)
     assert (again.code, again.out) == (0, "Again.\n"), again.err
     assert "Speak of herons." not in str(ground.provider.requests[-1]["body"])
-    assert len(ground.sessions()) == 1
+    (session,) = (path.stem.rpartition("_")[2] for path in ground.sessions())
+    here = tiller(ground, "run", "-r", session, "And?", env=env)
+    assert here.code == 2
+    assert f"the session works in a remote workspace; add -C ssh:{HOST}:{there}\n" in here.err
+
+
+def test_files_and_commands_are_those_of_the_container(ground: Ground, tmp_path: Path) -> None:
+    ground.provider.script([LOOK, EDIT, says("Done.")])
+    with container(tmp_path.resolve(), "machine") as box:
+        program = tmp_path / "bin" / "docker"
+        program.parent.mkdir()
+        flags = " ".join(box.options)
+        _ = program.write_text(f'#!/bin/sh\nPATH={box.path} exec podman {flags} "$@"\n')
+        program.chmod(0o755)
+        _ = (box.shared / "a.txt").write_text("one\n")
+        env = {"PATH": f"{program.parent}:{ground.env['PATH']}"}
+        where = ("-C", f"docker:{box.name}:{INNER}", "--permission", "yolo")
+        ran = tiller(ground, "run", *where, "Go", env=env)
+        assert (ran.code, ran.out) == (0, "Done.\n"), ran.err
+        (looked, _), (edited, is_error) = results(ground)
+        assert looked == f"{INNER}\none\n"
+        assert not is_error, edited
+        assert (box.shared / "a.txt").read_text() == "two\n"
 
 
 def test_a_command_there_is_refused_where_nobody_can_be_asked(ground: Ground, there: Path) -> None:

@@ -4,8 +4,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -14,42 +13,19 @@ import pytest
 from anyio import lowlevel, to_thread
 
 from agent_core.kernel.errors import EditUnverified, WorkspaceError, WorkspaceUnreachable
-from agent_core.workspace import FileReader, FileText, ProcessEnd, Workspace
+from agent_core.workspace import FileReader, FileText, ProcessEnd
 from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.workspace import opened_workspace
 from tests.support.remote.containers import Container
-from tests.support.remote.ssh_server import ENV, HOST, NO_SSHD, SSHD, SshServer, ssh_server
+from tests.support.remote.ssh_server import ENV, HOST, SshServer
 from tests.support.workspace.processes import processes_with, wait_gone
+from tests.workspace.remote.conftest import behind
 
 LARGE = "0123456789abcdef\n" * 4_000_000
 NAMED = r"ssh:tl-loopback cannot be reached: .*check with `ssh tl-loopback true` in a terminal"
 GRACE_S = 0.15
 SOON_S = 30.0
 LOOK_AGAIN_S = 0.01
-
-
-@pytest.fixture
-def own_server(folder: Path) -> Generator[SshServer]:
-    """Run a server that a test may break."""
-    if SSHD is None:
-        pytest.skip(NO_SSHD)
-    (folder / "sshd").mkdir()
-    with ssh_server(folder / "sshd") as made:
-        yield made
-
-
-@asynccontextmanager
-async def behind(
-    server: SshServer, folder: Path, *, silence_s: float = 60.0
-) -> AsyncGenerator[tuple[Workspace, SshPrefix]]:
-    """Open a workspace behind a server."""
-    root = folder / "ws"
-    root.mkdir(exist_ok=True)
-    prefix = SshPrefix(HOST, env=ENV, options=server.options)
-    async with opened_workspace(
-        prefix, str(root), env=ENV, address="test:", silence_s=silence_s
-    ) as workspace:
-        yield workspace, prefix
 
 
 def cut(prefix: SshPrefix, server: SshServer, where: str) -> None:

@@ -202,3 +202,10 @@ async def test_a_program_of_the_workspace_is_never_found_by_its_name(shell: Shel
     path = f"{program.parent}:{workspace.env['PATH']}"
     with pytest.raises(FileMissing, match="Program not found: tool"):
         _ = await workspace.processes.start(("tool",), cwd=workspace.root, env={"PATH": path})
+
+
+async def test_more_commands_run_than_a_connection_has_sessions(shell: Shell) -> None:
+    processes = [await shell.start("echo up; exec sleep 600") for _ in range(12)]
+    assert [await process.read() for process in processes] == [b"up\n"] * 12
+    for process in processes:
+        assert (await process.end(grace_s=GRACE_S)).pids == (process.pid,)

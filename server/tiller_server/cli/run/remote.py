@@ -19,9 +19,8 @@ from agent_core.workspace import FileText, Workspace
 from agent_core.workspace.remote.address import parse_address
 from agent_core.workspace.remote.workspace import open_remote
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.session_options import Placing
+from tiller_server.cli.session_options import ADDRESS_FILE, REMOTE_FOLDER, Placing
 
-FOLDER: Final = "remote"
 NAME_CHARS: Final = 60
 HASH_CHARS: Final = 12
 UNUSUAL: Final = re.compile(r"[^A-Za-z0-9.-]+")
@@ -46,7 +45,7 @@ async def opened_remotely(
     async with open_remote(address, env=environment.variables) as workspace:
         name = workspace.address or text
         data = app_paths(environment.variables).data
-        folder = await to_thread.run_sync(_make_folder, data / FOLDER / _folder_name(name))
+        folder = await to_thread.run_sync(_make_folder, data / REMOTE_FOLDER, name)
         await _copy_instructions(workspace, folder, is_trusted=bool(options.trust))
         options.workspace = str(folder)
 
@@ -69,9 +68,11 @@ def _folder_name(address: str) -> str:
     return f"{plain}-{hashlib.sha256(address.encode()).hexdigest()[:HASH_CHARS]}"
 
 
-def _make_folder(folder: Path) -> Path:
+def _make_folder(above: Path, address: str) -> Path:
+    folder = above / _folder_name(address)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _ = (folder / ADDRESS_FILE).write_text(address, "utf-8")
     except OSError as error:
         message = f"the folder {str(folder)!r} for sessions of the remote workspace cannot be made: {error.strerror or error}"
         raise StorageUnavailable(message) from error

@@ -4,7 +4,7 @@ import argparse
 import secrets
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from anyio import CancelScope, to_thread
@@ -15,14 +15,14 @@ from agent_core.assembly.workspace import open_worktrees
 from agent_core.kernel import SessionId, SystemClock
 from agent_core.kernel.errors import SessionNotFound, TillerError, UsageError, WorkspaceMissing
 from agent_core.kernel.text import one_line
-from agent_core.resources.paths import app_paths
+from agent_core.resources.paths import AppPaths, app_paths
 from agent_core.session import AgentSession
 from agent_core.storage.adapters.scan import find, read_header
 from agent_core.workspace.git.worktrees.service import Worktrees
 from agent_core.workspace.git.worktrees.values import Worktree, WorktreeRefused
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import complain
-from tiller_server.cli.session_options import REMOTE
+from tiller_server.cli.session_options import ADDRESS_FILE, REMOTE, REMOTE_FOLDER
 
 ID_BYTES = 4
 MOST_NAMES = 5
@@ -113,22 +113,29 @@ async def in_its_worktree(request: SessionRequest) -> SessionRequest:
     """Return the request with the folder of the session as the workspace, if that is in a worktree.
 
     Raises:
+        UsageError: The session works in a remote workspace that the request does not name.
         WorkspaceMissing: The folder is missing.
     """
     paths = request.paths or app_paths(request.env)
-    return await to_thread.run_sync(
-        lambda: _in_its_worktree(request, paths.sessions, paths.worktrees)
-    )
+    return await to_thread.run_sync(_in_its_worktree, request, paths)
 
 
-def _in_its_worktree(request: SessionRequest, sessions: Path, worktrees: Path) -> SessionRequest:
+def _in_its_worktree(request: SessionRequest, paths: AppPaths) -> SessionRequest:
     try:
-        header = read_header(find(sessions, SessionId(request.session)))
+        header = read_header(find(paths.sessions, SessionId(request.session)))
     except SessionNotFound:
         return request  # opening it reports that
-    if header is None or not Path(header.cwd).is_relative_to(worktrees.resolve()):
+    if header is None:
         return request
     folder = Path(header.cwd)
+    is_remote = folder.parent == (paths.data / REMOTE_FOLDER).resolve()
+    if is_remote and folder != request.workspace.resolve():
+        with suppress(OSError):
+            address = (folder / ADDRESS_FILE).read_text("utf-8")
+            message = f"the session works in a remote workspace; add -C {address}"
+            raise UsageError(message)
+    if not folder.is_relative_to(paths.worktrees.resolve()):
+        return request
     if not folder.is_dir():
         message = f"the worktree {header.cwd!r} of the session is missing; `tiller sessions show {request.session}` still shows the conversation"
         raise WorkspaceMissing(message)
