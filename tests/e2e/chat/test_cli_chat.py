@@ -153,6 +153,36 @@ def test_commands_and_views_of_an_extension_are_shown(ground: Ground) -> None:
     assert "/planning" in picture
 
 
+DRAWN_TOOL = """
+from agent_core.extensions import ListView, Row
+
+
+def extension(api):
+    @api.tool(
+        parameters={"type": "object"},
+        kind="read",
+        label="Directory",
+        view_result=lambda result: ListView(title="People", rows=[Row(text="Ada", done=True)]),
+    )
+    async def find(arguments, ctx):
+        "Find people."
+        return "text for the model"
+"""
+
+
+def test_a_result_of_an_extension_is_drawn_as_its_view(ground: Ground) -> None:
+    path = ground.file("directory.py", DRAWN_TOOL)
+    ground.configure(permission={"mode": "yolo"}, sandbox="off")
+    ground.provider.script([calls(("find", {})), says("Found.")])
+    with chat(ground, "--extension", str(path)) as window:
+        window.line("who?")
+        _ = window.until("People\n  - [x] Ada")
+        _ = window.until("Directory")
+        _ = window.until("Found.")
+        assert leave(window) == 0
+    assert b"text for the model" not in window.raw
+
+
 SHORTCUTS = """
 def extension(api):
     @api.shortcut("alt+x", description="Say hello")
