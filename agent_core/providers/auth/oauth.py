@@ -227,7 +227,7 @@ async def log_in_by_functions(functions: LoginFunctions, *, show: ShowLogin) -> 
     """
     with anyio.move_on_after(FUNCTION_LOGIN_S):
         return await _tokens_from(functions.login(show))
-    raise LoginFailed("nobody logged in in time; try again")
+    raise LoginFailed("the login was not completed in time; try again")
 
 
 async def _tokens_from(work: Awaitable[StoredTokens]) -> StoredTokens:
