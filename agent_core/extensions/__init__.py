@@ -15,7 +15,7 @@ from agent_core.extensions.context import (
 from agent_core.extensions.scope import ExecResult
 from agent_core.extensions.ui import ListView, Row, TableView, TextView, View
 from agent_core.kernel.errors import ContextStale, ExtensionBroken, Unsupported
-from agent_core.providers.auth.oauth import DeviceFacts, PkceFacts
+from agent_core.providers.auth.oauth import DeviceFacts, LoginFunctions, PkceFacts, StoredTokens
 from agent_core.resources.offers import Completion
 from agent_core.tools import ToolResult, error_result, text_result
 from agent_core.tools.arguments import ToolArguments
@@ -33,8 +33,10 @@ __all__ = [
     "ExtensionModelList",
     "ExtensionSession",
     "ListView",
+    "LoginFunctions",
     "PkceFacts",
     "Row",
+    "StoredTokens",
     "TableView",
     "TextView",
     "ToolArguments",

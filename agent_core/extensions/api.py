@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast, get_type_hints, overload
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_core.extensions.context import Context, ToolCallContext
 from agent_core.extensions.ports import Lifetime, inside
@@ -20,12 +21,14 @@ from agent_core.extensions.registry import (
     Registrations,
 )
 from agent_core.extensions.scope import ExtensionScope
+from agent_core.extensions.ui import View, view_json
 from agent_core.hooks import Hook
 from agent_core.hooks.calls import HookCall, Threads
 from agent_core.hooks.catalogue import POINTS, Point
 from agent_core.hooks.runner import AnyHook
-from agent_core.kernel import JsonObject
+from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ExtensionBroken
+from agent_core.kernel.json import is_object
 from agent_core.kernel.values import Value
 from agent_core.resources.offers import Completion
 from agent_core.tools import CheckedCall, Tool, ToolContext, ToolResult, ToolSpec, text_result
@@ -100,9 +103,49 @@ class OwnBus(Value, frozen=True):
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Tool names that all providers accept."""
+CALL_VIEW: Final = "call_view"
+RESULT_VIEW: Final = "view"
+"""Keys of the details of a result that hold its views, with `call_view`."""
 ToolFunction = Callable[..., object]
 """Gets the arguments and a `ToolCallContext`; gives words or a `ToolResult`, or what is awaited for them."""
 Function = TypeVar("Function", bound=ToolFunction)
+
+
+class ToolViews(Value, frozen=True, kw_only=True):
+    """Views of the calls of a tool, which clients draw in place of its arguments and its result."""
+
+    call: Callable[[JsonObject], View | str] | None = None
+    result: Callable[[ToolResult], View | str] | None = None
+
+    def details(self, arguments: JsonObject, result: ToolResult) -> JsonValue:
+        """Return the details of a result with the views of its call. A view that fails is a text with the reason.
+
+        Raises:
+            ExtensionBroken: The details are no JSON object, which could hold views.
+        """
+        made: dict[str, JsonValue] = {}
+        if self.call is not None:
+            made[CALL_VIEW] = _view(partial(self.call, arguments))
+        if self.result is not None:
+            made[RESULT_VIEW] = _view(partial(self.result, result))
+        if not made:
+            return result.details
+        if result.details is not None and not is_object(result.details):
+            message = (
+                "a tool with views gave details that are no JSON object; give an object or None"
+            )
+            raise ExtensionBroken(message)
+        return {**(result.details or {}), **made}
+
+
+def _view(draw: Callable[[], View | str]) -> JsonObject:
+    try:
+        return view_json(draw())
+    except Exception as error:  # noqa: BLE001 - the fence around foreign code: the call was made, so it keeps its result
+        return view_json(f"The view failed: {type(error).__name__}: {error}")
+
+
+NO_VIEWS: Final = ToolViews()
 
 
 class ExtensionTool(Value, frozen=True, kw_only=True):
@@ -115,6 +158,7 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
     """None: its arguments are what its JSON Schema says, and come as they are."""
     titled: Callable[[JsonObject], str]
     context: Callable[[ToolContext], ToolCallContext]
+    views: ToolViews
     threads: Threads
     """Runs a plain function. Threads that never end do not keep the process from ending."""
 
@@ -125,11 +169,19 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
     def check(self, arguments: JsonObject) -> CheckedCall:
         """Coerce and check the arguments of a call."""
         if self.arguments is None:
-            return CheckedCall(arguments=arguments, run=partial(self._run, arguments))
+            return CheckedCall(arguments=arguments, run=partial(self._run, arguments, arguments))
         typed = validated(self.spec.name, self.arguments, arguments)
-        return CheckedCall(arguments=dumped(typed), run=partial(self._run, typed))
+        plain = dumped(typed)
+        return CheckedCall(arguments=plain, run=partial(self._run, typed, plain))
 
-    async def _run(self, given: object, context: ToolContext) -> ToolResult:
+    async def _run(self, given: object, arguments: JsonObject, context: ToolContext) -> ToolResult:
+        result = await self._called(given, context)
+        if self.views == NO_VIEWS:
+            return result
+        details = partial(self.views.details, arguments, result)
+        return replace(result, details=await self.threads.run(self.extension, details))
+
+    async def _called(self, given: object, context: ToolContext) -> ToolResult:
         with inside(f"the tool {self.spec.name}"):
             run: Callable[[], object] = partial(self.function, given, self.context(context))
             is_async = inspect.iscoroutinefunction(self.function)
@@ -167,6 +219,8 @@ def make_tool(
     snippet: str,
     guidelines: Sequence[str],
     title: Callable[[JsonObject], str] | None,
+    label: str,
+    views: ToolViews,
 ) -> ExtensionTool:
     """Make it.
 
@@ -195,8 +249,9 @@ def make_tool(
         extension=extension,
         function=function,
         arguments=model,
-        titled=title or (lambda _: named),
+        titled=title or (lambda _: label or named),
         context=context,
+        views=views,
         threads=threads,
     )
 
@@ -282,6 +337,9 @@ class ExtensionApi(Registrar):
         snippet: str = "",
         guidelines: Sequence[str] = (),
         title: Callable[[JsonObject], str] | None = None,
+        label: str = "",
+        view_call: Callable[[JsonObject], View | str] | None = None,
+        view_result: Callable[[ToolResult], View | str] | None = None,
     ) -> Callable[[Function], Function]: ...
 
     def tool(
@@ -298,6 +356,9 @@ class ExtensionApi(Registrar):
         snippet: str = "",
         guidelines: Sequence[str] = (),
         title: Callable[[JsonObject], str] | None = None,
+        label: str = "",
+        view_call: Callable[[JsonObject], View | str] | None = None,
+        view_result: Callable[[ToolResult], View | str] | None = None,
     ) -> Function | Callable[[Function], Function]:
         """Register a tool from a function that is called with its arguments and a `ToolCallContext`.
 
@@ -314,6 +375,9 @@ class ExtensionApi(Registrar):
             snippet: One line for the system prompt.
             guidelines: Rules for the system prompt.
             title: Returns a short description of a call; must accept any arguments.
+            label: Name for people: the description of each call, unless there is a `title`.
+            view_call: Returns a view of the checked arguments. Clients draw it when the call has ended.
+            view_result: Returns a view of the result, in place of its text. Both run in a thread.
 
         Raises:
             ExtensionBroken: The name, the description or the arguments are missing or unusable for a model.
@@ -335,6 +399,8 @@ class ExtensionApi(Registrar):
                     snippet=snippet,
                     guidelines=guidelines,
                     title=title,
+                    label=label,
+                    views=ToolViews(call=view_call, result=view_result),
                 )
             )
             return made_of

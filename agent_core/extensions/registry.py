@@ -197,7 +197,7 @@ class Registrar(SessionActions):
         Args:
             name: The provider, as in `provider/model`.
             config: `baseUrl`, `api`, `apiKey`, `headers`, `models` …
-            oauth: How users log in, `PkceFacts` or `DeviceFacts`; None: with a key, or as before.
+            oauth: How users log in, `PkceFacts`, `DeviceFacts` or `LoginFunctions`; None: with a key, or as before.
             adapter: Makes models that answer by themselves; None: those of the `api`.
         """
         self._scope.life.check()

@@ -15,6 +15,7 @@ FOLDER_FILES = 15
 
 # "path", "path::Class" or "path::Class.method" → why it may be larger, in a sentence.
 WAIVERS: Mapping[str, str] = {
+    "agent_core/extensions/api.py::ExtensionApi.tool": "a decorator with 13 options, each with a line of description",
     "agent_core/assembly/factory.py::create_session": "the library's entry: 19 options, each with a line of description",
 }
 

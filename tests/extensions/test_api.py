@@ -6,7 +6,7 @@ from typing import cast
 import anyio
 import pytest
 
-from agent_core.events import ExtensionError, ToolEnded
+from agent_core.events import ExtensionError, ToolEnded, ToolRunning
 from agent_core.extensions import Completion, ExtensionBroken
 from agent_core.extensions.api import EventBus, ExtensionApi
 from agent_core.extensions.client_offers import ExtensionCommands
@@ -388,4 +388,56 @@ async def test_words_of_an_extension_are_told_apart_and_run_no_command(home: Hom
         first, second = ([words(one) for one in request.messages] for request in model.requests)
         assert first == ["/act again"]
         assert second == ["/act again", "one", "hello"]
+        assert it.errors() == []
+
+
+DRAWN = """
+from agent_core.extensions import ListView, Row, TableView, ToolArguments, ToolResult, text_result
+
+
+class Find(ToolArguments):
+    name: str
+
+
+def extension(api):
+    @api.tool(
+        kind="read",
+        label="Directory",
+        view_call=lambda arguments: f"Looking for {arguments['name']}",
+        view_result=lambda result: TableView(head=["Name"], rows=[[result.content[0].text]]),
+    )
+    async def find(arguments: Find, ctx) -> ToolResult:
+        "Find a person."
+        return text_result("Ada", details={"count": 1})
+
+    @api.tool(kind="read", view_result=lambda result: 1 / 0)
+    def broken(arguments: Find, ctx) -> str:
+        "Find nobody."
+        return "nobody"
+"""
+
+
+async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -> None:
+    home.write("directory.py", DRAWN)
+    model = ScriptedModel(
+        [call("find", {"name": "ada"}), call("broken", {"name": "bob"}), say("done")]
+    )
+    async with extended(home, model) as it:
+        seen = await it.say("go")
+        titles = [one.title for one in seen if isinstance(one, ToolRunning)]
+        assert titles == ["Directory", "broken"]
+        found, broken = [one for one in seen if isinstance(one, ToolEnded)]
+        assert found.details == {
+            "count": 1,
+            "call_view": {"kind": "text", "text": "Looking for ada", "style": "plain"},
+            "view": {"kind": "table", "head": ["Name"], "rows": [["Ada"]]},
+        }
+        assert broken.status == "ok"
+        assert broken.details == {
+            "view": {
+                "kind": "text",
+                "text": "The view failed: ZeroDivisionError: division by zero",
+                "style": "plain",
+            }
+        }
         assert it.errors() == []

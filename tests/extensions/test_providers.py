@@ -5,15 +5,23 @@ from typing import Any
 import pytest
 
 from agent_core.extensions.registry import Provider, extension_models
-from agent_core.kernel import JsonObject
+from agent_core.kernel import JsonObject, SystemClock
 from agent_core.messages import AssistantMessage, ToolResultMessage, text_of
-from agent_core.providers.auth.oauth import DeviceFacts
+from agent_core.providers.auth.oauth import (
+    DeviceFacts,
+    LoginFailed,
+    LoginFunctions,
+    StoredTokens,
+    log_in_by_functions,
+)
+from agent_core.providers.auth.store import AuthStore
 from agent_core.providers.registry import ExtensionModels, ModelRegistry
 from tests.support.clients.server import says
 from tests.support.hooks.extensions import Home
 from tests.support.provider import LoopbackProvider, write_config
 from tests.support.session.folders import Folder, ask
 from tests.support.session.scripted_model import ScriptedModel
+from tiller_server.cli.sign_in import log_in
 
 LAB: JsonObject = {
     "baseUrl": "http://127.0.0.1:1/v1",
@@ -153,3 +161,71 @@ async def test_a_key_that_an_extension_names_later_is_kept_from_commands_too(hom
     assert "TEAM_WORD=sesame-seed-bread" in before
     assert "TEAM_WORD" not in after
     assert "sesame-seed-bread" not in after
+
+
+LOGIN = """
+from agent_core.extensions import LoginFunctions, StoredTokens
+
+asked = []
+
+
+async def login(show):
+    show("http://lab.test/login", "AB-12")
+    return StoredTokens(access="first", refresh="again", expires_ms=1)
+
+
+async def refresh(tokens):
+    if tokens.refresh != "again":
+        raise ValueError("revoked")
+    return StoredTokens(access="second", refresh="last", expires_ms=0)
+
+
+def extension(api):
+    api.provider("lab", {{"baseUrl": "{address}", "api": "openai-completions", "models": [{{"id": "m"}}]}},
+                 oauth=LoginFunctions(login=login, refresh=refresh))
+"""
+
+
+async def test_functions_of_an_extension_log_in_and_renew_the_login(home: Home) -> None:
+    shown: list[tuple[str, str]] = []
+    with LoopbackProvider() as lab:
+        lab.script([says("hello")])
+        home.write("lab.py", LOGIN.format(address=lab.base_url))
+        folder = Folder(home.root, home.dirs)
+        async with folder.open(model=None) as session:
+            assert "lab/m" not in [one.ref for one in session.models.available()]
+            oauth = session.models.providers()["lab"].provider.oauth
+            assert oauth is not None
+            tokens = await log_in(
+                oauth,
+                show_url=lambda url: shown.append((url, "")),
+                show_code=lambda device: shown.append((device.url, device.code)),
+            )
+            assert shown == [("http://lab.test/login", "AB-12")]
+            store = AuthStore(home.dirs.config / "auth.json", clock=SystemClock())
+            await store.put("lab", tokens)
+            await session.models.refresh()
+            _ = await session.models.choose("lab/m")
+            await ask(session, "hi")
+            assert session.info.last_answer() == "hello"
+        # The log shows the length alone; that of the first token is another.
+        sent = lab.requests[-1]["headers"]["authorization"]
+        assert sent == f"<{len('Bearer second')} characters>"
+        await store.load()
+        entry = store.entry("lab")
+    assert isinstance(entry, StoredTokens)
+    assert (entry.access, entry.refresh) == ("second", "last")
+
+
+async def test_a_login_that_fails_says_why() -> None:
+    async def login(show: object) -> StoredTokens:
+        raise ValueError("the account is closed")
+
+    async def nothing(show: object) -> Any:
+        return None
+
+    for function, why in ((login, "the account is closed"), (nothing, "must return StoredTokens")):
+        with pytest.raises(LoginFailed, match=why):
+            _ = await log_in_by_functions(
+                LoginFunctions(login=function), show=lambda url, code: None
+            )

@@ -1,12 +1,13 @@
 """OAuth: sign-in, tokens and their renewal."""
 
 import json as stdlib_json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
+import anyio
 import msgspec
 
 from agent_core.kernel import JsonObject, JsonValue, json
@@ -195,15 +196,53 @@ class DeviceFacts(Value, frozen=True, kw_only=True):
     """Headers that identify the program to that address; no secrets."""
 
 
-OAuthFacts = PkceFacts | DeviceFacts
+ShowLogin = Callable[[str, str], None]
+"""Shows the user an address to open, and the code to be typed in there; empty: none is needed."""
+
+
+class LoginFunctions(Value, frozen=True, kw_only=True):
+    """Log in by functions of an extension, for providers whose login is none of the standard ones."""
+
+    login: Callable[[ShowLogin], Awaitable[StoredTokens]]
+    """Waits until the user has logged in, at most 15 minutes; a failure is an exception whose text the user sees."""
+    refresh: Callable[[StoredTokens], Awaitable[StoredTokens]] | None = None
+    """Exchanges tokens that end within five minutes, in at most 15 s; None: the user has to log in again."""
+
+
+OAuthEndpoints = PkceFacts | DeviceFacts
+OAuthFacts = OAuthEndpoints | LoginFunctions
+FUNCTION_LOGIN_S = 900.0
 
 
 def way_of(facts: OAuthFacts) -> Literal["browser", "code"]:
     """Return what the user needs: a browser on this machine, or one anywhere and a code."""
-    return "browser" if isinstance(facts, PkceFacts) else "code"
+    return "code" if isinstance(facts, DeviceFacts) else "browser"
 
 
-def read_oauth(given: JsonObject) -> OAuthFacts:
+async def log_in_by_functions(functions: LoginFunctions, *, show: ShowLogin) -> StoredTokens:
+    """Wait until the user has logged in by the function of an extension.
+
+    Raises:
+        LoginFailed: The function failed, took too long, or returned no tokens.
+    """
+    with anyio.move_on_after(FUNCTION_LOGIN_S):
+        return await _tokens_from(functions.login(show))
+    raise LoginFailed("the login was not completed in time; try again")
+
+
+async def _tokens_from(work: Awaitable[StoredTokens]) -> StoredTokens:
+    try:
+        tokens = await work
+    except Exception as error:
+        message = f"the extension could not log in: {error or type(error).__name__}"
+        raise LoginFailed(message) from error
+    if not isinstance(tokens, StoredTokens):  # pyright: ignore[reportUnnecessaryIsInstance] - foreign code
+        message = f"the extension returned a {type(tokens).__name__}; it must return StoredTokens"
+        raise LoginFailed(message)
+    return tokens
+
+
+def read_oauth(given: JsonObject) -> OAuthEndpoints:
     """Read an entry of the catalogue.
 
     Raises:
@@ -260,6 +299,10 @@ async def refreshed(
     Raises:
         LoginFailed: The provider does not want them any more, or cannot be asked.
     """
+    if isinstance(facts, LoginFunctions):
+        if facts.refresh is None:
+            raise LoginFailed("its extension cannot renew it")
+        return await _tokens_from(facts.refresh(tokens))
     if isinstance(facts, DeviceFacts) and facts.exchange_url:
         return await exchanged(facts, tokens.refresh, ask=ask)
     form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh}
@@ -311,7 +354,7 @@ async def tokens_for_code(
 
 
 async def asked_for_tokens(
-    facts: OAuthFacts, form: Mapping[str, str], *, ask: SendJson = request_json
+    facts: OAuthEndpoints, form: Mapping[str, str], *, ask: SendJson = request_json
 ) -> JsonObject:
     """Ask a token address for tokens.
 

@@ -8,7 +8,13 @@ from typing import Final
 from agent_core.kernel import SystemClock
 from agent_core.kernel.errors import UsageError
 from agent_core.providers.auth.key_check import check_key
-from agent_core.providers.auth.oauth import AuthEntry, OAuthFacts, PkceFacts
+from agent_core.providers.auth.oauth import (
+    AuthEntry,
+    LoginFunctions,
+    OAuthFacts,
+    PkceFacts,
+    log_in_by_functions,
+)
 from agent_core.providers.auth.oauth_browser import log_in_with_browser
 from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
 from agent_core.providers.catalog.catalogue import ProviderInfo
@@ -30,6 +36,15 @@ async def log_in(
     clock = SystemClock()
     if isinstance(oauth, PkceFacts):
         return await log_in_with_browser(oauth, show=show_url, clock=clock)
+    if isinstance(oauth, LoginFunctions):
+
+        def show(url: str, code: str) -> None:
+            if not code:
+                show_url(url)
+                return
+            show_code(DeviceCode(url=url, code=code, secret="", interval_s=0, lives_s=0))
+
+        return await log_in_by_functions(oauth, show=show)
     return await log_in_with_code(oauth, show=show_code, clock=clock)
 
 

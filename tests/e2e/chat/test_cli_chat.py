@@ -153,39 +153,6 @@ def test_commands_and_views_of_an_extension_are_shown(ground: Ground) -> None:
     assert "/planning" in picture
 
 
-SHORTCUTS = """
-def extension(api):
-    @api.shortcut("alt+x", description="Say hello")
-    async def hello(ctx):
-        ctx.ui.notify("hello from a key")
-
-    @api.shortcut("ctrl+t", description="Tick")
-    async def tick(ctx):
-        ctx.ui.notify("tick from a key")
-
-    @api.shortcut("ctrl+c", description="Never")
-    async def never(ctx):
-        ctx.ui.notify("never")
-"""
-
-
-def test_keys_of_an_extension_work_while_a_line_is_typed(ground: Ground) -> None:
-    path = ground.file("keys.py", SHORTCUTS)
-    with chat(ground, "--extension", str(path)) as window:
-        _ = window.until("'ctrl+c' of extension keys is reserved")
-        window.type("half a line")
-        window.type("\x1bx")
-        _ = window.until("hello from a key")
-        window.type("\x14")
-        _ = window.until("tick from a key")
-        _ = window.until("> half a line")
-        window.type("\x15")
-        window.line("/key")
-        _ = window.until("alt+x  Say hello (keys)")
-        assert leave(window) == 0
-    assert b"never" not in window.raw
-
-
 TITLES = r"""
 def extension(api):
     @api.command()

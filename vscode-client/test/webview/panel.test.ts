@@ -188,6 +188,27 @@ panelTest("of a call that failed it is shown what happened, not the advice for t
   assert.doesNotMatch(await stage.text(row), /ask the user/);
 });
 
+panelTest("a tool of an extension is drawn by the views of its call and its result", async (stage) => {
+  const item = { run: "r", turn: "t", item: "i", call: "c", name: "find" };
+  const view = { kind: "table", head: ["Name"], rows: [["Ada"]] };
+  const call_view = { kind: "text", text: "Looking for ada", style: "plain" };
+  const events = [
+    { seq: 2, at: AT, type: "tool.started", ...item, title: "Directory", input: { name: "raw" } },
+    {
+      ...{ seq: 3, at: AT, type: "tool.ended", ...item, status: "ok", details: { view, call_view } },
+      content: [{ type: "text", text: "text for the model" }],
+    },
+  ];
+  await stage.play(HELLO, emptySnapshot(), said(events as AgentEvent[]));
+  const row = stage.page.locator(".tool").first();
+  await row.locator("summary, button").first().click();
+  const text = await stage.text(row);
+  assert.match(text, /Directory/);
+  assert.match(text, /Looking for ada/);
+  assert.doesNotMatch(text, /text for the model/);
+  assert.equal(await stage.text(row.locator("td")), "Ada");
+});
+
 panelTest("rejecting everything is left to the command that asks first", async (stage) => {
   const log = readLog("edits");
   await stage.answer({ "agent/changes/list": log.answers["before"] });

@@ -108,7 +108,11 @@ class _LiveTools(Struct):
                 self.note = ""
                 running = self._running.pop(item, None)
                 title = running.title if running else event.name
-                below = [*_changed_lines(event.details), *_todo_lines(event.details)]
+                below = [
+                    *_changed_lines(event.details),
+                    *_todo_lines(event.details),
+                    *_view_lines(event.details),
+                ]
                 below = below or [*self.outputs.keep(event, title)]
                 is_ok = event.status == "ok"
                 # The last line of what a command put out says how it failed.
@@ -188,6 +192,24 @@ def _todo_lines(details: JsonValue) -> Iterator[StyledLine]:
         if is_object(one) and isinstance(status, str):
             mark, style = TODO_MARKS.get(status, TODO_MARKS["pending"])
             yield f"{mark} {one.get('text')}", style
+
+
+def _view_lines(details: JsonValue) -> Iterator[StyledLine]:
+    """Yield the lines of the views that an extension's tool has of its call and its result; none without views."""
+    views = (
+        [details[key] for key in ("call_view", "view") if key in details]
+        if is_object(details)
+        else ()
+    )
+    if not views:
+        return
+    from tiller_server.lsp.plain.chat.extension_output import view_text  # noqa: PLC0415 - few tools have one
+
+    lines = [line for view in views for line in view_text(as_object(view)).splitlines()]
+    for line in lines[:MOST_LINES]:
+        yield one_line(line), DIM
+    if len(lines) > MOST_LINES:
+        yield f"… {len(lines) - MOST_LINES} more lines", AROUND
 
 
 def _style(line: str) -> str:

@@ -10,7 +10,14 @@ from agent_core.kernel import Clock
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.providers.auth.credentials import ProviderState
-from agent_core.providers.auth.oauth import AuthEntry, OAuthFacts, PkceFacts
+from agent_core.providers.auth.oauth import (
+    FUNCTION_LOGIN_S,
+    AuthEntry,
+    LoginFunctions,
+    OAuthFacts,
+    PkceFacts,
+    log_in_by_functions,
+)
 from agent_core.providers.auth.oauth_browser import LOGIN_S, log_in_with_browser
 from agent_core.providers.auth.oauth_device import DeviceCode, log_in_with_code
 from agent_core.providers.auth.store import AuthStore
@@ -122,6 +129,14 @@ class SignInFlows:
         if isinstance(oauth, PkceFacts):
             return log_in_with_browser(
                 oauth, show=lambda url: show(self._page(url, lives_s=LOGIN_S)), clock=self._clock
+            )
+
+        if isinstance(oauth, LoginFunctions):
+            return log_in_by_functions(
+                oauth,
+                show=lambda url, code: show(
+                    self._page(url, code=code or None, lives_s=FUNCTION_LOGIN_S)
+                ),
             )
 
         def show_code(device: DeviceCode) -> None:

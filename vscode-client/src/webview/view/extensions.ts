@@ -54,7 +54,7 @@ function listRow(row: Fields): View {
   return html`<li class=${done === true ? "done" : ""}>${icon(sign)} ${wordOf(row["text"])}</li>`;
 }
 
-function fieldsOf(value: JsonValue | undefined): Fields {
+export function fieldsOf(value: JsonValue | undefined): Fields {
   return value !== null && typeof value === "object" && !Array.isArray(value) ? value : {};
 }
 

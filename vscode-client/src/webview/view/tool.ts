@@ -16,6 +16,7 @@ import { todoSteps } from "../todo.js";
 import { answerPlan, moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
 import { fileDiff, growingDiff, patch } from "./diff.js";
+import { fieldsOf, body as viewBody } from "./extensions.js";
 import { field, output } from "./output.js";
 import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 import { type FileHunks, fold, hunksOf, isOpen } from "./row-context.js";
@@ -155,7 +156,11 @@ function body(panel: Panel, row: ToolRow, changed: FileHunks[]): View {
   const made = field(row.details, "patch");
   if (typeof made === "string" && made)
     return html`<div class="file-diff">${patch(panel, row.key, made)}</div>`;
-  return html`${input(row)} ${output(panel, row)} ${changedFiles(row)}`;
+  const drawn = field(row.details, "view");
+  const asDrawn = field(row.details, "call_view");
+  const sent = asDrawn === undefined ? input(row) : viewBody(fieldsOf(asDrawn));
+  const came = drawn === undefined || row.status !== "ok" ? output(panel, row) : viewBody(fieldsOf(drawn));
+  return html`${sent} ${came} ${changedFiles(row)}`;
 }
 
 /** Shows a plan, and the ways to answer it while it waits. */
