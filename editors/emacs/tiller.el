@@ -117,11 +117,16 @@ server per buffer: Tiller replaces the server of these languages."
   (or (tiller--server) (user-error "Tiller does not run: M-x eglot in a file of the project")))
 
 (defun tiller--request (server method params &optional handle)
-  "Send METHOD with PARAMS to SERVER; HANDLE gets the result."
-  (jsonrpc-async-request server method (or params (make-hash-table))
-                         :timeout nil
-                         :success-fn (or handle #'ignore)
-                         :error-fn (lambda (error) (message "Tiller: %s" (plist-get error :message)))))
+  "Send METHOD with PARAMS to SERVER; HANDLE gets the result.
+A request that the end of a daemon took with it is sent again."
+  (jsonrpc-async-request
+   server method (or params (make-hash-table))
+   :timeout nil
+   :success-fn (or handle #'ignore)
+   :error-fn (lambda (error)
+               (if (and (eql (plist-get error :code) tiller--server-cancelled) (not (eq method :agent/prompt)))
+                   (run-at-time 0.2 nil #'tiller--request server method params handle)
+                 (message "Tiller: %s" (plist-get error :message))))))
 
 (defun tiller--connected (server)
   "Open the session of SERVER, if that is Tiller, and follow it."

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
+import anyio
 import pytest
 
 from tests.support.clients.server import Ground, calls, says
@@ -154,6 +155,21 @@ async def test_a_file_is_saved_for_a_command_and_a_restarted_editor_shows_the_se
         for once in ("The tests fail.", "I look.", "All is well."):
             assert chat.count(once) == 1
         await editor.until(marks(1))
+
+
+async def test_after_another_daemon_began_to_serve_the_chat_goes_on(
+    ground: Ground, tmp_path: Path, path: Path
+) -> None:
+    ground.provider.script([says("first answer"), says("second answer")])
+    async with user(ground, tmp_path, path) as editor:
+        await send(editor, "go")
+        await editor.until(chat_has("> completed"))
+        await anyio.to_thread.run_sync(end_daemon, ground.env)
+        await send(editor, "again")
+        await editor.until(chat_has("second answer"))
+        await editor.until(status_has("idle"))
+        chat = await editor.ask(CHAT)
+        assert [chat.count(text) for text in ("first answer", "second answer")] == [1, 1]
 
 
 def _batch(*forms: str) -> str:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
+import anyio
 import pytest
 
 from tests.support.clients.server import Ground, calls, says
@@ -184,6 +185,43 @@ async def test_after_a_restart_in_the_middle_of_a_run_the_chat_has_all_of_it_onc
         chat = await editor.ask(f"{CHAT} return chat")
         for once in ("The tests fail.", "I look.", text):
             assert chat.count(once) == 1
+
+
+async def test_a_select_function_that_answers_later_decides_a_permission(
+    ground: Ground, tmp_path: Path, path: Path
+) -> None:
+    ground.configure(permission={"mode": "ask"}, sandbox="off")
+    ground.provider.script([calls(("bash", {"command": "touch made"})), says("done")])
+    async with user(ground, tmp_path, path) as editor:
+        # As plugins do that show a window in place of the list.
+        _ = await editor.ask(
+            """
+            vim.ui.select = function(items, options, on_choice)
+              T = { title = options.prompt, choose = function() on_choice(items[1]) end }
+            end
+            """
+        )
+        await editor.keys(":Tiller send go<CR>")
+        await editor.until(status_is("waiting for you"))
+        assert "touch made" in await editor.until("return T and T.title")
+        _ = await editor.ask("T.choose()")
+        await editor.until(chat_has("completed"))
+        assert (ground.root / "made").exists()
+
+
+async def test_after_another_daemon_began_to_serve_the_chat_goes_on(
+    ground: Ground, tmp_path: Path, path: Path
+) -> None:
+    ground.provider.script([says("first answer"), says("second answer")])
+    async with user(ground, tmp_path, path) as editor:
+        await editor.keys(":Tiller send go<CR>")
+        await editor.until(chat_has("completed"))
+        await anyio.to_thread.run_sync(end_daemon, ground.env)
+        await editor.keys(":Tiller send again<CR>")
+        await editor.until(chat_has("second answer"))
+        await editor.until(status_is("idle"))
+        chat = await editor.ask(f"{CHAT} return chat")
+        assert [chat.count(text) for text in ("first answer", "second answer")] == [1, 1]
 
 
 async def test_selected_lines_go_along_and_a_server_command_runs(

@@ -18,8 +18,8 @@ local function current()
 end
 
 local function follow(session, snapshot)
-  session.epoch, session.seq, session.state, session.usage = snapshot.epoch, snapshot.seq, snapshot.state, snapshot.usage
-  session.unreviewed = snapshot.changes.unreviewed
+  session.epoch, session.seq, session.state = snapshot.epoch, snapshot.seq, snapshot.state
+  session.usage, session.unreviewed = snapshot.usage, snapshot.changes.unreviewed
   local before = snapshot.history.cursor
   session.request("agent/session/read", { before = before, limit = before and 100 or 1 }, function(page)
     chat.fill(session, vim.list_extend(before and page.items or {}, snapshot.run and snapshot.run.items or {}))
@@ -51,11 +51,10 @@ local function permission(_, params)
   local title = params.title .. ": " .. (params.subject.command or params.description or "")
   vim.ui.select(params.options, { prompt = title, format_item = function(option) return option.label end }, function(option)
     answer, is_done = option and option.id or answer, true
-    if is_waiting then coroutine.resume(thread) end
+    if is_waiting then coroutine.resume(thread, { option = answer }) end
   end)
   is_waiting = not is_done and thread ~= nil
-  if is_waiting then coroutine.yield() end
-  return { option = answer }
+  return is_waiting and coroutine.yield() or { option = answer }
 end
 
 local function version_of(buffer) return vim.lsp.util.buf_versions[buffer] or 0 end
@@ -73,6 +72,8 @@ local function initialized(client)
   local session = { client = client, root = client.config.root_dir, buffers = {}, hunks = {}, state = "starting" }
   session.request = function(method, params, handle)
     call(client, "request", method, params, function(error, result)
+      local is_lost = error and error.code == SERVER_CANCELLED and method ~= "agent/prompt"
+      if is_lost then return vim.defer_fn(function() session.request(method, params, handle) end, 200) end
       if error then vim.notify("Tiller: " .. error.message, vim.log.levels.ERROR) elseif handle then handle(result) end
     end)
   end
@@ -99,8 +100,8 @@ end
 
 local function attach(buffer)
   if vim.bo[buffer].buftype ~= "" or vim.api.nvim_buf_get_name(buffer) == "" then return end
-  local root = vim.fs and vim.fs.root and vim.fs.root(buffer, ".git") or vim.fn.getcwd()
-  local options = vim.tbl_extend("keep", config, { root_dir = root })
+  local root = vim.fs and vim.fs.root and vim.fs.root(buffer, ".git")
+  local options = vim.tbl_extend("keep", config, { root_dir = root or vim.fn.getcwd() })
   if vim.lsp.start then return vim.lsp.start(options, { bufnr = buffer }) end
   M.client = M.client and vim.lsp.get_client_by_id(M.client) and M.client or vim.lsp.start_client(options) -- Neovim 0.7
   vim.lsp.buf_attach_client(buffer, M.client)
@@ -130,8 +131,7 @@ local commands = {
   chat = function(session) chat.show(session, prompt) end,
   accept = function(session, typed) changes.resolve(session, "accept", typed.bang) end,
   reject = function(session, typed) changes.resolve(session, "reject", typed.bang) end,
-  next = function() changes.jump(1) end,
-  previous = function() changes.jump(-1) end,
+  next = function() changes.jump(1) end, previous = function() changes.jump(-1) end,
 }
 
 local function run(typed)
@@ -157,9 +157,9 @@ end
 function M.setup(options)
   local capabilities = vim.lsp.protocol.make_client_capabilities()
   capabilities.experimental = { agent = { v = 1, permission = true, documents = { save = true } } }
-  local handlers = { ["$/progress"] = progress, ["agent/permission"] = permission, ["agent/documents/save"] = save }
   config = vim.tbl_deep_extend("force", {
-    name = "tiller", cmd = { "tiller", "lsp" }, capabilities = capabilities, handlers = handlers,
+    name = "tiller", cmd = { "tiller", "lsp" }, capabilities = capabilities,
+    handlers = { ["$/progress"] = progress, ["agent/permission"] = permission, ["agent/documents/save"] = save },
     init_options = { agent = { plain = { actions = true } } }, on_init = initialized, on_attach = attached,
     on_exit = function(_, _, id) sessions[id] = nil end,
   }, options or {})

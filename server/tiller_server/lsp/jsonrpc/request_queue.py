@@ -10,6 +10,7 @@ from tiller_server.lsp.jsonrpc.errors import (
     INVALID_REQUEST,
     REQUEST_CANCELLED,
     REQUEST_FAILED,
+    SERVER_CANCELLED,
     RpcError,
     error_for,
 )
@@ -26,7 +27,8 @@ class RequestQueue:
     """Owns the tasks that handlers run in.
 
     A request is answered exactly once: with what its handler returned, also after it was
-    cancelled; with -32800 when cancelling ended it; with an error when it raised.
+    cancelled; with -32800 when cancelling ended it, and with -32802 when the end of the
+    connection did; with an error when it raised.
     """
 
     def __init__(self, answer: Callable[[RequestId, object], None]) -> None:
@@ -37,6 +39,7 @@ class RequestQueue:
         """
         self._answer = answer
         self._open: dict[RequestId, asyncio.Task[None]] = {}
+        self._is_closing = False
         # A task group would wait for ever for a handler that swallows its cancellation, and
         # with it the end of the connection. `close` waits for these tasks, but not for ever.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,6 +80,7 @@ class RequestQueue:
 
     async def close(self, *, grace_s: float) -> None:
         """Cancel everything and wait for it, at most `grace_s` seconds."""
+        self._is_closing = True
         for task in self._tasks:
             task.cancel()
         if not self._tasks:
@@ -98,7 +102,7 @@ class RequestQueue:
         try:
             outcome = await work
         except asyncio.CancelledError:
-            outcome = _cancelled()
+            outcome = self._cancelled()
         except (Exception, SystemExit) as failure:  # noqa: BLE001 - one handler must not end the connection
             outcome = error_for(failure, method=method)
             if outcome is not failure:
@@ -116,7 +120,14 @@ class RequestQueue:
         # A task that is cancelled before its first step runs none of its own code.
         work.close()
         if self._open.get(request_id) is task:
-            self._settle(request_id, _cancelled())
+            self._settle(request_id, self._cancelled())
+
+    def _cancelled(self) -> RpcError:
+        if not self._is_closing:
+            return RpcError(REQUEST_CANCELLED, "The request was cancelled.")
+        # Editors hide -32800, the answer to their own cancellation.
+        data = {"kind": "Internal", "retryable": True, "retriggerRequest": True}
+        return RpcError(SERVER_CANCELLED, "The server ends. Send the request again.", data)
 
 
 async def _run_notification(method: str, work: HandlerCoroutine) -> None:
@@ -128,7 +139,3 @@ async def _run_notification(method: str, work: HandlerCoroutine) -> None:
         _log.warning("The notification %r was dropped: %s", method, error.message)
     except (Exception, SystemExit):  # noqa: BLE001 - one handler must not end the connection
         _log.exception("The handler of %r failed.", method)
-
-
-def _cancelled() -> RpcError:
-    return RpcError(REQUEST_CANCELLED, "The request was cancelled.")
