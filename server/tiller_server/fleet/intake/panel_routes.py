@@ -22,7 +22,7 @@ UNREADABLE: Final = 'the body must be {"method": "agent/…", "params": {…}}'
 
 
 class PanelRoutes:
-    """The handlers. Whoever asks has been let in before."""
+    """The handlers; access is checked before they are called."""
 
     def __init__(self, panel: SessionPanel, *, folder: Path = PAGE) -> None:
         """Prepare.
