@@ -19,7 +19,7 @@ CONNECT_S: Final = 15
 KEEP_ALIVE_S: Final = 15
 KEEP_ALIVES: Final = 3
 END_S: Final = 3.0
-NO_BRACKETS: Final = {ord("["): None, ord("]"): None}
+NO_BRACKETS: Mapping[int, None] = {ord("["): None, ord("]"): None}
 """`ssh` takes an IPv6 address without them."""
 READY: Final = b"tiller-ready\n"
 SSH_OPTIONS: Final = (

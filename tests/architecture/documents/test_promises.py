@@ -11,7 +11,7 @@ SHOWN_BY = re.compile(r"^- `(tests/[\w/]+\.py)::(test_\w+)`$", re.MULTILINE)
 NOT_PROMISED = re.compile(r"^- \*\*(N\d+)\*\* ", re.MULTILINE)
 FILE = re.compile(r"`((?:workspace|session|resources|kernel|server|tests)/[\w/*.]+)`")
 PROMISES = tuple(f"P{number}" for number in range(1, 15))
-LIMITS = tuple(f"N{number}" for number in range(1, 9))
+LIMITS = tuple(f"N{number}" for number in range(1, 10))
 
 
 def test_the_page_makes_these_promises_and_names_these_limits() -> None:
