@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Self, TypeVar
 
 import anyio
 import msgspec
@@ -70,19 +70,6 @@ INTERVAL_S = 0.1
 
 
 PieceT = TypeVar("PieceT")
-SentT_contra = TypeVar("SentT_contra", contravariant=True)
-
-
-class HookSink(Protocol[SentT_contra]):
-    """Receiver of the pieces of something that grows."""
-
-    def add(self, piece: SentT_contra, /) -> None:
-        """More of it came."""
-        ...
-
-    async def finish(self) -> None:
-        """Wait until hooks were told all of it."""
-        ...
 
 
 class NullHookStream:
@@ -95,7 +82,7 @@ class NullHookStream:
     async def finish(self) -> None:
         """Wait for nothing."""
 
-    async def __aenter__(self) -> HookSink[object]:
+    async def __aenter__(self) -> Self:
         """Return the sink itself: there is nothing to open."""
         return self
 
@@ -145,7 +132,7 @@ def hook_stream(
     hooks: Hooks,
     point: type[HookInput[GoOn]],
     value_of: Callable[[Sequence[PieceT]], HookInput[GoOn]],
-) -> AbstractAsyncContextManager[HookSink[PieceT]]:
+) -> AbstractAsyncContextManager[HookStream[PieceT] | NullHookStream]:
     """Open something that grows; the hooks have received all of it when the context is left without an error.
 
     Args:
@@ -159,7 +146,7 @@ def hook_stream(
 @asynccontextmanager
 async def _delivered(
     hooks: Hooks, value_of: Callable[[Sequence[PieceT]], HookInput[GoOn]]
-) -> AsyncGenerator[HookSink[PieceT]]:
+) -> AsyncGenerator[HookStream[PieceT]]:
     heard = HookStream(hooks, value_of)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from agent_core.events import ToolEnded, ToolOutputDelta, ToolRunning, ToolStatus
 from agent_core.hooks import ToolOver, ToolPrinted
 from agent_core.kernel import ItemId, JsonObject, JsonValue, TurnId
-from agent_core.loop.answer import KEEP_S, HookSink, NullHookStream, StoredAnswer, hook_stream
+from agent_core.loop.answer import KEEP_S, HookStream, NullHookStream, StoredAnswer, hook_stream
 from agent_core.loop.port import LoopContext, RequestConfig
 from agent_core.messages import Text, ToolCall, ToolResultMessage, UserContent
 from agent_core.messages.values import Unfinished
@@ -169,7 +169,7 @@ async def _run_tool(
     loop: LoopContext, slot: _Slot, turn: TurnId, begun: anyio.Event, limiter: CallLimiter | None
 ) -> None:
     """Run the tool of a call until it ends or its scope is cancelled, and publish what it does meanwhile."""
-    growth: HookSink[str] = NullHookStream()
+    growth: HookStream[str] | NullHookStream = NullHookStream()
     input_ = slot.call.arguments
 
     def printed(texts: Sequence[str]) -> ToolPrinted:
