@@ -17,8 +17,7 @@ WAIVERS: Mapping[str, str] = {
 }
 
 CONSTANT = re.compile(r"_{0,2}[A-Z][A-Z0-9_]*|__\w+__")
-TYPE_NAME = re.compile(r"_?[A-Z][A-Za-z0-9]*(_co|_contra)?")
-"""Also of a type variable, whose variance ends its name (PEP 8)."""
+TYPE_NAME = re.compile(r"_?[A-Z][A-Za-z0-9]*")
 READ_ONLY = re.compile(
     r"(Final\[)?(collections\.abc\.)?(JsonObject|Mapping|Sequence|Set|Collection|Iterable|frozenset|tuple)\b"
 )
