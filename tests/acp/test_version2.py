@@ -152,7 +152,8 @@ async def test_cancel_ends_the_work_and_refuses_what_waits(ground: Ground) -> No
 
 
 async def test_a_prompt_that_waits_can_be_withdrawn(ground: Ground) -> None:
-    ground.provider.script([calls(("bash", {"command": "sleep 0.5"})), says("Done.")])
+    command = "until [ -e withdrawn ]; do sleep 0.05; done"
+    ground.provider.script([calls(("bash", {"command": command})), says("Done.")])
     async with acp_client(ground, version=2) as client:
         await client.initialize()
         session = await client.new(ground.root)
@@ -166,6 +167,7 @@ async def test_a_prompt_that_waits_can_be_withdrawn(ground: Ground) -> None:
         client.notify("$/cancel_request", {"requestId": number})
         with pytest.raises(AcpRefused) as refused:
             await result(waiting)
+        _ = ground.file("withdrawn", "")
         await client.until(lambda: "idle end_turn" in states_of(client))
     assert refused.value.code == -32800
     assert len(messages(client.updates, "user_message")) == 1

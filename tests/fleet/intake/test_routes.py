@@ -1,16 +1,20 @@
 """The intake over HTTP: webhooks of three forges, jobs with a token, and every refusal."""
 
 import json
+from functools import partial
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
+from agent_core.kernel import SystemClock
 from tests.fleet.intake.conftest import TOKEN
 from tests.support.fleet.webhooks import payload, signed
 from tests.support.session.entries import assistant, chain, header, user
-from tiller_server.fleet.errors import FenceLost
+from tiller_server.fleet.errors import FenceLost, FleetError
 from tiller_server.fleet.intake.routes import DEBOUNCE_MS, FleetIntake
+from tiller_server.fleet.intake.server import listen, serve_intake
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.sessions import FleetSessions
@@ -222,3 +226,16 @@ async def test_the_transcript_of_a_job_is_read_while_it_runs(
     assert shown.headers["content-type"].startswith("text/plain")
     assert "One line is wrong." in shown.text
     await log.close()
+
+
+async def test_the_routes_are_served_at_a_socket(intake: FleetIntake) -> None:
+    listener = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(FleetError, match="cannot be used"):
+        _ = listen("127.0.0.1", listener.getsockname()[1])
+    async with anyio.create_task_group() as group:
+        group.start_soon(partial(serve_intake, intake, listener, clock=SystemClock()))
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            assert (await client.get("/healthz")).json() == {"status": "ok"}
+            assert (await client.get("/jobs")).status_code == 401
+        group.cancel_scope.cancel()

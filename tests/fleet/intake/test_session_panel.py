@@ -2,17 +2,21 @@
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from anyio.to_thread import run_sync
+from starlette.applications import Starlette
+from starlette.routing import Route
 from typing_extensions import override
 
 from tests.fleet.intake.conftest import TOKEN
 from tests.fleet.test_jobs import wanted
 from tests.support.harness.clock import FakeClock
 from tests.support.session.entries import assistant, chain, header, user
+from tiller_server.fleet.intake.panel_routes import PanelRoutes
 from tiller_server.fleet.intake.session_panel import SessionPanel
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
@@ -168,6 +172,25 @@ async def test_the_list_leads_to_the_panel(client: httpx.AsyncClient, session: s
     assert (await client.get("/jobs/99/live", headers=BEARER)).status_code == 404
     nowhere = await client.get("/v1/events?sessions=fleet-99-0", headers=BEARER)
     assert nowhere.status_code == 204
+
+
+async def test_the_page_and_its_files_are_those_of_tiller_web(
+    database: FleetDatabase, tmp_path: Path
+) -> None:
+    _ = (tmp_path / "index.html").write_text('<script nonce="{{nonce}}"></script>')
+    _ = (tmp_path / "app.js").write_text("let one = 1;\n" * 200)
+    routes = PanelRoutes(SessionPanel(database, clock=Pauses()), folder=tmp_path)
+    app = Starlette(
+        routes=[Route("/panel", routes.page), Route("/assets/{name}", routes.asset)],
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://f") as client:
+        page = await client.get("/panel")
+        script = await client.get("/assets/app.js")
+        missing = await client.get("/assets/none.js")
+    assert "{{nonce}}" not in page.text
+    assert "script-src 'nonce-" in page.headers["content-security-policy"]
+    assert script.headers["content-encoding"] == "gzip"
+    assert missing.status_code == 404
 
 
 async def test_a_reader_that_comes_back_is_sent_only_what_it_has_not(

@@ -3,6 +3,8 @@
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
+from typing import Final
+from zlib import crc32
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 from agent_core.tools.builtin import builtin_tools
 from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.workspace import opened_workspace
+from tests.support.harness.sizes import is_campaign
 from tests.support.remote.containers import Container
 from tests.support.remote.fixtures import folder, machine_box, server
 from tests.support.remote.ssh_server import ENV, HOST, SshServer
@@ -18,7 +21,18 @@ from tests.tools.conftest import Bench
 __all__ = ["folder", "machine_box", "server"]
 
 
-@pytest.fixture(params=["ssh", "container"])
+KINDS: Final = ("ssh", "container")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try each test in both workspaces in a campaign, and else in one of them in turn."""
+    if "bench" in metafunc.fixturenames:
+        turn = crc32(metafunc.function.__name__.encode()) % len(KINDS)
+        kinds = KINDS if is_campaign() else KINDS[turn : turn + 1]
+        metafunc.parametrize("bench", kinds, indirect=True)
+
+
+@pytest.fixture
 async def bench(request: pytest.FixtureRequest, folder: Path) -> AsyncGenerator[Bench]:
     """Make a bench whose tools work on the other side; its folder has the same name here and there."""
     env: Mapping[str, str]

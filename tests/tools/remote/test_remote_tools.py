@@ -26,6 +26,8 @@ MODULES: Mapping[str, ModuleType] = {
     "write": tests.tools.builtin.test_write,
 }
 FIXTURES = frozenset({"bench", "tmp_path"})
+OF_ANYIO = ("anyio_backend",)
+"""Its plugin marks each coroutine that it has collected before."""
 OF_THIS_MACHINE: Mapping[str, str] = {
     "test_bash_a_missing_folder_is_named": "the message names the other side",
     "test_bash_a_missing_shell_is_named": "the message names the other side",
@@ -42,7 +44,7 @@ def _usable(function: object) -> bool:
     if not inspect.iscoroutinefunction(function):
         return False
     marks = getattr(function, "pytestmark", [])
-    if any(mark.name == "usefixtures" for mark in marks):
+    if any(mark.name == "usefixtures" and mark.args != OF_ANYIO for mark in marks):
         return False
     given = {
         name
