@@ -233,9 +233,10 @@ async def test_the_routes_are_served_at_a_socket(intake: FleetIntake) -> None:
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(FleetError, match="cannot be used"):
         _ = listen("127.0.0.1", listener.getsockname()[1])
-    async with anyio.create_task_group() as group:
-        group.start_soon(partial(serve_intake, intake, listener, clock=SystemClock()))
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
-            assert (await client.get("/healthz")).json() == {"status": "ok"}
-            assert (await client.get("/jobs")).status_code == 401
-        group.cancel_scope.cancel()
+    with listener:
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(serve_intake, intake, listener, clock=SystemClock()))
+            async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+                assert (await client.get("/healthz")).json() == {"status": "ok"}
+                assert (await client.get("/jobs")).status_code == 401
+            group.cancel_scope.cancel()

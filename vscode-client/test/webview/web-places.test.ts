@@ -218,7 +218,7 @@ for (const role of ["observer", "approver", "operator"] as const) {
       if (role !== "operator") {
         assert.deepEqual(offered(ACTING.operator), []);
         assert.equal(await scene.page.locator("#composer-text").count(), 0);
-        await shows(scene.page, `tiller web runs as ${role}`);
+        await shows(scene.page, `it has the role ${role}`);
       }
       const least = served();
       const refused = scene.server.asked.filter(({ method }) => least.get(method) !== "observer");
