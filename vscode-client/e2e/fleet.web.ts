@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
@@ -63,6 +63,23 @@ test("a job is opened from the list, and followed to its end", async () => {
   await order("end");
   await page.getByText("team/basket#7: done").waitFor();
   await page.screenshot({ path: join(ARTEFACTS, "web-fleet.png") });
+});
+
+test("the menu offers what the fleet serves", async () => {
+  await page.getByRole("button", { name: "More" }).click();
+  const offered = await page.getByRole("menuitem").allTextContents();
+  assert.deepEqual(
+    offered.map((one) => one.trim()),
+    ["Export as Markdown"],
+  );
+  const saved = page.waitForEvent("download");
+  await page.getByRole("menuitem").click();
+  const file = join(folder, "session.md");
+  await (await saved).saveAs(file);
+  assert.match(await readFile(file, "utf8"), /Line 12 of/);
+  await page.getByRole("button", { name: "Sessions" }).click();
+  await page.getByText("review of forge:team/basket#7").last().waitFor();
+  await page.getByRole("button", { name: "Sessions" }).click();
 });
 
 test("a page that is loaded anew shows the same job", async () => {

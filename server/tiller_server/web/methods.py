@@ -10,6 +10,8 @@ from agent_core.kernel.values import Value
 Role = Literal["observer", "approver", "operator"]
 ROLES: Final[tuple[Role, ...]] = ("observer", "approver", "operator")
 """From the fewest rights to the most."""
+ROLE_HEADER: Final = "tiller-role"
+"""Header with the role of the server."""
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 REQUEST_FAILED: Final = -32803

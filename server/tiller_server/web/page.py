@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from tiller_server.web.guard import refused
@@ -28,6 +29,11 @@ MISSING: Final = (
     "The page has not been built. In a checkout run `npm run web` in vscode-client; "
     "a wheel brings it along.\n"
 )
+
+
+def takes_gzip(request: Request) -> bool:
+    """Return whether the browser can read what is compressed."""
+    return "gzip" in request.headers.get("accept-encoding", "")
 
 
 def page(folder: Path) -> Response:

@@ -19,9 +19,9 @@ from tiller_server.web.blobs import BlobRoutes
 from tiller_server.web.event_stream import FIRST, HEADERS, EventResponse, read_positions
 from tiller_server.web.guard import GuardedRoute, RequestRefused, cookies, refused
 from tiller_server.web.login_page import login_page
-from tiller_server.web.methods import objection
+from tiller_server.web.methods import ROLE_HEADER, objection
 from tiller_server.web.options import WebOptions
-from tiller_server.web.page import asset, page
+from tiller_server.web.page import asset, page, takes_gzip
 from tiller_server.web.session_feed import SessionFeeds
 from tiller_server.web.shares.share_routes import ShareRoutes
 from tiller_server.web.shares.share_store import ShareStore
@@ -32,8 +32,6 @@ from tiller_server.web.tasks.task_routes import TaskRoutes
 MAX_ID: Final = 200
 LEAST_ZIPPED: Final = 16 << 10
 """Bytes of an answer that is compressed: the list of all models has 170 KiB, and a phone may be far away."""
-ROLE: Final = "tiller-role"
-"""Header with the role of the server."""
 SERVER_CANCELLED: Final = -32802
 
 
@@ -124,7 +122,7 @@ class WebApp:
 
     async def _asset(self, request: Request) -> Response:
         name = str(request.path_params["name"])
-        zipped = _takes_gzip(request)
+        zipped = takes_gzip(request)
         return await to_thread.run_sync(partial(asset, self._options.page, name, zipped=zipped))
 
     async def _health(self, _request: Request) -> Response:
@@ -188,9 +186,9 @@ class WebApp:
 
     async def _answer(self, request: Request, answer: JsonObject) -> Response:
         """Return an answer that names the role, so that a page offers nothing that would be refused."""
-        headers = {ROLE: self._options.role, "vary": "accept-encoding"}
+        headers = {ROLE_HEADER: self._options.role, "vary": "accept-encoding"}
         data = encode(answer)
-        if len(data) >= LEAST_ZIPPED and _takes_gzip(request):
+        if len(data) >= LEAST_ZIPPED and takes_gzip(request):
             data = await to_thread.run_sync(partial(gzip.compress, data, 1, mtime=0))
             headers["content-encoding"] = "gzip"
         return Response(data, media_type="application/json", headers=headers)
@@ -240,10 +238,6 @@ class WebApp:
                 return False
             raise
         return True
-
-
-def _takes_gzip(request: Request) -> bool:
-    return "gzip" in request.headers.get("accept-encoding", "")
 
 
 async def _body(request: Request) -> JsonObject:

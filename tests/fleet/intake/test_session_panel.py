@@ -23,8 +23,13 @@ from tiller_server.fleet.store.jobs import JobStore
 from tiller_server.fleet.store.sessions import FleetSessions
 from tiller_server.fleet.store.slots import SlotStore
 from tiller_server.fleet.values import Job, SlotLease
+from tiller_server.lsp.wire.catalogue import ModelListResult
 from tiller_server.lsp.wire.session import Snapshot
-from tiller_server.lsp.wire.sessions import SessionListResult, SessionReadResult
+from tiller_server.lsp.wire.sessions import (
+    SessionExportResult,
+    SessionListResult,
+    SessionReadResult,
+)
 from tiller_server.lsp.wire.subscription import SnapshotFrame
 
 BEARER: Mapping[str, str] = {"Authorization": f"Bearer {TOKEN}"}
@@ -80,7 +85,7 @@ async def asked(client: httpx.AsyncClient, method: str, **params: Any) -> dict[s
     body = {"method": method, "params": params}
     answer = await client.post("/v1/rpc", json=body, headers=BEARER)
     assert answer.status_code == 200
-    assert answer.headers["tiller-role"] == "observer"
+    assert answer.headers["tiller-role"] == "reader"
     return answer.json()
 
 
@@ -135,7 +140,15 @@ async def test_the_panel_opens_the_job_and_reads_what_was_said(
         "One line is wrong.",
     ]
     listed = (await asked(client, "agent/session/list", scope="all"))["result"]
-    assert [one.session for one in SessionListResult.model_validate(listed).sessions] == [session]
+    (info,) = SessionListResult.model_validate(listed).sessions
+    assert (info.session, info.title) == (session, "review of forge:team/app#1")
+    for query, count in (("App#1 review", 1), ("nowhere", 0)):
+        found = (await asked(client, "agent/session/list", query=query))["result"]
+        assert len(found["sessions"]) == count
+    exported = await asked(client, "agent/session/export", session=session, format="markdown")
+    assert "One line is wrong." in SessionExportResult.model_validate(exported["result"]).content
+    models = (await asked(client, "agent/model/list", scope="all"))["result"]
+    assert ModelListResult.model_validate(models).models == []
 
 
 @pytest.mark.parametrize(
@@ -147,6 +160,8 @@ async def test_the_panel_opens_the_job_and_reads_what_was_said(
         ("agent/session/open", {"session": "../etc"}, -32803),
         ("agent/session/open", {"session": 7}, -32602),
         ("agent/session/read", {"session": "fleet-1-0", "before": "nowhere"}, -32602),
+        ("agent/session/export", {"session": "fleet-1-0", "format": "html"}, -32602),
+        ("agent/session/export", {"session": "fleet-9-0", "format": "markdown"}, -32803),
     ],
 )
 async def test_what_is_not_served_is_one_sentence(

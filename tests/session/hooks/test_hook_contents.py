@@ -19,11 +19,12 @@ from agent_core.hooks import (
     ToolPrinted,
 )
 from agent_core.kernel import EntryId, JsonObject, ToolCallId
-from agent_core.messages import Text, Thinking, UserMessage
+from agent_core.messages import Text, Thinking, Usage, UserMessage
+from agent_core.providers import UsageUpdate
 from agent_core.session.context import SessionOptions
 from agent_core.tools import ToolContext, ToolResult, text_result
 from tests.support.hooks.hook_listener import Listener
-from tests.support.session.scripted_model import ScriptedModel, both, call, say, think
+from tests.support.session.scripted_model import Gate, ScriptedModel, both, call, say, think
 from tests.support.session.sessions import Bench, bench
 from tests.support.workspace.tools import FunctionTool, echo
 
@@ -67,6 +68,19 @@ async def test_an_answer_grows_by_text_thinking_and_arguments() -> None:
     assert first[-1].content == (Thinking(text="hm"), Text(text="one two"))
     kinds = [type(more) for more in growth]
     assert kinds.index(ThinkingGrowth) < kinds.index(TextGrowth) < kinds.index(ToolCallGrowth)
+
+
+async def test_tokens_that_are_counted_are_no_growth() -> None:
+    listener = Listener()
+    counted = Gate()
+    answer = [UsageUpdate(usage=Usage(input=7)), counted, *say("ok")]
+    async with bench(ScriptedModel([answer]), hooks=listener.table) as b:
+        await b.session.prompt("go")
+        await counted.reached.wait()
+        await anyio.wait_all_tasks_blocked()
+        counted.release()
+        _ = await b.idle()
+    assert [one.text for one in listener.of(MessageGrown)] == ["ok"]
 
 
 async def test_output_of_a_tool_comes_with_its_arguments() -> None:

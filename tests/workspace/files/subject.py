@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent_core.workspace import Files
+from tests.support.workspace.rooted_workspace import Mount
 
 
 class Contents(Protocol):
@@ -40,3 +41,20 @@ class OnDisk:
 
     def remove(self, path: Path) -> None:
         path.unlink()
+
+
+class Mounted:
+    """The files of a place that has another path for the adapter."""
+
+    def __init__(self, mount: Mount) -> None:
+        self._mount = mount
+        self._disk = OnDisk()
+
+    def put(self, path: Path, data: bytes) -> None:
+        self._disk.put(self._mount.out(path), data)
+
+    def get(self, path: Path) -> bytes | None:
+        return self._disk.get(self._mount.out(path))
+
+    def remove(self, path: Path) -> None:
+        self._disk.remove(self._mount.out(path))

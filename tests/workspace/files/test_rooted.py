@@ -14,26 +14,9 @@ from tests.support.workspace.default_tools import ON_FILES
 from tests.support.workspace.rooted_workspace import Mount, RootedFiles, rooted_workspace
 from tests.tools.conftest import Bench, details, words
 from tests.workspace.files.conformance import FilesConformance
-from tests.workspace.files.subject import OnDisk, Subject
+from tests.workspace.files.subject import Mounted, Subject
 
 INNER = Path("/box/workspace")
-
-
-class _Seen:
-    """What lies below the other root, and beside its workspace."""
-
-    def __init__(self, mount: Mount) -> None:
-        self._mount = mount
-        self._disk = OnDisk()
-
-    def put(self, path: Path, data: bytes) -> None:
-        self._disk.put(self._mount.out(path), data)
-
-    def get(self, path: Path) -> bytes | None:
-        return self._disk.get(self._mount.out(path))
-
-    def remove(self, path: Path) -> None:
-        self._disk.remove(self._mount.out(path))
 
 
 class TestRootedFiles(FilesConformance):
@@ -44,7 +27,7 @@ class TestRootedFiles(FilesConformance):
         outer = Path(os.path.realpath(tmp_path))
         (outer / "workspace").mkdir()
         files = RootedFiles(Mount(INNER, outer / "workspace"), INNER.parent / "home")
-        contents = _Seen(Mount(INNER.parent, outer))
+        contents = Mounted(Mount(INNER.parent, outer))
         return Subject(files=files, root=INNER, home=INNER.parent / "home", contents=contents)
 
 

@@ -1,9 +1,8 @@
 """Processes are read in order, end as whole trees, and leave nothing behind."""
 
 import os
-import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 from uuid import uuid4
@@ -14,52 +13,21 @@ import pytest
 from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing
-from agent_core.workspace import KillReport, Process, ProcessEnd
+from agent_core.workspace import Process
 from agent_core.workspace.processes.disk_processes import DiskProcesses, PsutilTable
 from agent_core.workspace.processes.mark import MARK
 from agent_core.workspace.processes.proc_table import ProcTable
 from agent_core.workspace.processes.tree import ProcessTable
-from tests.support.harness.sizes import at_size
 from tests.support.workspace.contained import contained
 from tests.support.workspace.processes import descendants, processes_with, waiting_with
+from tests.workspace.processes.conformance import GRACE_S, HIDING, ProcessesConformance, output_of
 
-GRACE_S = 0.15
 TABLES = [
     pytest.param(PsutilTable(), id="psutil"),
     pytest.param(
         ProcTable(), id="proc", marks=pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
     ),
 ]
-# Each starts something that sleeps, then says "up" once it does.
-HIDING: Mapping[str, str] = {
-    "children": "sleep 600 & sleep 600 & echo up; wait",
-    "setsid": "setsid sleep 600 & sleep 0.05; echo up; wait",
-    "nohup": "nohup sleep 600 >/dev/null 2>&1 & echo up",
-    "orphan": "(setsid sleep 600 >/dev/null 2>&1 &) ; echo up",
-    "double fork": """exec python3 -c '
-import os, time
-if os.fork(): os._exit(0)
-os.setsid()
-if os.fork(): os._exit(0)
-os.chdir("/")
-print("up", flush=True)
-time.sleep(600)'""",
-    "first thread gone": """exec env -i python3 -c '
-import ctypes, os, threading, time
-threading.Thread(target=time.sleep, args=(600,)).start()
-if os.fork(): os._exit(0)
-os.setsid()
-threading.Thread(target=time.sleep, args=(600,)).start()
-print("up", flush=True)
-ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)'""",
-    "ignored signals": "trap '' TERM INT HUP; echo up; while true; do sleep 600; done",
-    "ignored and hidden": "(setsid bash -c 'trap \"\" TERM INT HUP; sleep 600; sleep 600' >/dev/null 2>&1 &); echo up",
-    "stopped": "sleep 600 & kill -STOP $!; echo up; wait",
-    "without environment": "env -i nohup sleep 600 >/dev/null 2>&1 & echo up; wait",
-    "alone without environment": "env -i setsid bash -c '(sleep 600 >/dev/null 2>&1 &)'; echo up",
-    "nothing inherited": "env -i setsid bash -c '(cd /; exec -a x sleep 600 <&- >&- 2>&- &)'; echo up",
-    "another mark": "TILLER_PROCESS_ID=other setsid sleep 600 & echo up; wait",
-}
 
 
 class Shell:
@@ -94,7 +62,8 @@ class Shell:
         if self.is_contained:
             await to_thread.run_sync(lambda: waiting_with(self.mark))
 
-    def left(self) -> set[int]:
+    async def left(self) -> set[int]:
+        """Return what carries the mark."""
         return processes_with(self.mark)
 
 
@@ -111,56 +80,28 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
         yield Shell(processes, root, is_contained=True, waits=table == "waiting")
 
 
-async def _all(process: Process) -> bytes:
-    output = b""
-    while chunk := await process.read():
-        output += chunk
-    return output
-
-
-async def test_output_and_errors_come_in_order(shell: Shell) -> None:
-    process = await shell.start("echo one; echo two >&2; echo three; exit 7")
-    assert await _all(process) == b"one\ntwo\nthree\n"
-    assert await process.wait() == ProcessEnd(exit_code=7)
-    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
+class TestDiskProcesses(ProcessesConformance):
+    """On this machine."""
 
 
 async def test_there_is_no_input(shell: Shell) -> None:
     process = await shell.start("cat; echo end")
-    assert await _all(process) == b"end\n"
+    assert await output_of(process) == b"end\n"
     await process.end(grace_s=GRACE_S)
 
 
 async def test_the_environment_is_what_was_given_and_a_mark(shell: Shell) -> None:
     process = await shell.start("env")
-    names = {line.split(b"=")[0].decode() for line in (await _all(process)).splitlines()}
+    names = {line.split(b"=")[0].decode() for line in (await output_of(process)).splitlines()}
     await process.end(grace_s=GRACE_S)
     ours = {"TMPDIR", "XDG_CACHE_HOME", "npm_config_cache"} if shell.is_contained else set[str]()
     assert names - {"PWD", "SHLVL", "_", "OLDPWD"} == {"PATH", "GIT_AUTHOR_NAME", MARK} | ours
-
-
-async def test_a_signal_is_told_as_such(shell: Shell) -> None:
-    process = await shell.start("kill -TERM $$")
-    assert await process.wait() == ProcessEnd(exit_code=None, signal=signal.SIGTERM)
-    await process.end(grace_s=GRACE_S)
 
 
 async def test_it_leads_a_group_and_session_of_its_own(shell: Shell) -> None:
     process = await shell.start("sleep 600")
     assert (os.getpgid(process.pid), os.getsid(process.pid)) == (process.pid, process.pid)
     await process.end(grace_s=GRACE_S)
-
-
-@pytest.mark.parametrize("hiding", HIDING)
-async def test_nothing_hides(shell: Shell, hiding: str) -> None:
-    for _ in range(at_size(ci=1, campaign=20)):
-        process = await shell.start(HIDING[hiding])
-        assert await process.read() == b"up\n"
-        with anyio.fail_after(3):
-            killed = await process.end(grace_s=GRACE_S)
-        assert killed.pids
-        assert killed.survivors == ()
-        assert shell.left() == set()
 
 
 async def test_a_tree_that_keeps_forking_ends(shell: Shell) -> None:
@@ -170,47 +111,7 @@ async def test_a_tree_that_keeps_forking_ends(shell: Shell) -> None:
     assert await process.read() == b"up\n"
     with anyio.fail_after(6):
         assert (await process.end(grace_s=GRACE_S)).survivors == ()
-    assert shell.left() == set()
-
-
-async def test_it_is_asked_before_it_is_killed(shell: Shell) -> None:
-    process = await shell.start(
-        "trap '' INT; trap 'echo asked; exit 3' TERM; echo up; sleep 600 & wait"
-    )
-    assert await process.read() == b"up\n"
-    await process.end(grace_s=15)
-    assert await _all(process) == b"asked\n"
-    assert await process.wait() == ProcessEnd(exit_code=3)
-
-
-async def test_ending_twice_is_ending_once(shell: Shell) -> None:
-    process = await shell.start("sleep 600")
-    first = await process.end(grace_s=GRACE_S)
-    assert first == KillReport(pids=(process.pid,), survivors=())
-    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
-
-
-async def test_those_who_wait_and_read_are_woken(shell: Shell) -> None:
-    process = await shell.start("sleep 600")
-    ends: list[object] = []
-
-    async def wait() -> None:
-        ends.append(await process.wait())
-
-    async def read() -> None:
-        ends.append(await process.read())
-
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as group:
-            for watch in (wait, wait, read):
-                group.start_soon(watch)
-            await anyio.wait_all_tasks_blocked()
-            await process.end(grace_s=GRACE_S)
-    # What is contained may not have begun yet; then it is not asked.
-    number = next(end.signal for end in ends if isinstance(end, ProcessEnd))
-    assert number == signal.SIGTERM or (shell.is_contained and number == signal.SIGKILL)
-    end = ProcessEnd(exit_code=None, signal=number)
-    assert sorted(map(repr, ends)) == sorted(map(repr, [end, end, b""]))
+    assert await shell.left() == set()
 
 
 async def test_the_end_is_prompt(shell: Shell) -> None:
@@ -223,7 +124,7 @@ async def test_the_end_is_prompt(shell: Shell) -> None:
 
 async def test_an_outer_tiller_finds_the_processes_of_an_inner_one(shell: Shell) -> None:
     process = await shell.start(f"echo ${MARK}", **{MARK: "outer"})
-    assert (await _all(process)).startswith(b"outer:")
+    assert (await output_of(process)).startswith(b"outer:")
     await process.end(grace_s=GRACE_S)
 
 
@@ -231,7 +132,7 @@ async def test_other_processes_are_left_alone(shell: Shell) -> None:
     bystander = await shell.start("sleep 600")
     process = await shell.start("sleep 600")
     await process.end(grace_s=GRACE_S)
-    left = shell.left()
+    left = await shell.left()
     assert left
     assert left <= {bystander.pid} | descendants(bystander.pid)
     await bystander.end(grace_s=GRACE_S)

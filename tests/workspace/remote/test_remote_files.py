@@ -12,7 +12,7 @@ from tests.support.remote.containers import INNER, Container
 from tests.support.remote.ssh_server import ENV, HOST, SshServer
 from tests.support.workspace.rooted_workspace import Mount
 from tests.workspace.files.conformance import FilesConformance
-from tests.workspace.files.subject import OnDisk, Subject
+from tests.workspace.files.subject import Mounted, OnDisk, Subject
 
 
 class TestSshFiles(FilesConformance):
@@ -29,23 +29,6 @@ class TestSshFiles(FilesConformance):
         await remote.close()
 
 
-class Inside:
-    """What lies in a container, seen from outside."""
-
-    def __init__(self, mount: Mount) -> None:
-        self._mount = mount
-        self._disk = OnDisk()
-
-    def put(self, path: Path, data: bytes) -> None:
-        self._disk.put(self._mount.out(path), data)
-
-    def get(self, path: Path) -> bytes | None:
-        return self._disk.get(self._mount.out(path))
-
-    def remove(self, path: Path) -> None:
-        self._disk.remove(self._mount.out(path))
-
-
 def inside(box: Container, name: str) -> Subject:
     """Return an empty workspace in a container."""
     (box.shared / name / "workspace").mkdir(parents=True)
@@ -55,7 +38,7 @@ def inside(box: Container, name: str) -> Subject:
     root = INNER / name / "workspace"
     home = INNER / name / "home"
     files = RemoteFiles(remote, (root,), home)
-    return Subject(files=files, root=root, home=home, contents=Inside(Mount(INNER, box.shared)))
+    return Subject(files=files, root=root, home=home, contents=Mounted(Mount(INNER, box.shared)))
 
 
 class TestContainerFiles(FilesConformance):

@@ -1,6 +1,5 @@
 """Processes on the other side are read in order, end as whole trees there, and leave nothing behind."""
 
-import signal
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from uuid import uuid4
@@ -10,20 +9,20 @@ import pytest
 from anyio import to_thread
 
 from agent_core.kernel.errors import AccessRefused, FileMissing
-from agent_core.workspace import KillReport, Process, ProcessEnd, Workspace
+from agent_core.workspace import Process, ProcessEnd, Workspace
 from agent_core.workspace.processes.mark import MARK
 from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.workspace import opened_workspace
 from tests.support.remote.containers import INNER, Container
 from tests.support.remote.ssh_server import ENV, HOST, SshServer
 from tests.support.workspace.processes import processes_with, wait_gone
-from tests.workspace.processes.test_processes import HIDING
-
-GRACE_S = 0.15
+from tests.workspace.processes.conformance import GRACE_S, ProcessesConformance, output_of
 
 
 class Shell:
     """Starts commands on the other side that carry a mark of the test's own."""
+
+    is_contained = False
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -54,25 +53,17 @@ async def shell(request: pytest.FixtureRequest, folder: Path) -> AsyncGenerator[
         yield Shell(workspace)
 
 
-async def _all(process: Process) -> bytes:
-    output = b""
-    while chunk := await process.read():
-        output += chunk
-    return output
+class TestRemoteProcesses(ProcessesConformance):
+    """On the other side."""
 
-
-async def test_output_and_errors_come_in_order(shell: Shell) -> None:
-    process = await shell.start("echo one; echo two >&2; echo three; exit 7")
-    assert await _all(process) == b"one\ntwo\nthree\n"
-    assert await process.wait() == ProcessEnd(exit_code=7)
-    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
+    end_s = 10.0
 
 
 async def test_input_is_what_was_given_and_otherwise_there_is_none(shell: Shell) -> None:
     data = bytes(range(256)) * 1000
     for given in (b"", data):
         process = await shell.start("cat; echo end", stdin=given)
-        assert await _all(process) == given + b"end\n"
+        assert await output_of(process) == given + b"end\n"
         _ = await process.end(grace_s=GRACE_S)
 
 
@@ -85,7 +76,7 @@ async def test_output_comes_while_the_command_runs(shell: Shell) -> None:
 
 async def test_large_output_arrives_whole(shell: Shell) -> None:
     process = await shell.start("head -c 5000000 /dev/zero")
-    assert await _all(process) == bytes(5_000_000)
+    assert await output_of(process) == bytes(5_000_000)
     assert await process.wait() == ProcessEnd(exit_code=0)
     _ = await process.end(grace_s=GRACE_S)
 
@@ -93,29 +84,12 @@ async def test_large_output_arrives_whole(shell: Shell) -> None:
 async def test_the_environment_is_what_was_given_and_a_mark(shell: Shell) -> None:
     odd = "a 'b' \"c\" $d \\ \n é !"
     process = await shell.start("env -0", ODD=odd)
-    output = (await _all(process)).decode()
+    output = (await output_of(process)).decode()
     variables = dict(one.split("=", 1) for one in output.split("\0") if one)
     _ = await process.end(grace_s=GRACE_S)
     assert variables["ODD"] == odd
     shells = {"PWD", "SHLVL", "_", "OLDPWD"}
     assert set(variables) - shells == {"PATH", "GIT_AUTHOR_NAME", "ODD", MARK}
-
-
-async def test_a_signal_is_told_as_such(shell: Shell) -> None:
-    process = await shell.start("kill -TERM $$")
-    assert await process.wait() == ProcessEnd(exit_code=None, signal=signal.SIGTERM)
-    _ = await process.end(grace_s=GRACE_S)
-
-
-@pytest.mark.parametrize("hiding", HIDING)
-async def test_nothing_hides(shell: Shell, hiding: str) -> None:
-    process = await shell.start(HIDING[hiding])
-    assert await process.read() == b"up\n"
-    with anyio.fail_after(10):
-        killed = await process.end(grace_s=GRACE_S)
-    assert killed.pids
-    assert killed.survivors == ()
-    assert await shell.left() == set()
 
 
 async def test_what_a_command_leaves_is_ended_with_it(shell: Shell) -> None:
@@ -124,43 +98,6 @@ async def test_what_a_command_leaves_is_ended_with_it(shell: Shell) -> None:
     killed = await process.end(grace_s=GRACE_S)
     assert len(killed.pids) == 1
     assert await shell.left() == set()
-
-
-async def test_it_is_asked_before_it_is_killed(shell: Shell) -> None:
-    process = await shell.start(
-        "trap '' INT; trap 'echo asked; exit 3' TERM; echo up; sleep 600 & wait"
-    )
-    assert await process.read() == b"up\n"
-    _ = await process.end(grace_s=15)
-    assert await _all(process) == b"asked\n"
-    assert await process.wait() == ProcessEnd(exit_code=3)
-
-
-async def test_ending_twice_is_ending_once(shell: Shell) -> None:
-    process = await shell.start("exec sleep 600")
-    first = await process.end(grace_s=GRACE_S)
-    assert first == KillReport(pids=(process.pid,), survivors=())
-    assert await process.end(grace_s=GRACE_S) == KillReport(pids=(), survivors=())
-
-
-async def test_those_who_wait_and_read_are_woken(shell: Shell) -> None:
-    process = await shell.start("exec sleep 600")
-    ends: list[object] = []
-
-    async def wait() -> None:
-        ends.append(await process.wait())
-
-    async def read() -> None:
-        ends.append(await process.read())
-
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as group:
-            for watch in (wait, wait, read):
-                group.start_soon(watch)
-            await anyio.wait_all_tasks_blocked()
-            _ = await process.end(grace_s=GRACE_S)
-    end = ProcessEnd(exit_code=None, signal=int(signal.SIGTERM))
-    assert sorted(map(repr, ends)) == sorted(map(repr, [end, end, b""]))
 
 
 async def test_other_processes_are_left_alone(shell: Shell) -> None:

@@ -18,8 +18,8 @@ export interface HostState {
   problem?: Problem;
 }
 
-/** The rights of a page of `tiller web`, from the fewest to the most. */
-export const ROLES = ["observer", "approver", "operator"] as const;
+/** The rights of a page, from the fewest to the most; `reader` has conversations alone, as a page of the fleet. */
+export const ROLES = ["reader", "observer", "approver", "operator"] as const;
 export type Role = (typeof ROLES)[number];
 
 /** Whether the browser shows a notification when a person is needed. */

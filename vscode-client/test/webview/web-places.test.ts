@@ -218,7 +218,7 @@ for (const role of ["observer", "approver", "operator"] as const) {
       if (role !== "operator") {
         assert.deepEqual(offered(ACTING.operator), []);
         assert.equal(await scene.page.locator("#composer-text").count(), 0);
-        await shows(scene.page, `it has the role ${role}`);
+        await shows(scene.page, `tiller web runs as ${role}`);
       }
       const least = served();
       const refused = scene.server.asked.filter(({ method }) => least.get(method) !== "observer");
@@ -234,6 +234,6 @@ webTest("a page whose server has another role now follows it", {}, async ({ serv
   await page.locator("#composer-text").waitFor();
   server.role = "observer";
   await page.getByRole("button", { name: "Sessions" }).click();
-  await shows(page, "it has the role observer");
+  await shows(page, "tiller web runs as observer");
   assert.equal(await page.locator("#composer-text").count(), 0);
 });

@@ -12,12 +12,12 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, decode
 from tiller_server.fleet.intake.session_panel import EPOCH, SessionPanel
 from tiller_server.lsp.jsonrpc.errors import INVALID_REQUEST, RpcError
-from tiller_server.web.methods import Role
+from tiller_server.web.methods import ROLE_HEADER
 from tiller_server.web.options import PAGE
-from tiller_server.web.page import asset, page
+from tiller_server.web.page import asset, page, takes_gzip
 
-ROLE_HEADER: Final = "tiller-role"
-ROLE: Final[Role] = "observer"
+ROLE: Final = "reader"
+"""The page offers conversations, and nothing else."""
 UNREADABLE: Final = 'the body must be {"method": "agent/…", "params": {…}}'
 
 
@@ -40,9 +40,8 @@ class PanelRoutes:
 
     async def asset(self, request: Request) -> Response:
         """Answer with a file of the page."""
-        zipped = "gzip" in request.headers.get("accept-encoding", "")
         name = str(request.path_params["name"])
-        return await run_sync(partial(asset, self._folder, name, zipped=zipped))
+        return await run_sync(partial(asset, self._folder, name, zipped=takes_gzip(request)))
 
     async def answer(self, body: bytes) -> Response:
         """Answer a request of the page.

@@ -5,20 +5,22 @@ the newest items again.
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Final
 
 from anyio.to_thread import run_sync
+from msgspec.structs import replace
 
 from agent_core.events import ChangeCounts, SessionConfig, UsageReport
-from agent_core.kernel import Clock, JsonObject, SessionId
+from agent_core.kernel import Clock, JsonObject, JsonValue, SessionId
 from agent_core.kernel.errors import SessionNotFound
 from agent_core.kernel.json import encode
 from agent_core.messages import AssistantMessage
 from agent_core.messages.values import total_usage
 from agent_core.session import Activities, SessionSnapshot
 from agent_core.transcript import AnyEntry, MessageEntry, Transcript
+from agent_core.transcript.export.markdown_document import markdown
 from tiller_server.fleet.errors import JobUnknown
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.jobs import JobStore
@@ -30,11 +32,14 @@ from tiller_server.lsp.encode.history_page import ItemUnknown, history_page
 from tiller_server.lsp.encode.serializer import snapshot
 from tiller_server.lsp.encode.stored_session import session_info
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from tiller_server.lsp.wire.catalogue import MODEL_LIST
 from tiller_server.lsp.wire.parsing import parse
 from tiller_server.lsp.wire.sessions import (
+    SESSION_EXPORT,
     SESSION_LIST,
     SESSION_OPEN,
     SESSION_READ,
+    SessionExportParams,
     SessionListParams,
     SessionOpenParams,
     SessionReadParams,
@@ -49,11 +54,7 @@ EPOCH: Final = "fleet"
 STAGES: Final = 4
 """Numbers of events for each entry: the state of the job changes without an entry, too."""
 _NAME: Final = re.compile(r"fleet-([0-9]{1,18})-[0-9]{1,9}")
-EMPTY: Final[Mapping[str, JsonObject]] = {
-    "agent/changes/list": {"sets": []},
-    "agent/command/list": {"commands": []},
-    "agent/model/list": {"models": []},
-}
+MARKDOWN: Final = "markdown"
 
 
 class SessionPanel:
@@ -79,8 +80,10 @@ class SessionPanel:
                     return await self._page(parse(SessionReadParams, params, method=method))
                 case SESSION_LIST.name:
                     return await self._list(parse(SessionListParams, params, method=method))
-                case _ if method in EMPTY:
-                    return EMPTY[method]
+                case SESSION_EXPORT.name:
+                    return await self._export(parse(SessionExportParams, params, method=method))
+                case MODEL_LIST.name:
+                    return {"models": [], "current": None}  # the panel asks for it at its start
                 case _:
                     message = f"{method[:80]} is not served by the fleet: its page only reads"
                     raise RpcError(METHOD_NOT_FOUND, message)
@@ -137,8 +140,27 @@ class SessionPanel:
 
     async def _list(self, params: SessionListParams) -> JsonObject:
         limit = min(params.limit or MOST_SESSIONS, MOST_SESSIONS)
-        listed = await self._sessions.list(limit=limit)
-        return {"sessions": [session_info(one) for one in listed]}
+        jobs = await run_sync(partial(self._jobs.jobs, limit=limit))
+        titles = {job.session: _title(job) for job in jobs}
+        words = (params.query or "").casefold().split()
+        listed: list[JsonValue] = []
+        for one in await self._sessions.list(limit=limit):
+            title = titles.get(str(one.session), one.title or "")
+            text = f"{title} {one.preview}".casefold()
+            if all(word in text for word in words):
+                listed.append(session_info(replace(one, title=title or None)))
+        return {"sessions": listed}
+
+    async def _export(self, params: SessionExportParams) -> JsonObject:
+        if params.format != MARKDOWN:
+            message = (
+                f"{SESSION_EXPORT.name}: the fleet exports {MARKDOWN} only, not {params.format}"
+            )
+            raise RpcError(INVALID_PARAMS, message)
+        job = await self._job(str(params.session))
+        stored = await self._sessions.read(SessionId(str(params.session)))
+        text = partial(markdown, stored.header, stored.entries, title=_title(job))
+        return {"format": MARKDOWN, "content": await run_sync(text)}
 
     async def _job(self, session: str) -> Job:
         """Return the job of a session.
@@ -205,7 +227,7 @@ def _snapshot(job: Job, session: str, seq: int, branch: tuple[AnyEntry, ...]) ->
         seq=seq,
         state="running" if _stage(job, session) == 1 else "idle",
         activity=Activities(),
-        title=f"{job.kind} of {job.change}: {_state(job)}",
+        title=f"{_title(job)}: {_state(job)}",
         run=None,
         queue=(),
         paused=False,
@@ -222,6 +244,10 @@ def _snapshot(job: Job, session: str, seq: int, branch: tuple[AnyEntry, ...]) ->
     )
     cursor = cursor_before(branch, None)
     return snapshot(one, epoch=EPOCH, roots=(), clients=(), cursor=cursor)
+
+
+def _title(job: Job) -> str:
+    return f"{job.kind} of {job.change}"
 
 
 def _state(job: Job) -> str:

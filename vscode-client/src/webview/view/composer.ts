@@ -47,8 +47,9 @@ export function composer(panel: Panel): View {
 }
 
 const READERS: Readonly<Partial<Record<Role, string>>> = {
-  observer: "This page only reads: it has the role observer.",
-  approver: "This page answers questions and stops runs: it has the role approver.",
+  reader: "This page only reads.",
+  observer: "This page only reads: tiller web runs as observer.",
+  approver: "This page answers questions and stops runs: tiller web runs as approver.",
 };
 
 /** Stands in the place of the composer on a page that may not write. */

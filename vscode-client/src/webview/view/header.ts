@@ -5,7 +5,7 @@ import type { Notifications, Place, WebPlace } from "../../shared/messages.js";
 import type { Panel } from "../panel-context.js";
 import { oneLine } from "../safe-text.js";
 import type { SessionView } from "../state.js";
-import { actsOf } from "../surface.js";
+import { actsOf, may } from "../surface.js";
 import { go, openSession } from "../verbs.js";
 import { icon, iconButton, type View } from "./parts.js";
 import { menuKey } from "./pickers.js";
@@ -81,11 +81,12 @@ function moreItems(panel: Panel): View {
     </button>`;
   };
   const visit = (place: Place) => panel.dispatch({ type: "went", place });
-  return html`${MORE.map(([place, words, name]) => item(name, words, () => visit(place)))}
-    ${WEB.map(([place, words, name]) => item(name, words, () => panel.host.post({ type: "visit", place })))}
+  const places = () => html`${MORE.map(([place, words, name]) => item(name, words, () => visit(place)))}
+    ${WEB.map(([place, words, name]) => item(name, words, () => panel.host.post({ type: "visit", place })))}`;
+  return html`${may(panel, "observer") ? places() : nothing}
     ${item("desktop-download", "Export as Markdown", () => panel.host.post({ type: "command", command: "tiller.exportMarkdown" }))}
     ${
-      notifications === undefined
+      notifications === undefined || !may(panel, "observer")
         ? nothing
         : item(
             notifications === "on" ? "bell-slash" : "bell",
