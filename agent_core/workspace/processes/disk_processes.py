@@ -294,6 +294,14 @@ class PsutilTable:
                     )
         return found
 
+    def parent(self, pid: int) -> int | None:
+        """Return the parent of a process that lives or is a zombie; None: it is gone, or not visible."""
+        import psutil  # noqa: PLC0415 - slow to import
+
+        with suppress(psutil.Error, OSError):
+            return psutil.Process(pid).ppid()
+        return None
+
     def carries(self, pid: int, mark: ProcessMark) -> Literal["limit", "variable"] | None:
         """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         import psutil  # noqa: PLC0415 - slow to import

@@ -52,6 +52,11 @@ class ProcTable:
         # Ids are given out upwards, so a younger process has a smaller one only after they began anew.
         return [pid for pid in _ids() if pid >= first]
 
+    def parent(self, pid: int) -> int | None:
+        """Return the parent of a process that lives or is a zombie; None: it is gone, or not visible."""
+        fields = _stat(pid)
+        return int(fields[1]) if fields else None
+
     def carries(self, pid: int, mark: ProcessMark) -> Literal["limit", "variable"] | None:
         """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         limit = limit_of(pid)
@@ -97,12 +102,17 @@ def _newest() -> int:
 def _look(pid: int) -> "Member | None":
     from agent_core.workspace.processes.tree import Member  # noqa: PLC0415 - at first use
 
-    # The name stands in brackets and may hold anything, brackets too.
-    fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
+    fields = _stat(pid)
     # A process whose first thread has ended looks dead, and is not while others go on.
     if not fields or (fields[0] in DEAD and int(fields[17]) <= 1):
         return None
     return Member(pid, started=int(fields[19]), parent=int(fields[1]), session=int(fields[3]))
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return the fields of a process after its name; empty: it is gone."""
+    # The name stands in brackets and may hold anything, brackets too.
+    return _read(f"{pid}/stat").rpartition(b")")[2].split()
 
 
 def _read(name: str) -> bytes:

@@ -50,6 +50,10 @@ class ProcessTable(Protocol):
         """
         ...
 
+    def parent(self, pid: int) -> int | None:
+        """Return the parent of a process that lives or is a zombie; None: it is gone, or not visible."""
+        ...
+
     def carries(self, pid: int, mark: ProcessMark) -> Literal["limit", "variable"] | None:
         """Return how a process carries a mark: by limit or by environment variable; None: not, or not visibly."""
         ...
@@ -97,10 +101,22 @@ class ProcessTree(Value, frozen=True, kw_only=True):
                 return True
             case "limit":
                 # What another thread of ours starts at the same moment inherits the limit as well. Children of
-                # ours besides the first process are never this tree's, unless orphans are given to us.
-                return member.parent != os.getpid() or os.getpid() == INIT
+                # ours besides the first process are never this tree's, unless orphans are given to us; nor is
+                # what those children start.
+                return os.getpid() == INIT or not self._is_under_another_child(member)
             case None:
                 return False
+
+    def _is_under_another_child(self, member: Member) -> bool:
+        """Return whether a process descends from a child of ours that is not the first process."""
+        pid, parent = member.pid, member.parent
+        seen = {pid}
+        while parent and parent not in seen and parent != INIT:
+            if parent == os.getpid():
+                return self.reaped or pid != self.first
+            seen.add(pid := parent)
+            parent = self.table.parent(pid)
+        return False
 
 
 def end_tree(tree: ProcessTree, *, grace_s: float) -> KillReport:

@@ -2,11 +2,12 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 import pytest
@@ -107,6 +108,31 @@ def test_what_another_thread_starts_meanwhile_is_left_alone(table: ProcessTable)
     with _sleeper({MARK: mark.text}) as pid:
         own = ProcessMark(text=mark.text, limit=None)
         assert set(_tree(table, own).members()) == {pid}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_such_a_process_starts_is_left_alone_too(table: ProcessTable) -> None:
+    with fresh_mark() as mark:
+        starting = subprocess.Popen(
+            ["bash", "-c", "sleep 60 & echo $!; wait"],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+    with starting:
+        assert starting.stdout is not None
+        below = int(starting.stdout.readline())
+        try:
+            assert table.carries(below, mark) == "limit"
+            assert dict(_tree(table, mark).members()) == {}
+            # Of the tree's own process, and of one that has ended, it is a member.
+            own = ProcessTree(table=table, first=starting.pid, mark=mark, begun_s=time.monotonic())
+            assert below in own.members()
+            starting.kill()
+            _ = starting.wait()
+            assert set(_tree(table, mark).members()) == {below}
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(starting.pid, signal.SIGKILL)
 
 
 def test_ids_that_have_begun_anew_are_looked_at_too() -> None:
