@@ -10,6 +10,7 @@ from agent_core.workspace.diff.minimal_edits import (
     line_edits,
     line_hunks,
     line_number0,
+    lines_of,
     within_lines,
 )
 
@@ -81,7 +82,8 @@ def _merged(base: str, ours: str, theirs: str, *, settle: Callable[[Conflict], s
     conflicts: list[Conflict] = []
     done = 0
     counted = _Counted(base, ours, theirs)
-    for region in _regions(line_edits(base, ours), line_edits(base, theirs)):
+    mine, yours = line_edits(base, ours), line_edits(base, theirs)
+    for region in _regions(_aligned(base, mine, yours), yours):
         parts.append(base[done : region.start])
         conflict = counted.lines_of(region)
         # Changes of neighbouring lines are both taken, unlike in git (decision 0030).
@@ -113,6 +115,39 @@ def _all_of(conflict: Conflict) -> str:
         if not gone[at]:
             parts.append(char)
     return "".join((*parts, *brought[len(base)]))
+
+
+def _aligned(base: str, ours: Sequence[TextEdit], theirs: Sequence[TextEdit]) -> list[TextEdit]:
+    """Return our changes, those that are also theirs at their place.
+
+    Among equal lines an insertion or deletion has several places that come to the same, and what else a side changed
+    decides which one the comparison finds.
+    """
+    lowest = {_lowest(base, theirs, at): one for at, one in enumerate(theirs)}
+    aligned: list[TextEdit] = []
+    for at, one in enumerate(ours):
+        same = lowest.get(_lowest(base, ours, at), one)
+        is_after = not aligned or aligned[-1].end < same.start
+        is_before = at + 1 == len(ours) or same.end < ours[at + 1].start
+        aligned.append(same if is_after and is_before else one)
+    return aligned
+
+
+def _lowest(base: str, edits: Sequence[TextEdit], at: int) -> tuple[int, int, str]:
+    """Return the last place of an insertion or deletion of whole lines that comes to the same; other edits stay."""
+    one = edits[at]
+    whole = one.new_text or base[one.start : one.end]
+    if (one.new_text and one.start < one.end) or not whole.endswith(("\n", "\r")):
+        return _key(one)
+    limit = edits[at + 1].start if at + 1 < len(edits) else len(base)
+    lines = lines_of(whole)
+    moved = passed = 0
+    while base.startswith(line := lines[moved % len(lines)], one.end + passed, limit):
+        passed += len(line)
+        moved += 1
+    turned = moved % len(lines)
+    new_text = "".join((*lines[turned:], *lines[:turned])) if one.new_text else ""
+    return one.start + passed, one.end + passed, new_text
 
 
 def _regions(ours: Sequence[TextEdit], theirs: Sequence[TextEdit]) -> Iterator[_Region]:

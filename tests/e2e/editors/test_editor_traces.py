@@ -12,7 +12,7 @@ from tests.e2e.editors.traces import TRACES, placed, scrubbed
 from tests.support.clients.server import SERVER, TILLER, Ground, calls, says
 from tests.support.programs.fresh_user import NEOVIM_BEFORE, emacs_user, installed, neovim_user
 from tests.support.programs.neovim_lists import choose
-from tests.support.programs.real_editors import Name
+from tests.support.programs.real_editors import Name, quit_editor
 from tiller_server.cli.trace.replay import replay
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -86,7 +86,7 @@ async def _in_neovim(ground: Ground, home: Path, path: Path, name: str) -> None:
         _ = await ground.provider.requests_arrived(3)
         await editor.keys(":silent write<CR>:Tiller status<CR>")
         await editor.until("return true")
-        await editor.keys(":qall<CR>")
+        await quit_editor(editor)
 
 
 async def _in_emacs(ground: Ground, home: Path, path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.support.clients.server import Ground, calls, says
 from tests.support.clients.shims import end_daemon
 from tests.support.programs.fresh_user import NEOVIM_BEFORE, neovim_user
 from tests.support.programs.neovim_lists import choose
-from tests.support.programs.real_editors import Name, Neovim
+from tests.support.programs.real_editors import Name, Neovim, quit_editor
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -126,7 +126,7 @@ async def test_after_a_restart_in_the_middle_of_a_run_the_chat_file_has_all_of_i
         await open_chat(editor, name)
         await editor.keys("GoRepair it.<Esc>:silent write<CR>")
         await editor.until(has("w3"))
-        await editor.keys(":qall!<CR>")
+        await quit_editor(editor)
     async with user(ground, tmp_path / "home", path, name) as editor:
         await open_chat(editor, name)
         await editor.until(has("done"))

@@ -31,6 +31,10 @@ PROGRESS = f"""
 """
 """Lua that collects the lines of progress and looks for both tasks."""
 
+REPORTED = "I have the report."
+BEFORE_REPORTS = len(PLANNING) + len(WORKING) - 2
+"""How many requests the model has answered before the first report is taken in."""
+
 DONE_TWICE = """
     local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "\\n")
     return select(2, text:gsub("\\n> done", "")) == 2
@@ -83,6 +87,10 @@ async def test_a_plan_is_revised_and_the_changes_of_a_task_are_merged_into_unsav
         await choose(editor, "Yes, and ask before risky steps")
         await editor.until(PROGRESS)
         await editor.until(has("Its changes wait in a worktree: tiller.mergeTask merges them."))
+        # One edit changed the line of a task and added below it: nothing of it is there twice.
+        text = await editor.text()
+        assert text.count("Both tasks work.") == 1
+        assert text.count(REPORTED) <= len(ground.provider.requests) - BEFORE_REPORTS
         await editor.keys(":buffer greet.py<CR>")
         assert await editor.text() == GREETINGS + UNSAVED
         await editor.keys(":Tiller mergeTask<CR>")

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,6 +11,7 @@ from hypothesis import given, strategies as st
 from agent_core.workspace import FileText, WriteResult
 from tests.support.clients.editors import NEW_TEXT, OLD, Place, Window, hash_of, settled
 from tests.support.lsp.lsp_behaviours import (
+    AppliesInPieces,
     AppliesOther,
     EditBehaviour,
     Honest,
@@ -102,6 +104,31 @@ async def test_what_the_user_typed_meanwhile_is_kept_and_told(tmp_path: Path) ->
         f"{UNSAVED} {TYPED}\n1: # typed by the user",
     )
     assert written.sha256 == hash_of(place.text)
+
+
+@pytest.mark.parametrize("order", ["down", "up"])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param(OLD, NEW_TEXT, id="lines"),
+        pytest.param(
+            "a\nb\n\nx\n\n## You\n",
+            "a\nb!\nc\n\nx\n\ny\n\n## You\n",
+            id="an insertion among equal lines",
+        ),
+    ],
+)
+async def test_an_edit_that_is_told_in_pieces_is_there_once_and_nobody_elses(
+    tmp_path: Path, order: Literal["down", "up"], text: str, wanted: str
+) -> None:
+    place = Place.make(tmp_path, Window(edits=AppliesInPieces(order=order)), text=text)
+    written = await place.write(wanted)
+    assert place.text == wanted
+    assert (written.changed_by_user, written.note, len(place.window.edits_asked())) == (
+        False,
+        UNSAVED,
+        1,
+    )
 
 
 async def test_an_answer_that_never_comes_does_not_hide_what_landed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 from tests.support.lsp.lsp_connection import Reply
 from tests.support.lsp.lsp_editor import Document, Editor, Operation, operations
-from tests.support.lsp.lsp_text import EditError
+from tests.support.lsp.lsp_text import EditError, apply_edits
 
 Json = dict[str, Any]
 
@@ -174,6 +174,25 @@ class PartlyApplies:
             return
         reason = "could not apply everything"
         reply({"applied": False, "failureReason": reason, "failedChange": stopped_at})
+
+
+class AppliesInPieces:
+    """Tells of each text edit alone, as Neovim 0.11 does.
+
+    Args:
+        order: Which is told first: the edit at the top, or the one at the bottom.
+    """
+
+    def __init__(self, *, order: Literal["down", "up"] = "up") -> None:
+        self._order = order
+
+    def __call__(self, editor: Editor, params: Json, reply: Reply) -> None:
+        for step in operations(params["edit"]):
+            text = editor.documents[step.uri].text
+            for size in range(1, len(step.edits) + 1):
+                part = step.edits[:size] if self._order == "down" else step.edits[-size:]
+                _ = editor.change(step.uri, apply_edits(text, part, encoding=editor.encoding))
+        reply({"applied": True})
 
 
 class LikeNeovim:

@@ -245,9 +245,28 @@ async def _listening(editor: Neovim, options: Sequence[str]) -> AsyncGenerator[N
     argv = [str(editor.program), "--headless", *options, "--listen", editor.socket]
     async with running(argv, editor):
         with anyio.fail_after(START_S):
-            while not Path(editor.socket).exists():  # noqa: ASYNC110, ASYNC240 - a socket tells nobody that it is there
+            while not await _listens(editor):
                 await anyio.sleep(LOOK_S)
         yield
+
+
+async def quit_editor(editor: Neovim) -> None:
+    """Leave Neovim without saving; it ends before it answers, or after that."""
+    argv = (str(editor.program), "--server", editor.socket, "--remote-send", ":qall!<CR>")
+    with anyio.fail_after(CALL_S):
+        _ = await anyio.run_process(argv, env=editor.env, cwd=editor.root, check=False)
+        while await _listens(editor):
+            await anyio.sleep(LOOK_S)
+
+
+async def _listens(editor: Neovim) -> bool:
+    """Return whether it takes connections; its socket is there before it does."""
+    try:
+        connection = await anyio.connect_unix(editor.socket)
+    except OSError:
+        return False
+    await connection.aclose()
+    return True
 
 
 @asynccontextmanager

@@ -33,6 +33,20 @@ ABC = "a\nb\nc\nd\n"
         pytest.param(
             ABC, "a\nx\nb\nc\nd\n", "a\nx\nb\nc\nD\n", "a\nx\nb\nc\nD\n", id="one insertion"
         ),
+        pytest.param(
+            "a\n\nb\n\nc\n",
+            "A\n\nb\n\nx\n\nc\n",
+            "a\n\nb\n\nx\n\nc\n",
+            "A\n\nb\n\nx\n\nc\n",
+            id="one insertion among equal lines",
+        ),
+        pytest.param(
+            "a\nb\n\nx\n\nc\n",
+            "A\nb\n\nc\n",
+            "a\nb\n\nc\n",
+            "A\nb\n\nc\n",
+            id="one deletion among equal lines",
+        ),
         pytest.param("f(a, b)\n", "g(a, b)\n", "f(a, b, c)\n", "g(a, b, c)\n", id="in one line"),
         pytest.param("one two\n", "1 two\n", "one 2\n", "1 2\n", id="words of one line"),
         pytest.param("a\nb\n", "a\r\nb\r\n", "a\nB\n", "a\r\nB\r\n", id="line ends and text"),

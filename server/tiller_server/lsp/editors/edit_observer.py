@@ -28,12 +28,19 @@ class EditObserver:
     """Recorder of every state of a document while an edit is under way, however short the state lasts."""
 
     def __init__(
-        self, document: Document, target: str, *, scope: anyio.CancelScope, grace_s: float
+        self,
+        document: Document,
+        edits: Sequence[TextEdit],
+        target: str,
+        *,
+        scope: anyio.CancelScope,
+        grace_s: float,
     ) -> None:
         """Begin with the text that the edit was made for.
 
         Args:
             document: The document as it was then.
+            edits: The edit, for that text, in order.
             target: The text that the edit shall make of it.
             scope: Waits for the answer; once the text is there, no longer than `grace_s`.
             grace_s: In seconds.
@@ -41,6 +48,7 @@ class EditObserver:
         self.target: Final = target
         self.step: AppliedChange | None = None
         """The change that made the wanted text."""
+        self._edits = edits
         self._states: list[Document] = [document]
         self._looked = 0
         self._scope = scope
@@ -52,12 +60,28 @@ class EditObserver:
             return
         if document.text == self.target:
             before = self._states[-1]
-            if not document.content_changes or before.text == self._states[0].text:
+            if self._came_in_pieces():
+                self.step = AppliedChange(before=self._states[0], after=document)
+            elif not document.content_changes or before.text == self._states[0].text:
                 self.step = AppliedChange(before=before, after=document)
             # The text is the proof. The answer is waited for only so as not to leave it behind.
             deadline = anyio.current_time() + self._grace_s
             self._scope.deadline = min(self._scope.deadline, deadline)
         self._states.append(document)
+
+    def _came_in_pieces(self) -> bool:
+        """Return whether all that was reported so far is a part of the edit: Neovim reports each place alone."""
+        first, *others = self._states
+        count = len(self._edits)
+        if not others:
+            return False
+        return any(
+            _are_parts(first.text, [one.text for one in others], parts)
+            for parts in (
+                [self._edits[:size] for size in range(1, count)],
+                [self._edits[-size:] for size in range(1, count)],
+            )
+        )
 
     def unlooked(self) -> Sequence[tuple[Document, Document]]:
         """Return the changes that were not looked at so far: those of a text that the edit was not made for."""
@@ -99,6 +123,19 @@ def match_change(
             lines = LineIndex(text, before.lines.encoding)
             return AppliedChange(before=before, after=replace(after, lines=lines))
     return None
+
+
+def _are_parts(first: str, texts: Sequence[str], parts: Sequence[Sequence[TextEdit]]) -> bool:
+    """Return whether texts are what growing parts of an edit make of the first text, in their order."""
+    left = iter(parts)
+    return all(any(_is_made(text, first, part) for part in left) for text in texts)
+
+
+def _is_made(text: str, first: str, edits: Sequence[TextEdit]) -> bool:
+    grown = sum(len(one.new_text) - (one.end - one.start) for one in edits)
+    return len(text) == len(first) + grown and text == _put(
+        first, [(one.start, one.end, one.new_text) for one in edits]
+    )
 
 
 def _made(

@@ -165,7 +165,7 @@ class Editor:
         scope = anyio.CancelScope()
         asked_at = anyio.current_time()
         observer = EditObserver(
-            document, target, scope=scope, grace_s=self.requests.timing.verify_s
+            document, edits, target, scope=scope, grace_s=self.requests.timing.verify_s
         )
         with self.mirror.watch(document.uri, observer.on_change):
             answer = ApplyResponse(applied=None)
