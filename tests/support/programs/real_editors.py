@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import anyio
+import anyio.abc
 import pytest
 from typing_extensions import override
 
@@ -59,6 +60,8 @@ class RealEditor:
     numbers: "count[int]" = field(default_factory=count)
     answered: int = 0
     """Questions that were answered."""
+    process: anyio.abc.Process | None = None
+    """It, once it has been started."""
 
     async def ask(self, code: str) -> Any:
         """Run code in the editor's own language and give its value, which JSON must be able to say."""
@@ -245,18 +248,19 @@ async def _listening(editor: Neovim, options: Sequence[str]) -> AsyncGenerator[N
     argv = [str(editor.program), "--headless", *options, "--listen", editor.socket]
     async with running(argv, editor):
         with anyio.fail_after(START_S):
-            while not await _listens(editor):
+            while not await _listens(editor):  # noqa: ASYNC110 - a socket tells nobody that it is there
                 await anyio.sleep(LOOK_S)
         yield
 
 
 async def quit_editor(editor: Neovim) -> None:
-    """Leave Neovim without saving; it ends before it answers, or after that."""
+    """Leave Neovim without saving, and wait until it has ended: a signal meanwhile would leave its swap files."""
     argv = (str(editor.program), "--server", editor.socket, "--remote-send", ":qall!<CR>")
+    assert editor.process is not None
     with anyio.fail_after(CALL_S):
+        # It may end before it answers.
         _ = await anyio.run_process(argv, env=editor.env, cwd=editor.root, check=False)
-        while await _listens(editor):
-            await anyio.sleep(LOOK_S)
+        _ = await editor.process.wait()
 
 
 async def _listens(editor: Neovim) -> bool:
@@ -282,6 +286,7 @@ async def running(argv: Sequence[str], editor: RealEditor) -> AsyncGenerator[Non
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    editor.process = process
     try:
         yield
     finally:

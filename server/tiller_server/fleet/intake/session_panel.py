@@ -142,12 +142,12 @@ class SessionPanel:
         limit = min(params.limit or MOST_SESSIONS, MOST_SESSIONS)
         jobs = await run_sync(partial(self._jobs.jobs, limit=limit))
         titles = {job.session: _title(job) for job in jobs}
-        words = (params.query or "").casefold().split()
+        terms = (params.query or "").casefold().split()
         listed: list[JsonValue] = []
         for one in await self._sessions.list(limit=limit):
             title = titles.get(str(one.session), one.title or "")
             text = f"{title} {one.preview}".casefold()
-            if all(word in text for word in words):
+            if all(term in text for term in terms):
                 listed.append(session_info(replace(one, title=title or None)))
         return {"sessions": listed}
 
