@@ -17,6 +17,13 @@ VERSIONS: tuple[Name, ...] = ("neovim 0.11.4", "neovim 0.7.2")
 BOTH = pytest.mark.parametrize("name", VERSIONS)
 DISK = "one\ntwo\nthree\nfour\nfive\n"
 THOUGHT = "# 🦜 a thought\n"
+FUNCTIONS = "def a():\n    return 1\n\n\ndef c():\n    return 3\n\n\na()\n"
+ADDED = (
+    ("return 1", "return 1 + 0\n    # the first"),
+    ("\n\n\na()", "\n\n\ndef d():\n    return 4\n\n\na()"),
+)
+"""Replacements of which the second inserts a function between empty lines."""
+MORE_FUNCTIONS = FUNCTIONS.replace(*ADDED[0]).replace(*ADDED[1])
 OFF = {"agent": {"edit": {"saveBarrier": "off"}}}
 
 
@@ -31,10 +38,10 @@ READ = ("read", {"path": "a.py"})
 
 @asynccontextmanager
 async def opened(
-    ground: Ground, home: Path, name: Name, options: Json | None = None
+    ground: Ground, home: Path, name: Name, options: Json | None = None, *, text: str = DISK
 ) -> AsyncGenerator[tuple[Neovim, Path]]:
     """Start Neovim on a file with the server attached, for as long as the block."""
-    path = ground.file("a.py", DISK)
+    path = ground.file("a.py", text)
     async with neovim(name, env=ground.env, root=ground.root, home=home) as editor:
         await editor.open(path)
         await editor.serve(SERVER, options)
@@ -62,6 +69,20 @@ async def test_an_edit_lands_in_a_buffer_with_unsaved_text_and_the_disk_stays(
         assert read.startswith(THOUGHT)
         assert "Successfully replaced 2 block(s)" in edited
         assert "unsaved" in edited.lower()
+
+
+@BOTH
+async def test_what_is_added_among_equal_lines_is_there_once(
+    ground: Ground, tmp_path: Path, name: Name
+) -> None:
+    ground.provider.script([calls(READ), calls(edit(*ADDED)), says("done")])
+    async with opened(ground, tmp_path / "nvim", name, text=FUNCTIONS) as (editor, _):
+        await run(editor)
+        assert await editor.text() == MORE_FUNCTIONS
+        _, edited = tool_texts(ground.provider.requests[-1])
+        # Neovim tells of each place alone, and nobody typed.
+        assert "Successfully replaced 2 block(s)" in edited
+        assert "changed elsewhere" not in edited
 
 
 @BOTH
