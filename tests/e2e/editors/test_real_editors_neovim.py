@@ -77,10 +77,11 @@ async def test_what_is_added_among_equal_lines_is_there_once(
 ) -> None:
     ground.provider.script([calls(READ), calls(edit(*ADDED)), says("done")])
     async with opened(ground, tmp_path / "nvim", name, text=FUNCTIONS) as (editor, _):
+        # Neovim waits before it tells of the first change. After that it tells of each place of an edit alone.
+        await editor.keys("ggO# 🦜 a thought<Esc>")
         await run(editor)
-        assert await editor.text() == MORE_FUNCTIONS
+        assert await editor.text() == THOUGHT + MORE_FUNCTIONS
         _, edited = tool_texts(ground.provider.requests[-1])
-        # Neovim tells of each place alone, and nobody typed.
         assert "Successfully replaced 2 block(s)" in edited
         assert "changed elsewhere" not in edited
 
