@@ -18,7 +18,12 @@ from scripts.release.checks import (
     source_problems,
     version_problems,
 )
-from scripts.release.documents import release_notes, write_licences, write_parts
+from scripts.release.documents import (
+    bundled_packages,
+    release_notes,
+    write_licences,
+    write_parts,
+)
 from scripts.vsix.wheels import ROOT
 from tiller_server import VERSION
 
@@ -37,7 +42,7 @@ def main() -> int:
         if archive.suffix != ".deb":  # holds the files of the program
             problems += content_problems(archive)
     problems += difference_problems([*index, *programs])
-    write_parts(tree, DIST / f"tiller-{VERSION}.cdx.json")
+    write_parts(tree, bundled_packages(), DIST / f"tiller-{VERSION}.cdx.json")
     write_licences(tree, extensions, DIST / f"tiller-{VERSION}-licences.txt")
     notes = release_notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), VERSION)
     (DIST / f"tiller-{VERSION}-notes.md").write_text(notes, encoding="utf-8")

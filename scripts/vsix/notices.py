@@ -41,11 +41,12 @@ def written(bundles: Iterable[Path], wheels: Iterable[Path], *, root: Path) -> s
     Raises:
         ValueError: A part does not say its licence.
     """
-    found = {*_packages(bundles, root), *_distributions(wheels)}
+    found = {*packages_of(bundles, root), *_distributions(wheels)}
     return HEAD + "".join(one.written() for one in sorted(found, key=lambda one: one.name.lower()))
 
 
-def _packages(bundles: Iterable[Path], root: Path) -> Iterator[Notice]:
+def packages_of(bundles: Iterable[Path], root: Path) -> Iterator[Notice]:
+    """Yield the packages of npm that are in bundles, by folder; the arguments and errors are those of `written`."""
     folders = {
         folder
         for bundle in bundles

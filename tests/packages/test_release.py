@@ -41,6 +41,18 @@ def test_a_version_without_a_section_is_named() -> None:
         _ = documents.release_notes(CHANGELOG, "0.3.0")
 
 
+def test_packages_of_the_page_are_named_with_their_licence() -> None:
+    rule = "\n" + "=" * 80 + "\n"
+    licences = rule.join(
+        ["@lit/element 2.1.2 (BSD-3-Clause)\n\nText (c)", "lit 3.3.3 ((MIT OR ISC))\n\nText"]
+    )
+    assert documents.page_packages(licences) == [
+        ("@lit/element", "2.1.2", "BSD-3-Clause"),
+        ("lit", "3.3.3", "(MIT OR ISC)"),
+    ]
+    assert documents.npm_purl("@lit/element", "2.1.2") == "pkg:npm/%40lit/element@2.1.2"
+
+
 def test_the_changelog_has_a_section_for_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert documents.release_notes(text, VERSION).startswith(f"# Tiller {VERSION}\n\n###")

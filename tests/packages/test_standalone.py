@@ -145,9 +145,9 @@ def test_the_list_of_parts_names_distributions_libraries_and_the_interpreter(
         "scripts.release.documents", reason="make release-setup installs what lists the parts"
     )
     file = tmp_path / "parts.json"
-    documents.write_parts(program, file)
+    documents.write_parts(program, [("@lit/reactive-element", "2.1.2", "BSD-3-Clause")], file)
     names = {part["name"] for part in json.loads(file.read_bytes())["components"]}
-    assert names >= {"CPython", "pydantic", "libssl3"}
+    assert names >= {"CPython", "pydantic", "libssl3", "@lit/reactive-element"}
 
 
 def test_the_debian_package_is_installed_used_and_removed(
