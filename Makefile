@@ -248,7 +248,7 @@ standalone: $(RELEASE_STAMP) web-page
 
 .PHONY: release-check
 release-check: dist standalone vsix
-	@$(AT_COMMIT) "$(PY)" -m scripts.release
+	@$(WITH_NODE) $(AT_COMMIT) "$(PY)" -m scripts.release
 
 # Another platform: make vsix TARGET=darwin-arm64; for the Marketplace: make vsix VSIX_ARGS="--pre-release --address https://…"
 TARGET ?=

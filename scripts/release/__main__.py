@@ -14,6 +14,7 @@ from scripts.release.checks import (
     content_problems,
     difference_problems,
     digest,
+    extension_problems,
     metadata_problems,
     source_problems,
     version_problems,
@@ -41,7 +42,7 @@ def main() -> int:
     for archive in (*index, *programs, *extensions):
         if archive.suffix != ".deb":  # holds the files of the program
             problems += content_problems(archive)
-    problems += difference_problems([*index, *programs])
+    problems += [*difference_problems([*index, *programs]), *extension_problems(extensions)]
     write_parts(tree, bundled_packages(), DIST / f"tiller-{VERSION}.cdx.json")
     write_licences(tree, extensions, DIST / f"tiller-{VERSION}-licences.txt")
     notes = release_notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), VERSION)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from scripts.vsix.archive import normalize
 from scripts.vsix.contents import problems
 from scripts.vsix.notices import written
 from scripts.vsix.targets import TARGETS, Target, pre_release_version, target_of
@@ -51,6 +52,7 @@ def main() -> int:
     collect(target, kept=BUILD / "vsix" / target.name / "kept", into=wheels)
     _stage(stage, pre_release=arguments.pre_release)
     made = _package(target, stage, pre_release=arguments.pre_release, address=arguments.address)
+    normalize(made, time=_commit_time())
     faults = list(problems(made, target, pre_release=arguments.pre_release))
     if faults:
         made.unlink()

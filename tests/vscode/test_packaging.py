@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.vsix.archive import normalize
 from scripts.vsix.contents import REQUIRED, problems
 from scripts.vsix.notices import written
 from scripts.vsix.targets import PYTHONS, TARGETS, pre_release_version, target_of
@@ -198,6 +199,22 @@ def test_a_vsix_of_another_platform_or_channel_is_refused(tmp_path: Path) -> Non
         "the manifest does not name the platform linux-x64",
         "the manifest is that of a pre-release",
     ]
+
+
+def test_the_same_contents_are_the_same_bytes(tmp_path: Path) -> None:
+    archives = [tmp_path / "a.vsix", tmp_path / "b.vsix"]
+    for archive, names, year in zip(
+        archives, (["b", "a.whl"], ["a.whl", "b"]), (2000, 2001), strict=True
+    ):
+        with zipfile.ZipFile(archive, "w") as made:
+            for name in names:
+                made.writestr(zipfile.ZipInfo(name, (year, 1, 1, 0, 0, 0)), name * 100)
+        normalize(archive, time=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC))
+    first, second = (archive.read_bytes() for archive in archives)
+    assert first == second
+    with zipfile.ZipFile(archives[0]) as read:
+        assert {one.date_time for one in read.infolist()} == {(2026, 1, 2, 3, 4, 6)}
+        assert (read.namelist(), read.read("b")) == (["a.whl", "b"], b"b" * 100)
 
 
 def test_a_vsix_that_was_built_has_no_problems() -> None:
