@@ -27,6 +27,7 @@ from typing import (
 import anyio
 
 from agent_core.hooks.catalogue import Point
+from agent_core.hooks.kinds import GoOn
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.values import Value
 
@@ -374,6 +375,8 @@ DEEPEST = 200
 
 def fault(outcome: object, point: Point) -> str | None:
     """Return what is wrong with an answer; None: it is sound."""
+    if outcome is None and GoOn in point.outcomes:
+        return f"gave no answer to {point.name}: return GoOn() where nothing is to change"
     if not isinstance(outcome, point.outcomes):
         return f"gave {outcome!r:.200}, which is no outcome of {point.name}"
     for field in fields(outcome):

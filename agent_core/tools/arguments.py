@@ -121,7 +121,7 @@ def validated(tool: str, model: type[ToolArgumentsT], arguments: JsonObject) -> 
             _problem(each["type"], each["loc"], each["msg"])
             for each in error.errors(include_url=False)
         ]
-        raise ArgumentsInvalid(_refusal(tool, problems, arguments)) from error
+        raise _refusal(tool, problems, arguments) from error
 
 
 def dumped(arguments: ToolArguments) -> JsonObject:
@@ -223,14 +223,15 @@ def _problem(kind: str, place: Sequence[int | str], message: str) -> str:
     return f"  - {'.'.join(str(step) for step in place) or 'root'}: {message}"
 
 
-def _refusal(tool: str, problems: Sequence[str], arguments: JsonObject) -> str:
+def _refusal(tool: str, problems: Sequence[str], arguments: JsonObject) -> ArgumentsInvalid:
     bullets = "\n".join(problems[:MAX_PROBLEMS])
     if len(problems) > MAX_PROBLEMS:
         bullets += f"\n  - and {len(problems) - MAX_PROBLEMS} more"
     received = json.dumps(_shortened(scrub_json(arguments)), indent=2, ensure_ascii=False)
     if len(received) > SHOWN_CHARS:
         received = f"{received[:SHOWN_CHARS]}…"
-    return f'Validation failed for tool "{tool}":\n{bullets}\n\nReceived arguments:\n{received}'
+    message = f'Validation failed for tool "{tool}":\n{bullets}'
+    return ArgumentsInvalid(message, advice=f"\n\nReceived arguments:\n{received}")
 
 
 def _shortened(value: JsonValue) -> JsonValue:

@@ -22,7 +22,7 @@ OURS, THEIRS = ("model", "quit", "resume"), ("review", "skill:pdf")
         ("!", None),
         ("!!  ", None),
         ("Hello there", ChatPrompt(text="Hello there")),
-        ("  /model is a word here", ChatPrompt(text="/model is a word here")),
+        ("  /model is a word here", ChatPrompt(text=" /model is a word here")),
         ("/model", SlashInvocation(name="model", arguments="")),
         ("/model  a/b ", SlashInvocation(name="model", arguments="a/b")),
         ("/review the tests", ChatPrompt(text="/review the tests")),

@@ -246,7 +246,11 @@ async def test_silence_is_consent_only_where_a_failure_is_none(point: Point) -> 
     table.add(Hook("bad", gives(None)), at=point.input)
     hooks, failures = runner(table)
     assert await hooks.ask(SAMPLES[point.input]) == REFUSED.get(point.input, GoOn())
-    odd = ("bad", point.name, f"gave None, which is no outcome of {point.name}")
+    odd = (
+        "bad",
+        point.name,
+        f"gave no answer to {point.name}: return GoOn() where nothing is to change",
+    )
     assert failures == ([odd] if point.input in REFUSED else [])
 
 

@@ -534,8 +534,10 @@ def _unasked(ask: Ask, subject: Subject) -> CallRefused:
     rule = next((one.rule for one in ask.options if one.rule and one.rule.verdict == "allow"), None)
     ways: list[str] = []
     if rule is not None:
-        what = " ".join(rule.argv_prefix) if rule.argv_prefix else (rule.host or rule.path or "it")
-        ways.append(f"a rule for {what!r} in policy.json")
+        what = " ".join(rule.argv_prefix) or rule.host or rule.path or rule.mcp
+        ways.append(
+            f"a rule for {f'the tool {rule.tool!r}' if what is None else repr(what)} in policy.json"
+        )
     if not (isinstance(subject, FileAccess) and subject.protected):
         ways.append(
             '`--permission yolo`, or "permission": {"mode": "yolo"} in their own settings.json'

@@ -284,7 +284,31 @@ def test_a_name_that_is_installed_from_elsewhere_is_refused(ground: Ground) -> N
     assert tiller(ground, "ext", "install", "words", "--yes").code == 0
     _ = folder.rename(ground.root / "moved")
     ran = tiller(ground, "ext", "install", "moved", "--yes")
-    assert (ran.code, "tiller ext remove words" in ran.complaint) == (2, True)
+    assert (ran.code, "tiller ext update words moved" in ran.complaint) == (2, True)
+
+
+def test_another_wheel_replaces_the_installed_one(ground: Ground) -> None:
+    folder = new(ground)
+    project = folder / "pyproject.toml"
+    _ = tiller(ground, "ext", "pack", "words")
+    first, *_ = (folder / "dist").glob("*.whl")
+    assert tiller(ground, "ext", "install", str(first), "--yes").code == 0
+    # The version alone is another one: the files of the package are the same.
+    text = project.read_text("utf-8")
+    _ = project.write_text(text.replace('version = "0.1.0"', 'version = "0.2.0"'), "utf-8")
+    packed = tiller(ground, "ext", "pack", "words")
+    (second,) = (folder / "dist").glob("*0.2.0*.whl")
+    same = tiller(ground, "ext", "update", "words")
+    assert "another version: tiller ext update words SOURCE" in same.out
+    ran = tiller(ground, "ext", "update", "words", str(second), "--yes")
+    assert ran.code == 0, ran.err
+    (entry,) = installed(ground).values()
+    assert (entry["version"], entry["source"]) == ("0.2.0", str(second))
+    # What the author sees is what the user sees.
+    _, digest, pin = packed.out.splitlines()
+    assert f"wheel sha256:{digest.split()[1]}" in ran.err
+    assert f"new pin 0.2.0 {pin.split()[1]}" in ran.err
+    assert f"old source {first}" in ran.err
 
 
 @pytest.mark.parametrize(

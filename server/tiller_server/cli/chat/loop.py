@@ -75,7 +75,8 @@ def meaning(line: str, *, ours: Iterable[str], theirs: Iterable[str]) -> ChatLin
     if not text:
         return None
     if line[0].isspace():
-        return ChatPrompt(text=text)
+        # The session would run a command that it knows.
+        return ChatPrompt(text=f" {text}" if text.startswith("/") else text)
     if text.startswith("!"):
         return _shell(text)
     said = slashed(text)

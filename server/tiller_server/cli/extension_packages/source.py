@@ -1,5 +1,6 @@
 """Sources of extension packages: a folder, a wheel, a git URL. Nothing of a package is run. Blocking."""
 
+import hashlib
 import subprocess
 import tempfile
 from collections.abc import Generator, Mapping
@@ -26,6 +27,15 @@ class FetchedPackage(Value, frozen=True, kw_only=True):
     source: str
     """The source with an absolute path, for updates."""
     commit: str = ""
+    digest: str = ""
+    """SHA-256 of the wheel, as `tiller ext pack` prints it; empty: it is no wheel."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the source may stand for one version alone: a wheel, or a Git URL with a tag, branch or commit."""
+        return bool(self.digest) or (
+            self.source.startswith(GIT) and "@" in urlsplit(self.source).path
+        )
 
 
 @contextmanager
@@ -42,14 +52,16 @@ def fetched(source: str, env: Mapping[str, str]) -> Generator[FetchedPackage]:
             yield _from_git(source, temporary, env)
             return
         path = Path(source).expanduser().resolve()
+        digest = ""
         if path.is_dir():
             package = usable(read_package(path))
         elif path.is_file() and path.suffix == ".whl":
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
             package = unpack_wheel(path, temporary)
         else:
             message = f"{source!r} is no folder, no wheel (.whl) and no git URL (git+https://…)"
             raise ExtensionBroken(message)
-        yield FetchedPackage(package=package, source=str(path))
+        yield FetchedPackage(package=package, source=str(path), digest=digest)
 
 
 def _from_git(source: str, folder: Path, env: Mapping[str, str]) -> FetchedPackage:

@@ -53,7 +53,10 @@ def read_prompt(
             return _alone(_named(word))
         case _:
             pass
-    text = f"{_joined(given)}\n\n{piped}".strip()
+    whole = f"{_joined(given)}\n\n{piped}"
+    text = whole.strip()
+    # A space before the slash says that it begins no command.
+    text = f" {text}" if text.startswith("/") and whole.startswith(" ") else text
     files = [_named(word) for word in given if is_file_word(word)]
     files += [path.expanduser() for path in attached]
     files += mentioned(given, root=root)

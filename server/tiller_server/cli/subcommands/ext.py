@@ -64,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing = verbs.add_parser("list", help="list the installed packages")
     update = verbs.add_parser("update", help="fetch installed packages again from their sources")
     _ = update.add_argument("name", metavar="NAME", nargs="?", help="[all]")
+    _ = update.add_argument(
+        "source",
+        metavar="SOURCE",
+        nargs="?",
+        help="another wheel, folder or git URL [as installed]",
+    )
     remove = verbs.add_parser("remove", help="remove an installed package")
     _ = remove.add_argument("name", metavar="NAME")
     for verb in (install, update):
@@ -153,7 +159,9 @@ def _pack(options: argparse.Namespace, environment: Environment) -> int:
     data = wheel_bytes(package)
     path = output / wheel_name(package)
     _ = path.write_bytes(data)
-    return _write_line(f"{path}\nsha256 {hashlib.sha256(data).hexdigest()}")
+    pin = LockedPackage(version="", source="", entry="", files=package.files).pin
+    sums = f"sha256 {hashlib.sha256(data).hexdigest()}\npin sha256:{pin}"
+    return _write_line(f"{path}\n{sums}")
 
 
 def _install(options: argparse.Namespace, environment: Environment) -> int:
@@ -163,7 +171,7 @@ def _install(options: argparse.Namespace, environment: Environment) -> int:
         if before is not None and before.source != it.source:
             message = (
                 f"a package {it.package.name!r} is installed from {before.source}; "
-                f"run `tiller ext remove {it.package.name}` first"
+                f"`tiller ext update {it.package.name} {options.source}` replaces it"
             )
             raise ExtensionBroken(message)
         return _install_fetched(config, it, before, options=options, environment=environment)
@@ -180,12 +188,17 @@ def _install_fetched(
     """Ask for trust, check the package, and install it."""
     package = it.package
     pin = LockedPackage(version="", source="", entry="", files=package.files).pin
-    if before is not None and before.pin == pin and not _difference(config, package.name, before):
-        return _write_line(f"{package.name} {before.version} is installed and unchanged")
+    is_same = before is not None and (before.pin, before.version) == (pin, package.version)
+    if before is not None and is_same and not _difference(config, package.name, before):
+        hint = f"; another version: tiller ext update {package.name} SOURCE" if it.is_fixed else ""
+        return _write_line(f"{package.name} {before.version} is installed and unchanged{hint}")
     lines = [f"{_plain(package.name)} {_plain(package.version)} from {_plain(it.source)}"]
     lines += [f"  {_plain(package.description)}"] if package.description else []
     lines += [f"  commit {it.commit}"] if it.commit else []
-    lines += [f"  old pin {before.version} sha256:{before.pin} {before.commit}"] if before else []
+    lines += [f"  wheel sha256:{it.digest}"] if it.digest else []
+    if before is not None:
+        lines += [f"  old source {_plain(before.source)}"] if before.source != it.source else []
+        lines += [f"  old pin {before.version} sha256:{before.pin} {before.commit}".rstrip()]
     lines += [f"  {'new pin' if before else 'pin'} {package.version} sha256:{pin}"]
     lines += _part_lines(declared_parts(package)) or ["  its source registers nothing by name"]
     _ = sys.stderr.write("\n".join(lines) + "\n")
@@ -202,7 +215,7 @@ def _install_fetched(
 
 def _agrees() -> bool:
     if not sys.stdin.isatty():
-        message = "installing asks for trust, and there is no terminal to answer on: add --yes"
+        message = "a new package needs your trust, and there is no terminal to answer on: add --yes"
         raise UsageError(message)
     _ = sys.stderr.write("Its code runs with your rights. Trust and install it? [y/N] ")
     sys.stderr.flush()
@@ -248,9 +261,10 @@ def _update(options: argparse.Namespace, environment: Environment) -> int:
     code = DONE
     for name in [options.name] if options.name else [*packages]:
         before = packages[name]
-        with fetched(before.source, environment.variables) as it:
+        source = options.source or before.source
+        with fetched(source, environment.variables) as it:
             if it.package.name != name:
-                message = f"{before.source} has the package {it.package.name!r} now, not {name!r}; nothing was updated"
+                message = f"{source} has the package {it.package.name!r}, not {name!r}; nothing was updated"
                 raise ExtensionBroken(message)
             code |= _install_fetched(config, it, before, options=options, environment=environment)
     return code

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -29,7 +30,8 @@ from agent_core.events import (
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import StorageUnavailable, TillerError, UsageError
 from agent_core.kernel.json import encode as to_json
-from agent_core.messages import UserContent, text_of
+from agent_core.messages import Text, UserContent, text_of
+from agent_core.resources.offers import slashed
 from agent_core.session import AgentSession, Receipt
 from agent_core.session.input.commands import EVENT as BY_COMMAND
 from tiller_server.cli.command_exit import TerminationRequest, code_of, watch_signals
@@ -46,6 +48,8 @@ from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 TICK_S: Final = 0.1
+COMMAND: Final = re.compile(r"[A-Za-z][\w:.-]*")
+"""Name of a command after the slash; `/etc/hosts` is none."""
 """How often what moves is drawn anew."""
 
 BROKEN = "error"
@@ -370,14 +374,31 @@ async def _send(
     """Send the prompt, or approve a plan by its hash.
 
     Raises:
-        UsageError: No plan of that hash waits.
+        UsageError: No plan of that hash waits, or the prompt names a command that does not exist.
     """
     if approved is None:
+        await _check_command(session, prompt)
         return await session.prompt(prompt)
     from agent_core.session.history.plans import approve_plan  # noqa: PLC0415 - at first use
 
     mode = "auto" if permission in {"auto", "yolo"} else "ask"
     return await approve_plan(session, sha256=approved, mode=mode)
+
+
+async def _check_command(session: AgentSession, prompt: Sequence[UserContent]) -> None:
+    """Refuse a prompt that begins with an unknown command: a model would be paid for a typing error."""
+    first = prompt[0] if prompt else None
+    said = slashed(first.text) if isinstance(first, Text) else None
+    if said is None or not COMMAND.fullmatch(said.name):
+        return
+    names = [one.name for one in await session.resources.refresh()]
+    if said.name not in names:
+        from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
+
+        nearest = get_close_matches(said.name, names, n=1)
+        hint = f" Did you mean /{nearest[0]}?" if nearest else ""
+        message = f"there is no command /{said.name}.{hint} To send it as text, begin with a space."
+        raise UsageError(message)
 
 
 async def _send_prompt(
