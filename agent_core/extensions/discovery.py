@@ -378,7 +378,7 @@ class _Looking:
             if difference:
                 message = (
                     f"extension package {name!r} is not used: {difference}. "
-                    f"Run `tiller ext remove {name}`, then install it again"
+                    f"Run `tiller ext update {name}` to install it again"
                 )
                 self._problem(message, folder)
                 continue

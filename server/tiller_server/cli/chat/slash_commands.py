@@ -53,7 +53,7 @@ async def _help(chat: ChatContext, _: str) -> None:
     ]
     groups.append(
         (
-            "Of this project",
+            "Skills, templates and extensions",
             [(f"/{one.name}", one.description) for one in offered if one.name not in COMMANDS],
         )
     )
@@ -229,7 +229,8 @@ async def _reload(chat: ChatContext, _: str) -> None:
     loaded = await chat.session.resources.reload()
     names = ", ".join(sorted({Path(one.path).name for one in loaded.resources if one.path}))
     count = len(loaded.resources)
-    lines = [f"Reloaded {count} files{': ' if names else ''}{names}", *map(str, loaded.problems)]
+    files = f"{count} file{'' if count == 1 else 's'}"
+    lines = [f"Reloaded {files}{': ' if names else ''}{names}", *map(str, loaded.problems)]
     chat.tell("\n".join(lines))
 
 
