@@ -76,9 +76,9 @@ def test_a_new_package_is_checked_packed_installed_and_used_by_a_run(ground: Gro
         "commands": ["words"],
         "hooks": ["ToolOver"],
     }
-    wheel, digest = tiller(ground, "ext", "pack", "words").out.splitlines()
+    wheel, *sums = tiller(ground, "ext", "pack", "words").out.splitlines()
     os.utime(folder / "words" / "__init__.py", (0, 0))
-    assert tiller(ground, "ext", "pack", "words").out.splitlines() == [wheel, digest]
+    assert tiller(ground, "ext", "pack", "words").out.splitlines() == [wheel, *sums]
     assert tiller(ground, "ext", "install", wheel, "--yes").code == 0
     ran = uses_the_tool(ground)
     assert (ran.code, ran.out) == (0, "Three.\n")
