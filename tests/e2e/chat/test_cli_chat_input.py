@@ -98,6 +98,51 @@ def test_a_long_paste_is_folded_in_the_line_and_sent_whole(ground: Ground) -> No
     assert said(checked_entries(path)) == [f"before {rows} after", "two\nlines"]
 
 
+def test_backspace_takes_a_folded_paste_away_whole(ground: Ground) -> None:
+    ground.provider.script([says("Read.")])
+    rows = "\n".join(f"row {number}" for number in range(60))
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until(READY)
+        window.type("before " + pasted(rows))
+        _ = window.until("> before [Pasted 60 lines #1]\n")
+        window.type("\x7f")
+        _ = window.until("> before\n")
+        window.type("now\r")
+        _ = window.until("Read.")
+        leave(window)
+    (path,) = ground.sessions()
+    assert said(checked_entries(path)) == ["before now"]
+
+
+def test_esc_stops_at_once_and_takes_no_key_that_follows(ground: Ground) -> None:
+    slow = {**says("one two three four"), "deltas": 4, "delta_delay_s": 1.2}
+    ground.provider.script([slow, says("Yes.")])
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until(READY)
+        window.line("go")
+        _ = window.until("one")
+        window.type(ESCAPE)
+        picture = window.until("cancelled")
+        # It was no Alt that waits for its key, which would let more than a second pass.
+        assert "two" not in picture
+        window.type("fix it\r")
+        _ = window.until("Yes.")
+        leave(window)
+    (path,) = ground.sessions()
+    assert said(checked_entries(path)) == ["go", "fix it"]
+
+
+def test_enter_takes_the_command_that_the_menu_offers_alone(ground: Ground) -> None:
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until(READY)
+        window.type("/stat")
+        _ = window.until("     /status")
+        window.type("\r")
+        _ = window.until("session")
+        assert "Unknown command" not in window.whole
+        leave(window)
+
+
 def test_the_end_of_a_command_is_shown_and_all_of_it_opens(ground: Ground) -> None:
     ground.configure(sandbox="off", permission={"mode": "yolo"})
     command = "for i in $(seq 1 40); do echo line $i; done; exit 3"

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 REFRESH_S: Final = 0.1
 WRITE_S: Final = 0.02
 """How long what is written above the line is gathered."""
+ESC_S: Final = 0.05
+"""How long after Esc another key belongs to it."""
 MOST_FILES: Final = 200
 MENU_LINES: Final = 8
 FOLDED_LINES: Final = 10
@@ -44,6 +46,8 @@ PROMPT: Final = "> "
 SAVE_TITLE: Final = "\x1b[22;0t"
 RESTORE_TITLE: Final = "\x1b[23;0t"
 MOST_TITLE: Final = 200
+_MARK: Final = re.compile(r"\[(?:Pasted [\d,]+ (?:lines|characters)|Picture) #\d+\]$")
+_COMMAND: Final = re.compile(r"/\S+")
 _MENU: Final = re.compile(r"/\S*|/(model|think|permission) .*|(.*\s)?@\S*", re.DOTALL)
 
 LineKind = Literal["prompt", "answer", "secret"]
@@ -316,6 +320,8 @@ def _session(
             }
         ),
     )
+    # An Esc that waits longer takes the next key for Alt and that key; a terminal sends both of Alt at once.
+    prompt.app.ttimeoutlen = prompt.app.timeoutlen = ESC_S
     # While something is written above the line the library gives the terminal back its own ways: what is typed in that
     # moment would stand there twice, and Ctrl-D and Ctrl-C would go lost.
     terminal: Input = prompt.app.input
@@ -396,6 +402,7 @@ def _keys(
         _ = event.current_buffer.open_in_editor()  # of $VISUAL or $EDITOR
 
     _add_menu_keys(keys, menu)
+    _add_typing_keys(keys)
     _ = keys.add("c-v", filter=Condition(takes_picture))(_picture_action(does, add))
     _ = keys.add("enter", filter=completion_is_selected)(take)
     _ = keys.add("escape", filter=has_completions, eager=True)(close_menu)
@@ -457,6 +464,33 @@ def _add_menu_keys(keys: "KeyBindings", menu: ChoiceMenu) -> None:
     _ = keys.add("escape", filter=is_list, eager=True)(cancel)
 
 
+def _add_typing_keys(keys: "KeyBindings") -> None:
+    """Bind Backspace to a whole mark before the cursor, and Enter to the first of the commands that are offered."""
+    from prompt_toolkit.application import get_app  # noqa: PLC0415 - see `_session`
+    from prompt_toolkit.filters import Condition, completion_is_selected, has_completions  # noqa: PLC0415 - see above
+
+    def erase_mark(event: "KeyPressEvent") -> None:
+        found = _MARK.search(event.current_buffer.document.text_before_cursor)
+        _ = event.current_buffer.delete_before_cursor(len(found[0]) if found else event.arg)
+
+    def choose_command(event: "KeyPressEvent") -> None:
+        state = event.current_buffer.complete_state
+        if state is not None and state.completions:
+            event.current_buffer.apply_completion(state.completions[0])
+            if len(state.completions) == 1:
+                event.current_buffer.validate_and_handle()
+
+    def is_part_of_command() -> bool:
+        buffer = get_app().current_buffer
+        state = buffer.complete_state
+        texts = [buffer.text] if state is None else [one.text for one in state.completions]
+        return _COMMAND.fullmatch(buffer.text) is not None and buffer.text not in texts
+
+    part = has_completions & ~completion_is_selected & Condition(is_part_of_command)
+    _ = keys.add("backspace")(erase_mark)
+    _ = keys.add("enter", filter=part)(choose_command)
+
+
 def _actions(does: ChatKeys) -> Mapping[str, "Callable[[KeyPressEvent], None]"]:
     """Return what keys do that do not edit the line."""
     from prompt_toolkit.application import run_in_terminal  # noqa: PLC0415 - see above
@@ -465,12 +499,10 @@ def _actions(does: ChatKeys) -> Mapping[str, "Callable[[KeyPressEvent], None]"]:
         _ = event
         does.stop()
 
-    def next_mode(event: "KeyPressEvent") -> None:
-        _ = event
+    def next_mode(_: "KeyPressEvent") -> None:
         does.next_mode()
 
-    def to_background(event: "KeyPressEvent") -> None:
-        _ = event
+    def to_background(_: "KeyPressEvent") -> None:
         does.to_background()
 
     def suspend(event: "KeyPressEvent") -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -12,16 +12,20 @@ from anyio import to_thread
 from agent_core.channels import PermissionChoice
 from agent_core.events import (
     Answer,
+    CommandSubject,
     PermissionRequest,
     Question,
     QuestionLine,
     ServerSubject,
+    TargetSubject,
     TrustSubject,
 )
+from agent_core.kernel import JsonObject
+from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.text import shown
 from agent_core.kernel.values import Value
 from tiller_server.cli.terminal.text import one_line
-from tiller_server.lsp.dialogs.permission_dialog import dialog, shortened
+from tiller_server.lsp.dialogs.permission_dialog import dialog, exactly, shortened
 
 BY: Final = "terminal"
 KEYS: Final[Mapping[str, str]] = {
@@ -39,6 +43,8 @@ YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
 MOST_BYTES: Final = 4_096
 """A terminal gives no longer line."""
+MOST_LINES: Final = 40
+"""Lines of an edit in a question; the view of the call has the others."""
 
 
 class AnswerChoice(Value, frozen=True):
@@ -252,18 +258,48 @@ def _shown(request: PermissionRequest, *, with_options: bool) -> str:
         lines.append("  Choose with the arrow keys and Enter, or type the letter.")
     if _accepts_note(request):
         lines.append("  Other text refuses it and is sent to the model.")
-    subject = request.subject
-    has_difference = isinstance(subject, TrustSubject | ServerSubject)
-    difference = subject.difference.splitlines() if has_difference else []
     return "\n".join(
         (
             "",
-            params["message"],
-            *(f"    {line}" for line in difference),
+            *_message(request, params["message"]),
+            *(f"    {exactly(line)}" for line in _content(request)),
             *lines,
             "? " if with_options else "",
         )
     )
+
+
+def _message(request: PermissionRequest, message: str) -> Sequence[str]:
+    """Return the lines of a question; a command of several lines stands below its headline as it is."""
+    headline, *target, why = message.splitlines()
+    subject = request.subject
+    if isinstance(subject, CommandSubject) and target == [exactly(subject.command)]:
+        target = [f"    {exactly(line)}" for line in subject.command.rstrip("\n").split("\n")]
+    return (headline, *target, why)
+
+
+def _content(request: PermissionRequest) -> Sequence[str]:
+    """Return what would be changed: the difference of settings, or the lines of an edit."""
+    match request.subject:
+        case TrustSubject(difference=difference) | ServerSubject(difference=difference):
+            return difference.splitlines()
+        case TargetSubject(input=given) if given is not None:
+            lines = list(_edited(given))
+            more = len(lines) - MOST_LINES
+            return [*lines[:MOST_LINES], f"… {more} more lines"] if more > 0 else lines
+        case _:
+            return ()
+
+
+def _edited(given: JsonObject) -> Iterator[str]:
+    """Yield the lines that the arguments of `edit` or `write` take away and bring."""
+    edits = given.get("edits")
+    changes = edits if isinstance(edits, Sequence) and not isinstance(edits, str) else [given]
+    for change in changes:
+        for sign, name in (("-", "oldText"), ("+", "newText"), ("+", "content")):
+            text = as_object(change).get(name) if is_object(change) else None
+            if isinstance(text, str):
+                yield from (f"{sign} {line}" for line in text.splitlines())
 
 
 def _not_understood(request: PermissionRequest, line: str) -> str:
