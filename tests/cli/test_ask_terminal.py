@@ -8,11 +8,14 @@ import pytest
 
 from agent_core.channels import PermissionChoice, serve_channel
 from agent_core.events import (
+    CommandSubject,
     Event,
     PermissionOption,
     PermissionRequest,
+    PermissionSubject,
     QuestionLine,
     QuestionOption,
+    TargetSubject,
     ToolEnded,
     TrustSubject,
 )
@@ -99,7 +102,51 @@ def test_what_is_too_long_to_be_read_is_not_allowed_by_yes() -> None:
     assert read_reply(request, "n") == PermissionChoice(option="rejectOnce")
 
 
-def _request(subject: TrustSubject) -> PermissionRequest:
+async def test_a_command_of_several_lines_and_an_edit_are_shown_line_by_line() -> None:
+    command = CommandSubject(
+        argv=None,
+        command="cat <<E\n\ta\x1b[2K\nE\n",
+        cwd=Path("/w"),
+        plain=False,
+        sandbox="full",
+        parsed=(),
+    )
+    (text,) = await _written(_request(command))
+    assert "(containment: full)\n    cat <<E\n        a<U+001B>[2K\n    E\nWhy" in text
+    edits = [{"oldText": "one\ntwo", "newText": "three"}]
+    edit = TargetSubject(
+        type="edit",
+        tool="edit",
+        sandbox="full",
+        path=Path("/w/a.py"),
+        input={"path": "a.py", "edits": edits},
+    )
+    (text,) = await _written(_request(edit))
+    assert "/w/a.py\n" in text
+    assert "    - one\n    - two\n    + three\n" in text
+    content = "".join(f"{number}\n" for number in range(100))
+    write = TargetSubject(
+        type="edit", tool="write", sandbox="full", path=Path("/w/b.py"), input={"content": content}
+    )
+    (text,) = await _written(_request(write))
+    assert "    + 39\n    … 60 more lines\n" in text
+
+
+async def _written(request: PermissionRequest) -> list[str]:
+    """Ask, answer with no, and return what was written."""
+    written: list[str] = []
+
+    async def typed() -> str:
+        return "n\n"
+
+    channel = TerminalChannel(
+        read_line=typed, write_question=written.append, write_note=written.append
+    )
+    _ = await channel.ask_permission(request)
+    return written
+
+
+def _request(subject: PermissionSubject) -> PermissionRequest:
     return PermissionRequest(
         request="r",
         session=SessionId("s"),

@@ -104,8 +104,11 @@ def expanded(arguments: Sequence[str], *, is_terminal: bool) -> list[str]:
         is_terminal: A person types and reads; otherwise a prompt is answered as by `tiller run`.
     """
     first = arguments[0] if arguments else ""
-    if first in PRINT:
-        return ["run", *arguments[1:]]
+    if first == "run" or first not in {*COMMANDS, *SERVERS, "help"}:
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        left = [word for at, word in enumerate(arguments) if at >= end or word not in PRINT]
+        if len(left) < len(arguments):
+            return left if first == "run" else ["run", *left]
     if first == "help":
         return [*arguments[1:2], "--help"]
     if first in COMMANDS or first in {*SERVERS, "-h", "--help", "--version"}:

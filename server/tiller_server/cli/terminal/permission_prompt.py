@@ -43,6 +43,7 @@ YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
 MOST_BYTES: Final = 4_096
 """A terminal gives no longer line."""
+TAB: Final = 4
 MOST_LINES: Final = 40
 """Lines of an edit in a question; the view of the call has the others."""
 
@@ -255,14 +256,14 @@ def _shown(request: PermissionRequest, *, with_options: bool) -> str:
         if with_options
     ]
     if not with_options:
-        lines.append("  Choose with the arrow keys and Enter, or type the letter.")
+        lines.append("  Choose with the arrow keys and Enter, or type the letter and Enter.")
     if _accepts_note(request):
         lines.append("  Other text refuses it and is sent to the model.")
     return "\n".join(
         (
             "",
             *_message(request, params["message"]),
-            *(f"    {exactly(line)}" for line in _content(request)),
+            *map(_indented, _content(request)),
             *lines,
             "? " if with_options else "",
         )
@@ -274,8 +275,12 @@ def _message(request: PermissionRequest, message: str) -> Sequence[str]:
     headline, *target, why = message.splitlines()
     subject = request.subject
     if isinstance(subject, CommandSubject) and target == [exactly(subject.command)]:
-        target = [f"    {exactly(line)}" for line in subject.command.rstrip("\n").split("\n")]
+        target = [_indented(line) for line in subject.command.rstrip("\n").split("\n")]
     return (headline, *target, why)
+
+
+def _indented(line: str) -> str:
+    return f"    {shown(line)}".expandtabs(TAB)
 
 
 def _content(request: PermissionRequest) -> Sequence[str]:
