@@ -6,6 +6,7 @@ import pytest
 
 from tests.e2e.chat.test_cli_chat import chat, leave
 from tests.support.clients.server import Ground, calls, says
+from tests.support.programs.pty_screen import terminal
 from tests.support.programs.terminal import in_terminal, shell, tiller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -133,3 +134,14 @@ def test_the_title_of_the_model_is_shown_below_the_line_and_stored(ground: Groun
         _ = window.until("Totals of invoices")
         assert leave(window) == 0
     assert "Totals of invoices" in tiller(ground, "sessions", "list").out
+
+
+def test_a_row_of_the_list_fits_into_80_columns(ground: Ground) -> None:
+    title = "A title that is much longer than the room that a row of the list has"
+    ground.provider.script([says("Yes.")])
+    assert tiller(ground, "run", title).code == 0
+    with terminal(ground, ["sessions", "list"], columns=80, lines=30) as window:
+        assert window.end() == 0
+    (row,) = [line for line in window.whole.splitlines() if "messages" in line]
+    assert "A title that is much" in row
+    assert len(row) <= 80

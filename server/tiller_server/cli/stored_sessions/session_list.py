@@ -29,6 +29,8 @@ from tiller_server.cli.terminal.text import (
 )
 
 MODEL_CELLS: Final = 24
+TITLE_CELLS: Final = 20
+"""Least room of a title; in a narrow terminal the model is left out for it."""
 NUMBER_CELLS: Final = 3
 """Digits of a number in the list: ids are longer."""
 PATIENCE_S: Final = 1.0
@@ -141,13 +143,15 @@ def _hit_as_json(hit: Hit) -> dict[str, JsonValue]:
 def _row(one: SessionSummary, ids: dict[str, str], *, colour: bool, with_folder: bool) -> str:
     name = styled(ids.get(one.session, one.session), CYAN, colour=colour)
     facts = f"{moment(one.modified_ms)}  {one.messages:>4} messages"
-    model = padded(one_line(one.model or "no model"), MODEL_CELLS)
+    model = f"{padded(one_line(one.model or 'no model'), MODEL_CELLS)}  "
     title = one_line(one.title or one.preview) or NOTHING_SAID
     if with_folder:
         title = f"{one_line(one.cwd)}: {title}"
-    used = len(ids.get(one.session, one.session)) + len(facts) + MODEL_CELLS + NUMBER_CELLS + 8
-    title = clipped(title, max(20, cells_of_row() - used))
-    return f"{name}  {styled(facts, DIM, colour=colour)}  {model}  {title}"
+    room = cells_of_row() - len(ids.get(one.session, one.session)) - len(facts) - NUMBER_CELLS - 6
+    if room - len(model) < TITLE_CELLS:
+        model = ""
+    title = clipped(title, max(TITLE_CELLS, room - len(model)))
+    return f"{name}  {styled(facts, DIM, colour=colour)}  {model}{title}"
 
 
 def _marked(hit: Hit, *, colour: bool) -> str:
