@@ -370,7 +370,7 @@ def test_help_and_the_line_below_fit_the_window(ground: Ground, columns: int) ->
     # Words are not broken at the edge.
     text = " ".join(" ".join(rows).split())
     assert "set what runs without asking (Shift-Tab: next)" in text
-    assert "send; during a run, the model gets it at its next step" in text
+    assert "send; in a run, for its next step (stops a command)" in text
 
 
 PNG = b64decode(

@@ -356,7 +356,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "This conversation": ("help", "status", "cost", "reload", "key", "quit"),
 }
 KEYS: Final = (
-    ("Enter", "send; during a run, the model gets it at its next step"),
+    ("Enter", "send; in a run, for its next step (stops a command)"),
     ("Alt-Enter", "new line"),
     ("Esc, Ctrl-C", "stop the run"),
     ("Ctrl-B", "move the running command or task to the background"),
