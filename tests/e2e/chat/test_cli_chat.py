@@ -122,10 +122,8 @@ def test_a_half_typed_line_is_no_answer_and_comes_back_after_the_question(ground
     assert "They said: use pnpm instead" in str(ground.provider.requests[-1]["body"]["messages"])
 
 
-@pytest.mark.parametrize(("answer", "left"), [("1", False), ("2", True)])
-def test_a_dialog_of_an_extension_is_answered_in_the_same_line(
-    ground: Ground, answer: str, left: bool
-) -> None:
+@pytest.mark.parametrize("answer", ["1", "2", "\x1b[A", "\x1b[A\x1b[A", ""], ids=ascii)
+def test_a_dialog_of_an_extension_is_answered_in_the_same_line(ground: Ground, answer: str) -> None:
     ground.configure(permission={"mode": "yolo"}, sandbox="off")
     kept = ground.file("build/out.txt", "x")
     ground.provider.script([calls(("bash", {"command": "rm -rf build"})), says("Over.")])
@@ -133,11 +131,13 @@ def test_a_dialog_of_an_extension_is_answered_in_the_same_line(
     with chat(ground, "--extension", str(gate)) as window:
         window.line("clean up")
         _ = window.until("permission_gate: This looks dangerous")
-        _ = window.until("Type a number; Enter declines")
+        _ = window.until("or type a number; Enter declines")
+        _ = window.until("\n▶ Decline\n")
         window.line(answer)
         _ = window.until("Over.")
         assert leave(window) == 0
-    assert kept.exists() is left
+    # The first row is a yes, and the arrow goes up from the last, which declines.
+    assert kept.exists() is (answer not in {"1", "\x1b[A\x1b[A"})
 
 
 def test_commands_and_views_of_an_extension_are_shown(ground: Ground) -> None:

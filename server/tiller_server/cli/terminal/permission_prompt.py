@@ -43,6 +43,7 @@ YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
 MOST_BYTES: Final = 4_096
 """A terminal gives no longer line."""
+MENU_HINT: Final = "Choose with the arrow keys and Enter"
 TAB: Final = 4
 MOST_LINES: Final = 40
 """Lines of an edit in a question; the view of the call has the others."""
@@ -103,7 +104,12 @@ class TerminalChannel:
     async def ask_question(self, question: Question) -> Mapping[str, Answer] | None:
         """Ask the lines of the form, one after another."""
         async with self._turn:
-            return await _filled(question, read_line=self._read_line, write=self._write_question)
+            return await _filled(
+                question,
+                read_line=self._read_line,
+                write=self._write_question,
+                offer=self._offer,
+            )
 
     def show_answered(self, by: str) -> None:
         """Write who answered."""
@@ -111,21 +117,49 @@ class TerminalChannel:
 
 
 async def _filled(
-    question: Question, *, read_line: ReadLine, write: WriteText
+    question: Question, *, read_line: ReadLine, write: WriteText, offer: OfferChoices | None
 ) -> dict[str, Answer] | None:
     """Ask the lines of a form, one after the other; None: it is declined."""
     answers: dict[str, Answer] = {}
     for line in question.questions:
-        write(_line_shown(line))
-        while typed := (await read_line()).strip():
-            answer = read_answer(line, typed)
-            if answer is not None:
-                answers[line.id] = answer
-                break
-            write(f"{one_line(typed)!r} is not an answer. {_wanted(line)}.\n? ")
+        rows = _line_choices(line)
+        write(_line_shown(line, with_menu=offer is not None and bool(rows)))
+        with _menu(offer, rows):
+            while typed := (await read_line()).strip():
+                answer = read_answer(line, typed)
+                if answer is not None:
+                    answers[line.id] = answer
+                    break
+                write(f"{one_line(typed)!r} is not an answer. {_wanted(line)}.\n? ")
         if not typed and line.default is None:
             return None
     return answers
+
+
+@contextmanager
+def _menu(offer: OfferChoices | None, rows: Sequence[AnswerChoice]) -> Generator[None]:
+    """Show the answers to a question while the context lasts; the last is marked at first, and is what Enter means."""
+    if offer is None or not rows:
+        yield
+        return
+    offer(rows, len(rows) - 1)
+    try:
+        yield
+    finally:
+        offer((), 0)
+
+
+def _line_choices(line: QuestionLine) -> Sequence[AnswerChoice]:
+    """Return the rows of a menu for a line of a form; none for one that takes text."""
+    if line.kind == "text":
+        return ()
+    options = [(str(number), shown(one.label)) for number, one in enumerate(line.options, 1)]
+    named = [("y", "Yes"), ("n", "No")] if line.kind == "confirm" else options
+    last = "Decline" if line.default is None else "What counts otherwise"
+    return [
+        *(AnswerChoice(key, f"[{key}] {label}") for key, label in named),
+        AnswerChoice("", last),
+    ]
 
 
 def read_answer(line: QuestionLine, typed: str) -> Answer | None:
@@ -143,12 +177,16 @@ def read_answer(line: QuestionLine, typed: str) -> Answer | None:
             return same[0] if len(same) == 1 else None
 
 
-def _line_shown(line: QuestionLine) -> str:
+def _line_shown(line: QuestionLine, *, with_menu: bool) -> str:
     options = [
         f"  [{number}] {shown(one.label)}{f': {shown(one.description)}' if one.description else ''}"
         for number, one in enumerate(line.options, 1)
+        # The menu below has the labels, and no room for more.
+        if one.description or not with_menu
     ]
-    return "\n".join(("", shown(line.text), *options, f"  {_wanted(line)}", "? "))
+    wanted = f"{MENU_HINT}, or type" if with_menu else ""
+    hint = _wanted(line).replace("Type", wanted, 1) if with_menu else _wanted(line)
+    return "\n".join(("", shown(line.text), *options, f"  {hint}", "" if with_menu else "? "))
 
 
 def _wanted(line: QuestionLine) -> str:
@@ -256,7 +294,7 @@ def _shown(request: PermissionRequest, *, with_options: bool) -> str:
         if with_options
     ]
     if not with_options:
-        lines.append("  Choose with the arrow keys and Enter, or type the letter and Enter.")
+        lines.append(f"  {MENU_HINT}, or type the letter and Enter.")
     if _accepts_note(request):
         lines.append("  Other text refuses it and is sent to the model.")
     return "\n".join(
