@@ -138,9 +138,10 @@ class SharedSession(FollowedSession):
             return "The connection to the daemon has ended. The session is stored."
         return "The session was closed by another client."
 
-    async def stop(self) -> None:
-        """Stop what is active."""
+    async def stop(self) -> str:
+        """Stop what is active; return the queued text that was taken back, which is none: other clients see it too."""
         _ = await self.request("agent/run/cancel", {"scope": "session"})
+        return ""
 
     async def prompt(self, content: Sequence[UserContent]) -> None:
         """Send a prompt; during a run it steers the run."""

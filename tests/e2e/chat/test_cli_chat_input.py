@@ -132,6 +132,24 @@ def test_esc_stops_at_once_and_takes_no_key_that_follows(ground: Ground) -> None
     assert said(checked_entries(path)) == ["go", "fix it"]
 
 
+def test_queued_text_comes_back_into_the_line_when_the_run_is_stopped(ground: Ground) -> None:
+    slow = {**says("one two three four"), "deltas": 4, "delta_delay_s": 3}
+    ground.provider.script([slow, says("Yes.")])
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until(READY)
+        window.line("go")
+        _ = window.until("one")
+        window.line("and then this")
+        _ = window.until("1 queued")
+        window.type(ESCAPE)
+        _ = window.until("> and then this\n")
+        window.type(" too\r")
+        _ = window.until("Yes.")
+        leave(window)
+    (path,) = ground.sessions()
+    assert said(checked_entries(path)) == ["go", "and then this too"]
+
+
 def test_enter_takes_the_command_that_the_menu_offers_alone(ground: Ground) -> None:
     with terminal(ground, [], columns=80, lines=30) as window:
         _ = window.until(READY)

@@ -123,8 +123,8 @@ class ChatSession(ChannelSession, Protocol):
         """Publish the events of the session for as long as it lasts; return why it is gone, for the user."""
         ...
 
-    async def stop(self) -> None:
-        """Stop what is active."""
+    async def stop(self) -> str:
+        """Stop what is active; return the queued text that the user gets back into the line, empty for none."""
         ...
 
     async def prompt(self, content: Sequence[UserContent]) -> None:

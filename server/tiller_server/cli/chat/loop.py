@@ -291,7 +291,9 @@ class ChatLoop:
     async def _stop(self) -> None:
         try:
             with suppress(TillerError):
-                await self._session.stop()
+                text = await self._session.stop()
+                if text and self._lines is not None:
+                    self._lines.put_back(text)
         finally:
             self._stopping = False
 

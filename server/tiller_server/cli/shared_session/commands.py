@@ -121,8 +121,8 @@ class SharedActions(Protocol):
         """Send a prompt that starts a run when this one has ended."""
         ...
 
-    async def stop(self) -> None:
-        """Stop what is active."""
+    async def stop(self) -> str:
+        """Stop what is active; return the queued text that the user gets back into the line, empty for none."""
         ...
 
     def request_for(self, session: str) -> SessionRequest:
@@ -167,7 +167,7 @@ async def _stop(session: SharedActions, dialog: ChatDialog, _: str) -> None:
     if not session.is_busy:
         dialog.tell("Nothing is running.")
         return
-    await session.stop()
+    _ = await session.stop()
 
 
 async def _background(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
