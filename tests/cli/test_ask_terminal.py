@@ -231,6 +231,9 @@ async def test_an_answer_of_another_client_is_a_note_and_disturbs_no_line_being_
         await it.idle()
         group.cancel_scope.cancel()
     assert notes == ["(answered by panel)\n"]
+    channel = TerminalChannel(read_line=typed, write_question=notes.append, write_note=notes.append)
+    channel.show_answered("cancelled")
+    assert notes[-1] == "(cancelled)\n"
     assert len(questions) == 1
 
 

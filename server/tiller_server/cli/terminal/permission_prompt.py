@@ -38,6 +38,12 @@ KEYS: Final[Mapping[str, str]] = {
     "rejectAlways": "never",
 }
 """Key for each kind of option."""
+UNANSWERED: Final[Mapping[str, str]] = {
+    "cancelled": "cancelled",
+    "timeout": "no answer in time",
+    "unshown": "not shown",
+}
+"""Note for an answer that is nobody's."""
 YES: Final = frozenset({"y", "yes"})
 """The first way to allow it."""
 NO: Final = frozenset({"n", "no"})
@@ -112,8 +118,8 @@ class TerminalChannel:
             )
 
     def show_answered(self, by: str) -> None:
-        """Write who answered."""
-        _ = self._write_note(f"(answered by {by})\n")
+        """Write who answered, or that nobody did."""
+        _ = self._write_note(f"({UNANSWERED.get(by, f'answered by {by}')})\n")
 
 
 async def _filled(
