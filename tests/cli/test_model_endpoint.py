@@ -9,7 +9,7 @@ from agent_core.kernel.errors import ConfigError, UsageError
 from agent_core.providers.catalog.models_file import load_models_file
 from agent_core.resources.paths import AppPaths, app_paths
 from tests.providers.auth.auth_server import auth_server
-from tiller_server.cli.model_endpoint import add_endpoint
+from tiller_server.cli.model_endpoint import add_endpoint, server_address
 
 pytestmark = pytest.mark.anyio
 
@@ -101,3 +101,17 @@ async def test_a_wrong_address_is_one_sentence_without_its_secret(
     with pytest.raises(UsageError, match=said) as raised:
         _ = await add_endpoint(paths_below(tmp_path), url, provider=provider, key=None)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        ("127.0.0.1:8999", "http://127.0.0.1:8999"),
+        ("localhost:8000/v1/", "http://localhost:8000/v1"),
+        ("[::1]:8000", "http://[::1]:8000"),
+        ("models.example.com/v1", "https://models.example.com/v1"),
+        (" http://10.0.0.2:1234 ", "http://10.0.0.2:1234"),
+    ],
+)
+def test_an_address_may_lack_its_scheme(typed: str, address: str) -> None:
+    assert server_address(typed) == address

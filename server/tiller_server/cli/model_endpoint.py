@@ -21,6 +21,11 @@ NO_KEY: Final = "none"
 """Written for a server that takes no key: a provider of models.json has one."""
 API: Final = "openai-completions"
 IDENTITY: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+HOST: Final = re.compile(
+    r"(localhost|[\w-]+(\.[\w-]+)+|\[[0-9a-f:]+\])(:\d+)?(/\S*)?", re.IGNORECASE
+)
+"""Address without a scheme."""
 
 
 async def add_endpoint(
@@ -41,7 +46,7 @@ async def add_endpoint(
         UsageError: The URL or the id cannot be used, or the server does not list its models.
         ConfigError: models.json cannot be changed.
     """
-    base_url = _checked(url)
+    base_url = server_address(url)
     identity = provider or _identity(base_url)
     if IDENTITY.fullmatch(identity) is None:
         message = f"{identity!r} cannot be the id of a provider: use lower-case letters, digits, '.', '_' and '-'"
@@ -64,8 +69,17 @@ async def add_endpoint(
     return identity, models
 
 
-def _checked(url: str) -> str:
-    parts = urlsplit(url.strip())
+def server_address(url: str) -> str:
+    """Return the base URL of a server as it is written down; without a scheme it is http on this machine, else https.
+
+    Raises:
+        UsageError: It is no address, or holds more than an address.
+    """
+    text = url.strip()
+    if HOST.fullmatch(text):
+        scheme = "http" if urlsplit(f"//{text}").hostname in LOCAL else "https"
+        text = f"{scheme}://{text}"
+    parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         message = f"{url!r} is no address of a server; example: http://127.0.0.1:8000/v1"
         raise UsageError(message)
@@ -77,7 +91,7 @@ def _checked(url: str) -> str:
 
 def _identity(base_url: str) -> str:
     parts = urlsplit(base_url)
-    host = "local" if parts.hostname in {"127.0.0.1", "localhost", "::1"} else parts.hostname or ""
+    host = "local" if parts.hostname in LOCAL else parts.hostname or ""
     port = f"-{parts.port}" if parts.port else ""
     return re.sub(r"[^a-z0-9.-]", "-", f"{host}{port}".lower())
 

@@ -15,7 +15,7 @@ from agent_core.providers.auth.oauth_device import DeviceCode
 from agent_core.providers.auth.store import AuthStore
 from agent_core.resources.paths import app_paths
 from tiller_server.cli.chat.context import ChatContext, ChatDialog, Refill
-from tiller_server.cli.model_endpoint import add_endpoint
+from tiller_server.cli.model_endpoint import add_endpoint, server_address
 from tiller_server.cli.sign_in import checked_key, key_test_note, literal_key, log_in
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
 
@@ -63,12 +63,14 @@ async def _connect(chat: ChatContext) -> str | None:
     """Add a server that speaks OpenAI's chat wire; return its id, None: the user cancelled.
 
     Raises:
-        UsageError: The address cannot be used, or the server does not list its models.
+        UsageError: The address cannot be used, which is found before the key is asked for; or the server does not list
+            its models.
     """
     url = await chat.ask("Address of the server, such as http://127.0.0.1:8000/v1 (Enter = cancel)")
     if url is None:
         chat.tell("Cancelled.")
         return None
+    url = server_address(url)
     key = await chat.ask_secret("Its key (hidden, Enter = it needs none)")
     paths = chat.request.paths or app_paths(chat.request.env)
     name, listed = await add_endpoint(
