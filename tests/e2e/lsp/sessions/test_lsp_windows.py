@@ -287,8 +287,9 @@ async def test_a_second_subscription_of_a_window_begins_where_the_first_one_is(
         await client.request("agent/prompt", prompt("go"))
         await first.wait(type="message.delta")
         others = [client.subscribe() for _ in range(3)]
-        for other in others:
-            await other.ready()
-            assert other.frames[0]["seq"] in [one.get("to") for one in first.frames]
         for one in (first, *others):
+            await one.ready()
             await one.wait(type="run.ended")
+        # The frame of the first that ends there may be written after the answer to the other.
+        ends = {one.get("to") for one in first.frames}
+        assert {other.frames[0]["seq"] for other in others} <= ends
