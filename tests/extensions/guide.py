@@ -44,7 +44,17 @@ def page() -> str:
 
 
 def blocks() -> list[str]:
-    """Return the Python blocks of the page, each a whole extension."""
+    """Return the Python blocks of the page that are a whole extension each."""
+    return [one for one in _python() if "def extension(" in one]
+
+
+def unit_test() -> str:
+    """Return the block that is the test of a package."""
+    (block,) = [one for one in _python() if "unittest" in one]
+    return block
+
+
+def _python() -> list[str]:
     return BLOCK.findall(PAGE.read_text(encoding="utf-8"))
 
 

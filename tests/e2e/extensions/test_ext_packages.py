@@ -15,7 +15,7 @@ import pytest
 from agent_core.extensions.package_lock import FOLDER
 from agent_core.kernel.private_file import locked
 from agent_core.resources.paths import EXTENSION_LOCK
-from tests.extensions.guide import PAGE, blocks
+from tests.extensions.guide import PAGE, blocks, unit_test
 from tests.storage.faults.small_disk import small_disk
 from tests.support.clients.server import TILLER, Ground, calls, says, tool_texts
 from tests.support.programs.pty_screen import terminal
@@ -104,6 +104,21 @@ def test_the_code_of_the_guide_is_a_package_without_faults(ground: Ground) -> No
         ran = tiller(ground, "ext", "check", "guide")
         assert (ran.code, "warning" in ran.out) == (0, False), ran
         shutil.rmtree(ground.root / "guide")
+
+
+def test_the_test_of_the_guide_passes_with_its_tool(ground: Ground) -> None:
+    folder = new(ground, "tickets")
+    _ = (folder / "tickets" / "__init__.py").write_text(blocks()[1], encoding="utf-8")
+    _ = (folder / "tests" / "test_tickets.py").write_text(unit_test(), encoding="utf-8")
+    ran = subprocess.run(
+        [TILLER[0], "-m", "unittest", "discover", "tests"],
+        cwd=folder,
+        env=dict(ground.env),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, "Ran 1 test" in ran.stderr) == (0, True), ran
 
 
 def test_the_test_of_a_new_package_passes_and_fails_with_its_command(ground: Ground) -> None:
