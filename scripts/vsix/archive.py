@@ -12,7 +12,7 @@ UNIX: Final = 3
 
 
 def normalize(archive: Path, *, time: datetime) -> None:
-    """Give all members of an archive one time, one mode, one compression and their order by name."""
+    """Write an archive anew with its members by name, all with one time and mode; wheels are stored, others deflated."""
     stamp = max(EARLIEST, time.timetuple()[:6])
     made = archive.with_suffix(".new")
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(made, "w") as new:

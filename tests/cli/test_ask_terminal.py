@@ -113,7 +113,7 @@ async def test_a_command_of_several_lines_and_an_edit_are_shown_line_by_line() -
     )
     (text,) = await _written(_request(command))
     assert "(containment: full)\n    cat <<E\n        a<U+001B>[2K\n    E\nWhy" in text
-    edits = [{"oldText": "one\ntwo", "newText": "three"}]
+    edits = [{"oldText": "one\ntwo", "newText": "three\x0c\u2028\r"}]
     edit = TargetSubject(
         type="edit",
         tool="edit",
@@ -123,13 +123,17 @@ async def test_a_command_of_several_lines_and_an_edit_are_shown_line_by_line() -
     )
     (text,) = await _written(_request(edit))
     assert "/w/a.py\n" in text
-    assert "    - one\n    - two\n    + three\n" in text
+    assert "    - one\n    - two\n    + three<U+000C><U+2028><U+000D>\n" in text
     content = "".join(f"{number}\n" for number in range(100))
     write = TargetSubject(
         type="edit", tool="write", sandbox="full", path=Path("/w/b.py"), input={"content": content}
     )
     (text,) = await _written(_request(write))
     assert "    + 39\n    … 60 more lines\n" in text
+    other = TargetSubject(type="mcp", tool="send", sandbox="full", input={"content": "hello"})
+    (text,) = await _written(_request(other))
+    assert "content: hello\n" in text
+    assert "+ hello" not in text
 
 
 async def _written(request: PermissionRequest) -> list[str]:

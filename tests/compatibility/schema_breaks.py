@@ -8,6 +8,13 @@ Side: TypeAlias = Literal["reads", "writes"]
 """What we do with a value: what we read must be accepted as before, what we write must be understood as before."""
 DROPPED: Final = frozenset({"description", "title", "default", "examples", "$schema"})
 """Keywords that say nothing about validity."""
+JSON_TYPES: Final = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    type(None): "null",
+}
 LEAST: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems")
 MOST: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems")
 
@@ -137,7 +144,7 @@ def _types(schema: Schema) -> set[str]:
         values = schema.get("enum", [schema["const"]] if "const" in schema else None)
         if values is None:
             return {"array", "boolean", "integer", "null", "number", "object", "string"}
-        return {"string" if isinstance(one, str) else type(one).__name__ for one in values}
+        return {JSON_TYPES[type(one)] for one in values}
     said = schema["type"]
     types = set(said) if isinstance(said, list) else {said}
     return types | {"integer"} if "number" in types else types

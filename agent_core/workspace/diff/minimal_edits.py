@@ -84,8 +84,8 @@ def within_lines(old: str, whole: TextEdit) -> Iterator[TextEdit]:
 
 def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[LineHunk]:
     """Return which lines differ: few and small hunks, in order, never two that touch."""
-    head = _common_head(old, new)
-    tail = _common_tail(old, new, limit=min(len(old), len(new)) - head)
+    head = common_head(old, new)
+    tail = common_tail(old, new, limit=min(len(old), len(new)) - head)
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     runs = _few_runs(a, b)
     if runs is None:
@@ -203,10 +203,10 @@ def shared_ends(*texts: str) -> tuple[int, int]:
     """Count the characters of the whole lines with which all texts begin, and of those with which all end."""
     first, *others = texts
     room = min(map(len, texts))
-    head = min(_common_head(first, other) for other in others)
+    head = min(common_head(first, other) for other in others)
     while head and not all(_is_line_start(text, head) for text in texts):
         head = max(first.rfind("\n", 0, head - 1), first.rfind("\r", 0, head - 1)) + 1
-    tail = min(_common_tail(first, other, limit=room - head) for other in others)
+    tail = min(common_tail(first, other, limit=room - head) for other in others)
     while tail and not all(_is_line_start(text, len(text) - tail) for text in texts):
         at = len(first) - tail
         ends = [found for end in "\r\n" if (found := first.find(end, at)) >= 0]
@@ -253,8 +253,8 @@ def _anchors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
 
 def _matches(a: Sequence[int], b: Sequence[int], *, budget: int) -> Iterator[tuple[int, int]]:
     """Match lines so that as few as possible are left over; only the ends when that would take too long."""
-    head = _common_head(a, b)
-    tail = _common_tail(a, b, limit=min(len(a), len(b)) - head)
+    head = common_head(a, b)
+    tail = common_tail(a, b, limit=min(len(a), len(b)) - head)
     yield from ((at, at) for at in range(head))
     for at_a, at_b in _shortest(a[head : len(a) - tail], b[head : len(b) - tail], budget=budget):
         yield head + at_a, head + at_b
@@ -302,11 +302,11 @@ def _refined(a: str, b: str, *, at: int) -> Iterator[TextEdit]:
     """Leave out what two stretches have in common at their beginning and end."""
     if a == b:
         return
-    head = _common_head(a, b)
+    head = common_head(a, b)
     # A line end is one thing: to make "\r\n" of "\n" means to replace it.
     while head and (_is_inside_end(a, head) or _is_inside_end(b, head)):
         head -= 1
-    tail = _common_tail(a, b, limit=min(len(a), len(b)) - head)
+    tail = common_tail(a, b, limit=min(len(a), len(b)) - head)
     while tail and (_is_inside_end(a, len(a) - tail) or _is_inside_end(b, len(b) - tail)):
         tail -= 1
     yield TextEdit(start=at + head, end=at + len(a) - tail, new_text=b[head : len(b) - tail])
@@ -345,7 +345,7 @@ def _drawn_in(old: str, found: list[TextEdit]) -> list[TextEdit]:
     return [*found[:-1], TextEdit(start=start, end=last.end - len(end), new_text=kept)]
 
 
-def _common_head(a: Sequence[object], b: Sequence[object]) -> int:
+def common_head(a: Sequence[object], b: Sequence[object]) -> int:
     """Count the elements with which both begin; compares large pieces, which is fast for text."""
     limit, at, size = min(len(a), len(b)), 0, _CHUNK
     while at < limit and size:
@@ -357,7 +357,7 @@ def _common_head(a: Sequence[object], b: Sequence[object]) -> int:
     return at
 
 
-def _common_tail(a: Sequence[object], b: Sequence[object], *, limit: int) -> int:
+def common_tail(a: Sequence[object], b: Sequence[object], *, limit: int) -> int:
     """Count the elements with which both end, at most `limit`."""
     at, size = 0, _CHUNK
     while at < limit and size:

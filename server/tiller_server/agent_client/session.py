@@ -139,7 +139,7 @@ class SharedSession(FollowedSession):
         return "The session was closed by another client."
 
     async def stop(self) -> str:
-        """Stop what is active; return the queued text that was taken back, which is none: other clients see it too."""
+        """Stop what is active; return an empty text: the queue stays, since other clients see it too."""
         _ = await self.request("agent/run/cancel", {"scope": "session"})
         return ""
 

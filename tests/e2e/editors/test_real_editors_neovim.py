@@ -77,7 +77,7 @@ async def test_what_is_added_among_equal_lines_is_there_once(
 ) -> None:
     ground.provider.script([calls(READ), calls(edit(*ADDED)), says("done")])
     async with opened(ground, tmp_path / "nvim", name, text=FUNCTIONS) as (editor, _):
-        # Neovim waits before it tells of the first change. After that it tells of each place of an edit alone.
+        # Neovim delays its first report. After that it reports each place of an edit alone.
         await editor.keys("ggO# 🦜 a thought<Esc>")
         await run(editor)
         assert await editor.text() == THOUGHT + MORE_FUNCTIONS

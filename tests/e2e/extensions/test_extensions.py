@@ -169,7 +169,7 @@ def test_a_command_whose_run_fails_ends_as_the_run(ground: Ground) -> None:
 def test_a_command_that_does_not_exist_is_not_sent_to_the_model(ground: Ground) -> None:
     with_commands(ground)
     ran = tiller(ground, "run", "/god feature")
-    message = "there is no command /god. Did you mean /good? To send it as text, begin with a space"
+    message = "Unknown command /god. Did you mean /good? To send it as text, start with a space"
     assert (ran.code, message in ran.complaint) == (2, True)
     assert ground.provider.requests == []
     ground.provider.script([says("It is wrong."), says("As you like.")])

@@ -116,9 +116,14 @@ async def test_what_the_user_typed_meanwhile_is_kept_and_told(tmp_path: Path) ->
             "a\nb!\nc\n\nx\n\ny\n\n## You\n",
             id="an insertion among equal lines",
         ),
+        pytest.param(
+            "a\n\nb\n\nc\n\nd\n",
+            "1\n\nx\n\nb\n\nC\n\nx\n\nd\n",
+            id="four places, of which two are alike",
+        ),
     ],
 )
-async def test_an_edit_that_is_told_in_pieces_is_there_once_and_nobody_elses(
+async def test_an_edit_reported_in_pieces_is_applied_once_and_is_no_change_of_the_user(
     tmp_path: Path, order: Literal["down", "up"], text: str, wanted: str
 ) -> None:
     place = Place.make(tmp_path, Window(edits=AppliesInPieces(order=order)), text=text)

@@ -177,10 +177,10 @@ class PartlyApplies:
 
 
 class AppliesInPieces:
-    """Tells of each text edit alone, as Neovim 0.11 does.
+    """Reports each text edit in a notification of its own, as Neovim 0.11 does.
 
     Args:
-        order: Which is told first: the edit at the top, or the one at the bottom.
+        order: Which is reported first: the edit at the top, or the one at the bottom.
     """
 
     def __init__(self, *, order: Literal["down", "up"] = "up") -> None:

@@ -3,7 +3,6 @@
 import sys
 import webbrowser
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from agent_core.assembly.models import keep_first_model
@@ -18,6 +17,7 @@ from tiller_server.cli.chat.context import ChatContext, ChatDialog, Refill
 from tiller_server.cli.model_endpoint import add_endpoint, server_address
 from tiller_server.cli.sign_in import checked_key, key_test_note, literal_key, log_in
 from tiller_server.cli.terminal.run_renderer import GREEN, YELLOW
+from tiller_server.cli.terminal.text import nearest_name
 
 FIRST: Final = ("anthropic", "openai", "google", "openrouter", "github-copilot", "mistral")
 """Providers that most people sign in to; they come first in the list."""
@@ -227,8 +227,8 @@ async def _chosen(
             return None
         name = names[chosen] if isinstance(chosen, int) else chosen
     if name not in states:
-        nearest = get_close_matches(name, names, n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else "/login shows the list"
+        nearest = nearest_name(name, names)
+        hint = f"did you mean {nearest}?" if nearest else "/login shows the list"
         message = f"unknown provider {name!r}; {hint}"
         raise UsageError(message)
     return states[name]

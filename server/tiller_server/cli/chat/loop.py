@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -26,7 +25,7 @@ from tiller_server.cli.terminal.live_view import LiveView
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice, TerminalChannel
 from tiller_server.cli.terminal.pictures import PastedPicture
 from tiller_server.cli.terminal.run_renderer import DIM, RED, YELLOW
-from tiller_server.cli.terminal.text import BOLD, one_line, safe
+from tiller_server.cli.terminal.text import BOLD, nearest_name, one_line, safe, unknown_command
 
 KeyAction = Literal["next mode", "to background"]
 TICK_S: Final = 0.1
@@ -93,8 +92,7 @@ def _command(
         return said
     if said.name in theirs:
         return ChatPrompt(text=text)
-    nearest = get_close_matches(said.name, (*ours, *theirs), n=1)
-    return UnknownChatCommand(name=said.name, nearest=nearest[0] if nearest else None)
+    return UnknownChatCommand(name=said.name, nearest=nearest_name(said.name, (*ours, *theirs)))
 
 
 def _shell(text: str) -> ChatLine | None:
@@ -360,11 +358,7 @@ class ChatLoop:
                 if self._group is not None:
                     self._group.start_soon(self._shell, meant)
             case UnknownChatCommand(name=name, nearest=nearest):
-                hint = f"Did you mean /{nearest}?" if nearest else "See /help."
-                self.tell(
-                    f"Unknown command /{name}. {hint} To send it as text, start with a space.",
-                    YELLOW,
-                )
+                self.tell(unknown_command(name, nearest, otherwise="See /help."), YELLOW)
             case _:
                 return await self._session.run_command(self, meant.name, meant.arguments)
         return None

@@ -21,7 +21,12 @@ from tiller_server.cli.command_exit import code_of
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED
 from tiller_server.cli.extension_packages.check import START_LIMIT_S, ProbeResult, probe_package
-from tiller_server.cli.extension_packages.project import declared_parts, read_package, usable
+from tiller_server.cli.extension_packages.project import (
+    ExtensionPackage,
+    declared_parts,
+    read_package,
+    usable,
+)
 from tiller_server.cli.extension_packages.source import FetchedPackage, fetched
 from tiller_server.cli.extension_packages.store import install_package, remove_package
 from tiller_server.cli.extension_packages.template import write_package
@@ -159,7 +164,7 @@ def _pack(options: argparse.Namespace, environment: Environment) -> int:
     data = wheel_bytes(package)
     path = output / wheel_name(package)
     _ = path.write_bytes(data)
-    pin = LockedPackage(version="", source="", entry="", files=package.files).pin
+    pin = _pin_of(package)
     sums = f"sha256 {hashlib.sha256(data).hexdigest()}\npin sha256:{pin}"
     return _write_line(f"{path}\n{sums}")
 
@@ -187,7 +192,7 @@ def _install_fetched(
 ) -> int:
     """Ask for trust, check the package, and install it."""
     package = it.package
-    pin = LockedPackage(version="", source="", entry="", files=package.files).pin
+    pin = _pin_of(package)
     is_same = before is not None and (before.pin, before.version) == (pin, package.version)
     if before is not None and is_same and not _difference(config, package.name, before):
         hint = f"; another version: tiller ext update {package.name} SOURCE" if it.is_fixed else ""
@@ -211,6 +216,10 @@ def _install_fetched(
             raise ExtensionBroken(message)
     entry = install_package(config, it, replaces=before.pin if before else None)
     return _write_line(f"installed {package.name} {entry.version} (sha256:{entry.pin})")
+
+
+def _pin_of(package: ExtensionPackage) -> str:
+    return LockedPackage(version="", source="", entry="", files=package.files).pin
 
 
 def _agrees() -> bool:

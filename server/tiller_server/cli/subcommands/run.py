@@ -43,14 +43,14 @@ from tiller_server.cli.run.session import local_folder, open_wanted
 from tiller_server.cli.session_options import add_session_options, is_attended
 from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, RunRenderer, TextRunRenderer
 from tiller_server.cli.terminal.stdio import OutputLost, StandardStream, speak_json
-from tiller_server.cli.terminal.text import SHORT_ID
+from tiller_server.cli.terminal.text import SHORT_ID, nearest_name, unknown_command
 from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = 'example: tiller run --model openai/gpt-5.1 "The tests fail. Please repair them."'
 TICK_S: Final = 0.1
+"""How often what moves is drawn anew."""
 COMMAND: Final = re.compile(r"[A-Za-z][\w:.-]*")
 """Name of a command after the slash; `/etc/hosts` is none."""
-"""How often what moves is drawn anew."""
 
 BROKEN = "error"
 
@@ -393,12 +393,7 @@ async def _check_command(session: AgentSession, prompt: Sequence[UserContent]) -
         return
     names = [one.name for one in await session.resources.refresh()]
     if said.name not in names:
-        from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
-
-        nearest = get_close_matches(said.name, names, n=1)
-        hint = f" Did you mean /{nearest[0]}?" if nearest else ""
-        message = f"there is no command /{said.name}.{hint} To send it as text, begin with a space."
-        raise UsageError(message)
+        raise UsageError(unknown_command(said.name, nearest_name(said.name, names)))
 
 
 async def _send_prompt(

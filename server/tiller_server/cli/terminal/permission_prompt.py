@@ -52,7 +52,7 @@ MOST_BYTES: Final = 4_096
 MENU_HINT: Final = "Choose with the arrow keys and Enter"
 TAB: Final = 4
 MOST_LINES: Final = 40
-"""Lines of an edit in a question; the view of the call has the others."""
+"""Lines of an edit in a question; of the others their number is shown."""
 
 
 class AnswerChoice(Value, frozen=True):
@@ -324,7 +324,7 @@ def _message(request: PermissionRequest, message: str) -> Sequence[str]:
 
 
 def _indented(line: str) -> str:
-    return f"    {shown(line)}".expandtabs(TAB)
+    return f"    {exactly(line.expandtabs(TAB))}"
 
 
 def _content(request: PermissionRequest) -> Sequence[str]:
@@ -332,7 +332,7 @@ def _content(request: PermissionRequest) -> Sequence[str]:
     match request.subject:
         case TrustSubject(difference=difference) | ServerSubject(difference=difference):
             return difference.splitlines()
-        case TargetSubject(input=given) if given is not None:
+        case TargetSubject(tool="edit" | "write", input=given) if given is not None:
             lines = list(_edited(given))
             more = len(lines) - MOST_LINES
             return [*lines[:MOST_LINES], f"… {more} more lines"] if more > 0 else lines
@@ -348,7 +348,8 @@ def _edited(given: JsonObject) -> Iterator[str]:
         for sign, name in (("-", "oldText"), ("+", "newText"), ("+", "content")):
             text = as_object(change).get(name) if is_object(change) else None
             if isinstance(text, str):
-                yield from (f"{sign} {line}" for line in text.splitlines())
+                # Only line feeds: another character that ends lines must be seen.
+                yield from (f"{sign} {line}" for line in text.removesuffix("\n").split("\n"))
 
 
 def _not_understood(request: PermissionRequest, line: str) -> str:

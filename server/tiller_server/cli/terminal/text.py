@@ -1,7 +1,7 @@
 """Writes what sessions hold so that it cannot do anything to a terminal."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from shutil import get_terminal_size
 from typing import Final
@@ -78,6 +78,31 @@ def excerpt(text: str, chars: int) -> str:
         return text
     head, blank, _ = text[: chars + 1].rpartition(" ")
     return f"{head if blank else text[:chars]} …"
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that somebody probably meant; None: none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only mistakes need it
+
+    return next(iter(get_close_matches(name, [*names], n=1)), None)
+
+
+def unknown_command(name: str, nearest: str | None, *, otherwise: str = "") -> str:
+    """Return the message about a command that does not exist.
+
+    Args:
+        name: Without the slash.
+        nearest: The command that was probably meant.
+        otherwise: A hint where there is none.
+    """
+    hint = f"Did you mean /{nearest}?" if nearest else otherwise
+    return " ".join(
+        (
+            f"Unknown command /{name}.",
+            *filter(None, [hint]),
+            "To send it as text, start with a space.",
+        )
+    )
 
 
 def padded(text: str, cells: int) -> str:

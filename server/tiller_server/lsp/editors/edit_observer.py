@@ -9,7 +9,12 @@ from msgspec.structs import replace
 
 from agent_core.kernel.values import Value
 from agent_core.workspace.diff.merge import merge
-from agent_core.workspace.diff.minimal_edits import TextEdit, minimal_edits
+from agent_core.workspace.diff.minimal_edits import (
+    TextEdit,
+    common_head,
+    common_tail,
+    minimal_edits,
+)
 from tiller_server.lsp.documents.mirror import Document, passed
 from tiller_server.lsp.documents.positions import LineIndex
 
@@ -72,15 +77,8 @@ class EditObserver:
     def _came_in_pieces(self) -> bool:
         """Return whether all that was reported so far is a part of the edit: Neovim reports each place alone."""
         first, *others = self._states
-        count = len(self._edits)
-        if not others:
-            return False
-        return any(
-            _are_parts(first.text, [one.text for one in others], parts)
-            for parts in (
-                [self._edits[:size] for size in range(1, count)],
-                [self._edits[-size:] for size in range(1, count)],
-            )
+        return bool(others) and all(
+            _is_part(one.text, first.text, self.target, self._edits) for one in others
         )
 
     def unlooked(self) -> Sequence[tuple[Document, Document]]:
@@ -125,17 +123,26 @@ def match_change(
     return None
 
 
-def _are_parts(first: str, texts: Sequence[str], parts: Sequence[Sequence[TextEdit]]) -> bool:
-    """Return whether texts are what growing parts of an edit make of the first text, in their order."""
-    left = iter(parts)
-    return all(any(_is_made(text, first, part) for part in left) for text in texts)
-
-
-def _is_made(text: str, first: str, edits: Sequence[TextEdit]) -> bool:
-    grown = sum(len(one.new_text) - (one.end - one.start) for one in edits)
-    return len(text) == len(first) + grown and text == _put(
-        first, [(one.start, one.end, one.new_text) for one in edits]
+def _is_part(text: str, first: str, target: str, edits: Sequence[TextEdit]) -> bool:
+    """Return whether a text is what some of the first or of the last edits make of the first text."""
+    heads = common_head(text, target), common_head(text, first)
+    room = len(text)
+    tails = (
+        common_tail(text, first, limit=min(room, len(first))),
+        common_tail(text, target, limit=min(room, len(target))),
     )
+    moved = 0
+    for one in edits[:-1]:
+        moved += len(one.new_text) - (one.end - one.start)
+        old, new = one.end, one.end + moved
+        # The edits up to here, or those after it: where they meet nothing is changed.
+        for head, head_at, tail, left in (
+            (heads[0], new, tails[0], len(first) - old),
+            (heads[1], old, tails[1], len(target) - new),
+        ):
+            if head_at + left == room and head >= head_at and tail >= left:
+                return True
+    return False
 
 
 def _made(
