@@ -114,7 +114,7 @@ class ProcessesConformance:
         async def read() -> None:
             ends.append(await process.read())
 
-        with anyio.fail_after(self.end_s + 2):
+        with anyio.fail_after(max(self.end_s, 5)):
             async with anyio.create_task_group() as group:
                 for watch in (wait, wait, read):
                     group.start_soon(watch)
