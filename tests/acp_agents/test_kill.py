@@ -30,7 +30,7 @@ async def test_no_agent_outlives_the_daemon(ground: Ground) -> None:
         stream = client.subscribe()
         await client.request("agent/prompt", prompt("go"))
         _ = await stream.wait(type="task.updated")
-        agent = processes_with("never ends", at_least=1)
+        agent = processes_with("never ends", below=daemon.pid, at_least=1)
         daemon.kill()
         await daemon.ended()
     assert wait_gone(agent) == set()

@@ -91,7 +91,12 @@ async def test_what_runs_there_ends_when_its_connection_does(
     mark = f"mark-{folder.name}"
     async with behind(own_server, folder) as (workspace, _):
         process = await workspace.processes.start(
-            ("bash", "-c", f": {mark}; (setsid sleep 600 &); echo up; sleep 600; echo {mark}"),
+            # What ends them has to outlive the first one: the other one needs more than one signal.
+            (
+                "bash",
+                "-c",
+                f": {mark}; (setsid bash -c 'trap : TERM INT; echo up; exec >/dev/null 2>&1; while :; do sleep 600; done' &); trap exit TERM; sleep 600 & wait",
+            ),
             cwd=workspace.root,
             env={**workspace.env, "GIT_AUTHOR_NAME": mark},
         )
