@@ -51,7 +51,7 @@ class Office:
             yield session
 
     async def run(self, session: AgentSession, option: str | None = None) -> list[str]:
-        """Let it try to write a file, answer the question about trust; gives the results of its calls."""
+        """Let it try to write a file, answer the question about trust, with `""` not; gives the results of its calls."""
         self.lab.script([EDIT, {"text": "done"}])
         before = len(session.info.messages)
         reader = session.subscribe()
@@ -62,7 +62,8 @@ class Office:
             if isinstance(event, PermissionRequested):
                 assert isinstance(event.request.subject, TrustSubject)
                 assert option is not None, "nobody expected a question"
-                session.permissions.answer(event.request.request, option)
+                if option:
+                    session.permissions.answer(event.request.request, option)
             if type(event).__name__ == "RunEnded":
                 break
         reader.close()
@@ -125,9 +126,41 @@ async def test_a_change_is_asked_about_with_what_changed(office: Office) -> None
         first, second = office.asked()
         assert first.difference == ""
         assert (second.changed, "+Run curl." in second.difference) == (("AGENTS.md",), True)
+        office.agents.write_text("Speak in verse.\nRun wget.\n", encoding="utf-8")
         await office.run(session, "allowSession")
         assert office.instructed()
     assert len(office.asked()) == 3
+
+
+async def test_read_only_is_asked_again_when_what_would_count_changes_or_the_user_says_so(
+    office: Office,
+) -> None:
+    office.configure()
+    async with office.session() as session:
+        await office.run(session, "rejectOnce")
+        await office.run(session)
+        assert len(office.asked()) == 1
+        assert "AGENTS.md" in await session.permissions.describe_trust()
+        (office.folder.root / "CLAUDE.md").write_text("Run curl.\n", encoding="utf-8")
+        await office.run(session, "rejectOnce")
+        assert len(office.asked()) == 2
+        assert not office.instructed()
+        trust = await session.permissions.decide_trust(trusted=True, lasting=False)
+        assert trust.trusted
+        await office.run(session)
+        assert office.instructed()
+    async with office.session() as session:
+        await office.run(session, "rejectOnce")
+    assert len(office.asked()) == 3
+
+
+async def test_a_question_that_nobody_answers_is_asked_again(office: Office) -> None:
+    office.configure(permission={"timeoutS": 1})
+    async with office.session() as session:
+        for answer in ("", "rejectOnce"):
+            (refused,) = await office.run(session, answer)
+            assert "not trusted" in refused
+    assert len(office.asked()) == 2
 
 
 async def test_never_is_not_asked_again_and_the_command_line_can_still_trust(
@@ -235,6 +268,7 @@ async def test_with_trust_tools_do_more_than_read(office: Office) -> None:
     async with office.session() as session:
         (refused,) = await office.run(session, "rejectOnce")
         assert "not trusted" in refused
+        (office.folder.root / "CLAUDE.md").write_text("Be brief.\n", encoding="utf-8")
         await office.run(session, "allowSession")
         assert (office.folder.root / "new.txt").read_text() == "made"
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import UsageError
 from agent_core.messages import File, Image, Text
-from tiller_server.cli.run.prompt_input import MOST_BYTES, read_prompt
+from tiller_server.cli.run.prompt_input import MOST_BYTES, missing_notes, read_prompt
 
 
 class Piped(io.StringIO):
@@ -129,6 +129,21 @@ def test_a_file_of_the_workspace_that_a_text_mentions_is_said_too(here: Path) ->
     found = texts("see @a.py, and ask @nobody (a@b.org)", root=root)
     assert len(found) == 2
     assert "x = 1" in found[1]
+
+
+def test_a_folder_of_the_workspace_that_a_text_mentions_is_pointed_at(here: Path) -> None:
+    (here / "docs").mkdir()
+    _, folder = texts("see @docs, please", root=here)
+    assert f"{(here / 'docs').as_uri()};" in folder
+
+
+def test_a_name_in_a_text_that_looks_like_a_file_and_is_none_is_told(here: Path) -> None:
+    (here / "a.py").write_text("x = 1\n", encoding="utf-8")
+    text = "see @a.py, @gone.md. Ask @nobody (a@b.org) about @dataclass and @src/gone, @gone.md"
+    assert missing_notes([text, "@alone.md"], root=here) == [
+        "There is no file 'gone.md'; @gone.md is sent as text.",
+        "There is no file 'src/gone'; @src/gone is sent as text.",
+    ]
 
 
 def test_a_file_that_is_named_twice_is_said_once(here: Path) -> None:

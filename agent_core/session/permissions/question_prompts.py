@@ -319,6 +319,14 @@ class PermissionView:
         """Whether the workspace is trusted."""
         return FolderTrust(folder=self._root, trusted=self._broker.permissions.is_trusted())
 
+    async def describe_trust(self) -> str:
+        """Return what would be in force if the workspace were trusted.
+
+        Raises:
+            UsageError: The program that opened the session decided the trust.
+        """
+        return await self._asked_trust().describe()
+
     async def decide_trust(self, *, trusted: bool, lasting: bool = True) -> FolderTrust:
         """Apply the user's decision whether to trust the workspace, from the next check and the next run on.
 
@@ -330,13 +338,16 @@ class PermissionView:
             UsageError: The program that opened the session decided the trust.
             ConfigError: The decision could not be stored; nothing changed.
         """
+        await self._asked_trust().decide(trusted=trusted, lasting=lasting)
+        return self.trust
+
+    def _asked_trust(self) -> TrustManager:
         if self._trust is None:
             message = (
                 "the trust of this workspace was decided by the program that opened the session"
             )
             raise UsageError(message)
-        await self._trust.decide(trusted=trusted, lasting=lasting)
-        return self.trust
+        return self._trust
 
     @property
     def rules(self) -> tuple[RuleInfo, ...]:

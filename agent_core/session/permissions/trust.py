@@ -25,7 +25,11 @@ from agent_core.kernel.text import readable
 from agent_core.kernel.values import Value
 from agent_core.mcp import Approval, McpApprovalReply
 from agent_core.session.permissions.broker import PermissionState
-from agent_core.session.permissions.permission_prompts import PermissionDecision, PermissionPrompts
+from agent_core.session.permissions.permission_prompts import (
+    TIMEOUT,
+    PermissionDecision,
+    PermissionPrompts,
+)
 
 REPLIES: Final[Mapping[str, McpApprovalReply]] = {
     "allowProject": "always",
@@ -211,6 +215,8 @@ class _TrustNotices(Struct, kw_only=True):
     """Why only reading is allowed."""
     asked_in: RunId | None = None
     """The run before which a person was asked."""
+    declined: object = None
+    """What a person was asked about who chose to go on read-only; the same is not asked again in this session."""
 
 
 class TrustManager(Struct, kw_only=True):
@@ -237,12 +243,20 @@ class TrustManager(Struct, kw_only=True):
             and found.must_ask
             and self.permissions.fallback == "ask"
             and not is_asked
+            and _subject(found) != self._notices.declined
         ):
             self._notices.asked_in = run
-            await self.prompts.ask(self._question(found, run), remember=partial(self._remember))
+            await self.prompts.ask(
+                self._question(found, run), remember=partial(self._remember, found)
+            )
             found = await self._look()
         if found is None or not found.is_trusted:
             self._publish_untrusted(found)
+
+    async def describe(self) -> str:
+        """Return what trust would put into force, and what changed since it was given."""
+        found = await self.trust.check()
+        return f"{_why_asked(found)} {found.problem}".rstrip()
 
     async def decide(self, *, trusted: bool, lasting: bool) -> None:
         """Apply a trust decision that the user made without being asked; it counts from the next run on.
@@ -277,8 +291,10 @@ class TrustManager(Struct, kw_only=True):
         item = FolderTrust(folder=self.trust.root, trusted=is_trusted)
         _ = self.publish(SessionTrust(items=(item,)))
 
-    async def _remember(self, answered: PermissionDecision) -> None:
+    async def _remember(self, found: TrustStatus, answered: PermissionDecision) -> None:
         option = None if answered.option is None else answered.option.kind
+        if option == "rejectOnce" and answered.by != TIMEOUT:
+            self._notices.declined = _subject(found)
         if option in {None, "rejectOnce"}:
             return
         try:
@@ -292,29 +308,13 @@ class TrustManager(Struct, kw_only=True):
     def _question(self, found: TrustStatus, run: RunId) -> PermissionRequest:
         now_ms = self.clock.now_ms()
         root = self.trust.root
-        is_new = not (found.added or found.removed or found.changed)
-        why = (
-            "Its instructions, settings and extensions would be used, and its files could be changed."
-            if is_new
-            else "What can configure Tiller here has changed since you trusted it."
-        )
-        if found.instructions:
-            # All of them: what goes into the system prompt unseen is what the question is about.
-            why = f"{why} Instructions that would count: {', '.join(map(readable, found.instructions))}."
-        if found.others:
-            rest = len(found.others) - SHOWN_NAMES
-            more = f" and {rest} more" if rest > 0 else ""
-            why = f"{why} Other files that would count: {', '.join(_names(found.others))}{more}."
-        if found.programs:
-            code = ", ".join(_names(found.programs))
-            why = f"{why} It brings code that runs with all your rights, outside of containment: {code}."
         return PermissionRequest(
             request=self.new_id(),
             session=self.session,
             run=run,
             item=ItemId(self.new_id()),
-            title=f"Trust {root.name or root}?" if is_new else f"Trust {root.name or root} again?",
-            description=why,
+            title=f"Trust {root.name or root}{'?' if _is_new(found) else ' again?'}",
+            description=_why_asked(found),
             risk="high",
             since_ms=now_ms,
             expires_ms=now_ms + round(self.permissions.timeout_s * 1000),
@@ -342,7 +342,7 @@ class TrustManager(Struct, kw_only=True):
         about = f" ({why})" if why else ""
         text = (
             f"{self.trust.root} is not trusted{about}: nothing is changed or run, and its own instructions and "
-            f"settings are not used. Trust the folder to change that (tiller trust add {self.trust.root})."
+            f"settings are not used. Trust the folder to change that (/trust in tiller chat, or tiller trust add {self.trust.root})."
         )
         if text != self._notices.notice:
             self._notices.notice = text
@@ -351,3 +351,38 @@ class TrustManager(Struct, kw_only=True):
 
 def _names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(readable(name) for name in names[:SHOWN_NAMES])
+
+
+def _is_new(found: TrustStatus) -> bool:
+    """Return whether the folder was not trusted before."""
+    return not (found.added or found.removed or found.changed)
+
+
+def _subject(found: TrustStatus) -> object:
+    """Return what a person is asked about, to compare it."""
+    names = (found.instructions, found.others, found.added, found.removed, found.changed)
+    return (*names, found.programs, found.difference)
+
+
+def _why_asked(found: TrustStatus) -> str:
+    """Return why a person is asked: what would count then."""
+    why = (
+        "Its instructions, settings and extensions would be used, and its files could be changed."
+        if _is_new(found)
+        else "What can configure Tiller here has changed since you trusted it."
+    )
+    if found.instructions:
+        # All of them: what goes into the system prompt unseen is what the question is about.
+        why = (
+            f"{why} Instructions that would count: {', '.join(map(readable, found.instructions))}."
+        )
+    if found.others:
+        rest = len(found.others) - SHOWN_NAMES
+        more = f" and {rest} more" if rest > 0 else ""
+        why = f"{why} Other files that would count: {', '.join(_names(found.others))}{more}."
+    if found.programs:
+        code = ", ".join(_names(found.programs))
+        why = (
+            f"{why} It brings code that runs with all your rights, outside of containment: {code}."
+        )
+    return why

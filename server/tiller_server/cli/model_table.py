@@ -9,9 +9,9 @@ from agent_core.providers.messages.request_options import supported
 from agent_core.providers.model import ModelInfo, Prices
 from agent_core.providers.registry import ModelRegistry
 
-WINDOW_WIDTH: Final = 9
-PRICE_WIDTH: Final = 17
-FLAGS_WIDTH: Final = 16
+HEADER: Final = ("MODEL", "WINDOW", "$ IN/OUT PER M", "CAN", "KEY")
+GAP: Final = 2
+"""Blanks between columns."""
 NAME_WIDTH: Final = 18
 VALUE_WIDTH: Final = 44
 MILLION: Final = 1_000_000
@@ -23,24 +23,20 @@ def table(
     models: Sequence[ModelInfo], registry: ModelRegistry, *, default: str | None
 ) -> Iterator[str]:
     """Return a header and a line for each model, with a star before the default; as narrow as the names allow."""
-    width = max((len(model.ref) for model in models), default=0) + 2
-    yield (
-        f"  {'MODEL':<{width}}{'WINDOW':<{WINDOW_WIDTH}}{'$ IN/OUT PER M':<{PRICE_WIDTH}}"
-        f"{'CAN':<{FLAGS_WIDTH}}KEY"
-    )
-    for model in models:
-        yield _row(model, registry, mark="*" if default == model.ref else " ", width=width)
+    rows = [HEADER, *(_cells(model, registry) for model in models)]
+    widths = [max(map(len, column)) + GAP for column in zip(*rows, strict=True)]
+    for row, model in zip(rows, (None, *models), strict=True):
+        mark = "*" if model is not None and default == model.ref else " "
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield f"{mark} {''.join(cells)}".rstrip()
 
 
-def _row(model: ModelInfo, registry: ModelRegistry, *, mark: str, width: int) -> str:
+def _cells(model: ModelInfo, registry: ModelRegistry) -> tuple[str, ...]:
     can = " ".join(
         word for word, has in (("think", model.reasoning), ("images", model.images)) if has
     )
     key = registry.key_source(model.provider) or "no key"
-    return (
-        f"{mark} {model.ref:<{width}}{tokens(model.context_window):<{WINDOW_WIDTH}}"
-        f"{money(model.prices):<{PRICE_WIDTH}}{can:<{FLAGS_WIDTH}}{key}"
-    )
+    return model.ref, tokens(model.context_window), money(model.prices), can, key
 
 
 def described(

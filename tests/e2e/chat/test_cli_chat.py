@@ -200,8 +200,14 @@ def test_commands_of_the_conversation_say_and_change_what_holds(ground: Ground) 
         for typed, seen in (
             ("/help", "Ctrl-D"),
             ("/think high", "Thinking: high"),
+            ("/think", "Thinking level? (arrows"),
+            ("2", "Thinking: minimal"),
             ("/think loud", "unknown level 'loud'"),
             ("/permission plan", "Permission mode plan: read only."),
+            ("/permission", "3  auto  as ask, with your allow rules"),
+            ("2", "Permission mode ask: asks before risky steps."),
+            ("/permission", "Permission mode?"),
+            ("plan", "Permission mode plan: read only."),
             ("/tools readonly", "Tools: read, grep, find, ls"),
             ("/name  My  work ", "Title: My work"),
             ("/session", "tool calls"),
@@ -222,53 +228,26 @@ def test_commands_of_the_conversation_say_and_change_what_holds(ground: Ground) 
     assert "Traceback" not in window.whole
 
 
-def test_what_a_run_changed_is_shown_and_taken_back(ground: Ground) -> None:
-    path = ground.file("shape.py", "area = w * hight\n")
-    edit = ("edit", {"path": "shape.py", "edits": [{"oldText": "hight", "newText": "h"}]})
-    ground.provider.script([calls(edit), says("Repaired.")])
-    with chat(ground) as window:
-        window.line("repair it")
-        _ = window.until("done · 1 file +1 -1")
-        window.line("/changes")
-        _ = window.until(lambda picture: picture.count("+area = w * h\n") == 2)
-        window.line("/undo")
-        _ = window.until("Restored: shape.py")
-        assert leave(window) == 0
-    assert path.read_text("utf-8") == "area = w * hight\n"
-
-
-def test_undo_goes_back_over_several_runs_and_names_what_it_cannot_bring_back(
-    ground: Ground,
-) -> None:
-    _ = ground.file(".gitignore", "/out/\n")
-    _ = ground.file("out/model.bin", "trained\n")
-    ground.provider.script(
-        [
-            calls(("bash", {"command": "echo 1 > first"})),
-            says("One."),
-            calls(("bash", {"command": "echo 2 > second"}), ("bash", {"command": "rm -rf out"})),
-            says("Two."),
-        ]
-    )
-    lost = "out (a command deleted it, and no copy is kept of what git ignores)"
+def test_a_folder_that_is_only_read_is_trusted_later(ground: Ground) -> None:
+    ground.configure(permission={"mode": "yolo"}, sandbox="off", defaultProjectTrust="ask")
+    _ = ground.file("AGENTS.md", "Speak in verse.\n")
+    ground.provider.script([says("One."), says("Two."), says("Three.")])
     with chat(ground) as window:
         window.line("go")
-        _ = window.until("done · 1 file +1 -0")
+        _ = window.until("[n] Read only for now")
+        window.line("n")
+        _ = window.until("One.")
         window.line("on")
-        picture = window.until(lambda picture: picture.count("done · 1 file +1 -0") == 2)
-        assert flowing(f"Undo cannot bring back {lost}.done·") in flowing(picture)
-        window.line("/changes")
-        _ = window.until(lambda picture: flowing(picture).count(flowing(lost)) == 2)
-        window.line("/undo")
-        picture = window.until("Not restored: out cannot be taken back")
-        assert "Restored: second" in picture
-        window.line("/undo")
-        _ = window.until("Restored: first")
-        window.line("/undo")
-        _ = window.until("Nothing left to undo.")
+        _ = window.until("Two.")
+        window.line("/trust")
+        _ = window.until("Instructions that would count: AGENTS.md.")
+        window.line("2")
+        _ = window.until("is trusted.")
+        window.line("and on")
+        _ = window.until("Three.")
         assert leave(window) == 0
-    assert "somebody else" not in window.whole
-    assert sorted(path.name for path in ground.root.iterdir()) == [".gitignore"]
+    heard = ["in verse" in json.dumps(one["body"]) for one in ground.provider.requests]
+    assert heard == [False, False, True]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -60,7 +60,7 @@ def test_a_slash_opens_a_menu_of_commands(ground: Ground) -> None:
 def test_the_menu_of_files_leaves_out_what_git_ignores_and_finds_by_scattered_letters(
     ground: Ground,
 ) -> None:
-    ground.provider.script([says("I read it.")])
+    ground.provider.script([says("I read it."), says("Again."), says("No zebra.")])
     ground.file(".gitignore", "/made/\n*.log\n")
     for name in ("src/zebra_widget.py", "made/zebra_made.py", "zebra.log", "node_modules/zebra.js"):
         ground.file(name, "stripes = 2\n")
@@ -77,8 +77,14 @@ def test_the_menu_of_files_leaves_out_what_git_ignores_and_finds_by_scattered_le
         _ = window.until("> see @src/zebra_widget.py\n")
         window.type("\r")
         _ = window.until("I read it.")
+        window.line("@src/zebra_widget.py")
+        _ = window.until("Again.")
+        window.line("and @src/zebra.py?")
+        _ = window.until("There is no file 'src/zebra.py'; @src/zebra.py is sent as text.")
+        _ = window.until("No zebra.")
         leave(window)
-    assert "stripes = 2" in str(ground.provider.requests[-1]["body"]["messages"])
+    first, second, third = (str(one["body"]["messages"]) for one in ground.provider.requests)
+    assert [said.count("stripes = 2") for said in (first, second, third)] == [1, 2, 2]
 
 
 def test_a_long_paste_is_folded_in_the_line_and_sent_whole(ground: Ground) -> None:
@@ -132,7 +138,10 @@ def test_esc_stops_at_once_and_takes_no_key_that_follows(ground: Ground) -> None
     assert said(checked_entries(path)) == ["go", "fix it"]
 
 
-def test_queued_text_comes_back_into_the_line_when_the_run_is_stopped(ground: Ground) -> None:
+@pytest.mark.parametrize("stop", [ESCAPE, "/stop\r"], ids=["key", "command"])
+def test_queued_text_comes_back_into_the_line_when_the_run_is_stopped(
+    ground: Ground, stop: str
+) -> None:
     slow = {**says("one two three four"), "deltas": 4, "delta_delay_s": 3}
     ground.provider.script([slow, says("Yes.")])
     with terminal(ground, [], columns=80, lines=30) as window:
@@ -141,7 +150,7 @@ def test_queued_text_comes_back_into_the_line_when_the_run_is_stopped(ground: Gr
         _ = window.until("one")
         window.line("and then this")
         _ = window.until("1 queued")
-        window.type(ESCAPE)
+        window.type(stop)
         _ = window.until("> and then this\n")
         window.type(" too\r")
         _ = window.until("Yes.")
@@ -280,6 +289,18 @@ def test_a_conversation_without_a_model_asks_for_a_provider_a_key_and_a_model(
         _ = window.until("It works.")
         leave(window)
     assert "sk-ant-secret" not in window.whole
+
+
+def test_the_setup_offers_a_model_that_needs_no_account(ground: Ground) -> None:
+    (ground.dirs.config / "models.json").unlink()
+    (ground.dirs.config / "settings.json").write_text(FRESH)
+    with terminal(ground, [], columns=80, lines=30) as window:
+        _ = window.until("Use which model provider?")
+        window.type("without")
+        _ = window.until(lambda seen: "Sign in to" not in seen)
+        window.type("\r")
+        _ = window.until("Using embedded/repair, thinking")
+        leave(window)
 
 
 def test_escape_leaves_the_setup_keeps_the_prompt_and_names_the_command(ground: Ground) -> None:

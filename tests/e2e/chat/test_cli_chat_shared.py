@@ -229,6 +229,26 @@ async def test_changes_of_the_shared_session_are_shown_and_taken_back(ground: Gr
     assert not await note.exists()
 
 
+async def test_an_undo_in_the_shared_session_keeps_what_the_user_changed_since(
+    ground: Ground,
+) -> None:
+    note = anyio.Path(ground.root / "note.txt")
+    _ = await note.write_text("one\n\n\n\ntwo\n")
+    edit = ("edit", {"path": "note.txt", "edits": [{"oldText": "one", "newText": "1"}]})
+    ground.provider.script([calls(edit), says("Changed.")])
+    async with introduced(ground, options=PANEL) as client:
+        _ = await ask(client, "change it", message="m1", wait=True)
+        _ = await note.write_text("1\n\n\n\n2\n")
+        with terminal(ground, CHAT, columns=100, lines=40) as window:
+            _ = await until(window, READY)
+            window.line("/undo")
+            _ = await until(window, "note.txt. Undo the run?")
+            window.line("1")
+            _ = await until(window, "Restored: note.txt")
+            assert await leave(window) == 0
+    assert await note.read_text() == "one\n\n\n\n2\n"
+
+
 async def test_the_shared_session_goes_on_from_an_earlier_entry_and_in_a_fork(
     ground: Ground,
 ) -> None:

@@ -32,9 +32,12 @@ async def setup(chat: ChatContext, _: str) -> Refill | None:
     await models.refresh(servers="find")
     states = models.providers()
     local: dict[str, str] = {}
+    rule_based: list[str] = []
     for one in models.available():
         provider = states[one.provider].provider
-        if provider.keyless and provider.api != "embedded":
+        if provider.api == "embedded":
+            rule_based.append(one.ref)
+        elif provider.keyless:
             _ = local.setdefault(provider.id, provider.name)
     accounts = [one for one in _with_account(chat) if one in FIRST[:MOST_NAMED]]
     rows = [
@@ -42,13 +45,21 @@ async def setup(chat: ChatContext, _: str) -> Refill | None:
         *(f"Sign in to {_described(states[one])}" for one in accounts),
         "Sign in to another provider",
         "Connect to a server by its address",
+        *(
+            f"Try it without an account: {one}, a program that repairs Python tests"
+            for one in rule_based
+        ),
     ]
     chosen = await chat.choose("Use which model provider?", rows)
     if not isinstance(chosen, int):
         chat.tell(LATER)
         return Refill(chosen) if chosen else None
     names = [*local, *accounts]
-    if chosen == len(rows) - 1:
+    connect = len(names) + 1
+    if chosen > connect:
+        await choose_model(chat, rule_based[chosen - connect - 1])
+        return None
+    if chosen == connect:
         name = await _connect(chat)
     elif chosen < len(local):
         name = names[chosen]

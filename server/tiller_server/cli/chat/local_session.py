@@ -7,11 +7,11 @@ import anyio
 from agent_core.assembly import SessionRequest
 from agent_core.channels import PermissionAnswers, QuestionAnswers
 from agent_core.events import EventSubscription, PermissionMode, UiTitle
-from agent_core.messages import Text, UserContent, text_of
+from agent_core.messages import UserContent
 from agent_core.session import AgentSession
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome
 from tiller_server.cli.chat.session_switch import may_leave
-from tiller_server.cli.chat.slash_commands import COMMANDS, MODES, OTHER_NAMES
+from tiller_server.cli.chat.slash_commands import COMMANDS, MODES, OTHER_NAMES, stop_session
 from tiller_server.cli.terminal.run_renderer import DIM, YELLOW
 
 
@@ -76,11 +76,7 @@ class LocalChatSession:
 
     async def stop(self) -> str:
         """Stop what is active; return the queued text that the user gets back into the line, empty for none."""
-        waiting = self._session.info.snapshot().queue
-        # A picture could not be given back.
-        is_text = all(isinstance(part, Text) for item in waiting for part in item.content)
-        stopped = await self._session.abort(queue="return" if is_text else "keep")
-        return "\n\n".join(text_of(item.content) for item in stopped.returned)
+        return await stop_session(self._session) or ""
 
     async def prompt(self, content: Sequence[UserContent]) -> None:
         """Send a prompt; during a run it steers the run."""

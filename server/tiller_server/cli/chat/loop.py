@@ -102,25 +102,30 @@ def _shell(text: str) -> ChatLine | None:
     return Shell(command=command.strip(), exclude_from_context=text.startswith("!!"))
 
 
-def _content(text: str, pictures: Sequence[PastedPicture], root: Path) -> tuple[UserContent, ...]:
-    """Return a prompt with its pictures and with the files of the workspace that it names. Blocking.
+def _content(
+    text: str, pictures: Sequence[PastedPicture], root: Path
+) -> tuple[tuple[UserContent, ...], Sequence[str]]:
+    """Return a prompt with its pictures and with the files of the workspace that it names, and notes for the user. Blocking.
 
     Raises:
         UsageError: A file or picture cannot be read or shown.
     """
     # Files are read where they are named; most prompts name none.
     if "@" not in text and not pictures:
-        return (Text(text=text),)
+        return (Text(text=text),), ()
     from tiller_server.cli.run.prompt_input import (  # noqa: PLC0415 - see above
         file_parts,
         mentioned,
+        missing_notes,
         picture_parts,
     )
 
-    files = dict.fromkeys(mentioned([text], root=root))
+    # The space: a name alone is no word of a command line here.
+    texts = [f" {text}"]
+    files = dict.fromkeys(mentioned(texts, root=root))
     attached = [part for path in files for part in file_parts(path)]
     attached += [part for one in pictures for part in picture_parts(one.name, one.data)]
-    return (Text(text=text), *attached)
+    return (Text(text=text), *attached), missing_notes(texts, root=root)
 
 
 class LineSource(Protocol):
@@ -352,7 +357,11 @@ class ChatLoop:
                 if self._session.runs(text):
                     self.tell(f"> {text}")  # a command of an extension need not show anything
                 pictures = () if self._lines is None else self._lines.pictures(text)
-                content = await anyio.to_thread.run_sync(_content, text, pictures, self._root)
+                content, notes = await anyio.to_thread.run_sync(
+                    _content, text, pictures, self._root
+                )
+                for note in notes:
+                    self.tell(note, YELLOW)
                 await self._session.prompt(content)
             case Shell():
                 if self._group is not None:

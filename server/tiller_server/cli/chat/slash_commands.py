@@ -8,12 +8,23 @@ from msgspec.structs import replace
 
 from agent_core.events import PermissionMode, ThinkingLevel
 from agent_core.kernel.errors import CheckpointConflict, UsageError
+from agent_core.messages import Text, text_of
+from agent_core.session import AgentSession
+from agent_core.session.changes.checkpoints import OnConflict
 from agent_core.session.history.plans import OFFERED, PlanAnswer, answer_plan, open_plan
 from agent_core.workspace.files.paths import relative_name
 from tiller_server.cli.chat.account_commands import choose_model, login, logout, setup
-from tiller_server.cli.chat.context import ChatCommand, ChatContext, ChatDialog, Switch, is_kept
+from tiller_server.cli.chat.context import (
+    ChatCommand,
+    ChatContext,
+    ChatDialog,
+    Refill,
+    Switch,
+    is_kept,
+)
 from tiller_server.cli.chat.project_commands import copy, diff, init, remember, review, tasks
 from tiller_server.cli.chat.status import (
+    MODE_MEANINGS,
     background_lines,
     mode_line,
     session_cost,
@@ -39,7 +50,19 @@ NO_PLAN: Final = (
 REJECTED_PLAN: Final = "The plan is rejected. The mode stays plan."
 MOVED: Final = "The command goes on in the background."
 NOT_MOVED: Final = "No command is running that could go on in the background."
+NO_TRUST: Final = "Read only for now"
+TRUST_CHOICES: Final = ("Trust this folder", "Trust it in this session", NO_TRUST)
 HELP_CELLS: Final = 22
+FREE: Final = "agentOnly"
+"""State of files that an undo restores without a question."""
+CONTESTED: Final = frozenset({"userEdited", "missing"})
+"""States of files that somebody else changed or deleted as well."""
+CONFLICT_CHOICES: Final[Mapping[OnConflict, str]] = {
+    "merge": "Yes, and keep the other changes where they are in other lines",
+    "skip": "Yes, but leave these files as they are",
+    "overwrite": "Yes, and discard the other changes in these files",
+}
+"""Handling of files that somebody else changed as well."""
 
 
 async def _help(chat: ChatContext, _: str) -> None:
@@ -66,20 +89,73 @@ async def _help(chat: ChatContext, _: str) -> None:
             chat.tell("\n".join(lines))
 
 
-async def _think(chat: ChatContext, level: str) -> None:
+async def _think(chat: ChatContext, wanted: str) -> None:
     models = chat.session.models
-    if not level:
-        _ = await models.cycle_thinking()
-    else:
-        await models.think(one_of(level, LEVELS, what="level"))
+    level = await choose_level(chat, wanted, current=models.thinking)
+    if level is not None:
+        await models.think(level)
     chat.tell(f"Thinking: {models.thinking}")
 
 
-async def _mode(chat: ChatContext, mode: str) -> None:
+async def choose_level(
+    dialog: ChatDialog, wanted: str, *, current: ThinkingLevel
+) -> ThinkingLevel | None:
+    """Return the thinking level that was typed, else the one that the user chooses; None: they chose none.
+
+    Raises:
+        UsageError: There is no such level.
+    """
+    rows = dict.fromkeys(LEVELS, "")
+    return await _choose_value(dialog, "Thinking level", wanted, rows, current=current)
+
+
+async def choose_mode(
+    dialog: ChatDialog, wanted: str, *, current: PermissionMode
+) -> PermissionMode | None:
+    """Return the permission mode that was typed, else the one that the user chooses; None: they chose none.
+
+    Raises:
+        UsageError: There is no such mode.
+    """
+    rows: Mapping[PermissionMode, str] = {mode: MODE_MEANINGS[mode] for mode in MODES}
+    return await _choose_value(dialog, "Permission mode", wanted, rows, current=current)
+
+
+async def _choose_value(
+    dialog: ChatDialog, title: str, wanted: str, rows: Mapping[T, str], *, current: T
+) -> T | None:
+    values = list(rows)
+    if not wanted:
+        width = max(len(str(value)) for value in values)
+        lines = [f"{value!s:<{width}}  {about}".rstrip() for value, about in rows.items()]
+        chosen = await dialog.choose(f"{title}?", lines, marked=values.index(current))
+        if not isinstance(chosen, str):
+            return None if chosen is None else values[chosen]
+        wanted = chosen
+    return one_of(wanted, values, what=title.rsplit(maxsplit=1)[-1])
+
+
+async def _mode(chat: ChatContext, wanted: str) -> None:
     info = chat.session.info
-    if mode:
-        _ = info.configure(mode=one_of(mode, MODES, what="mode"))
+    mode = await choose_mode(chat, wanted, current=info.config.mode)
+    if mode is not None:
+        _ = info.configure(mode=mode)
     chat.tell(f"{mode_line(info.config.mode)} Containment: {info.snapshot().sandbox}.")
+
+
+async def _trust(chat: ChatContext, _: str) -> None:
+    permissions = chat.session.permissions
+    root = Path(chat.session.info.root)
+    if permissions.trust.trusted:
+        chat.tell(f"{root} is trusted. `tiller trust rm {root}` takes that back.")
+        return
+    chat.tell(one_line(await permissions.describe_trust()))
+    chosen = await chat.choose(f"Trust {root.name or root}?", TRUST_CHOICES)
+    if isinstance(chosen, int) and chosen < TRUST_CHOICES.index(NO_TRUST):
+        trust = await permissions.decide_trust(trusted=True, lasting=chosen == 0)
+        chat.tell(f"{trust.folder} is trusted.", GREEN)
+    else:
+        chat.tell(f"{root} is not trusted: it is only read.")
 
 
 async def _tools(chat: ChatContext, names: str) -> None:
@@ -118,10 +194,22 @@ async def _next(chat: ChatContext, user_input: str) -> None:
     _ = await chat.session.follow_up(user_input)
 
 
-async def _stop(chat: ChatContext, _: str) -> None:
-    stopped = await chat.session.abort(queue="keep")
-    if stopped.status == "alreadyEnded":
+async def _stop(chat: ChatContext, _: str) -> Refill | None:
+    text = await stop_session(chat.session)
+    if text is None:
         chat.tell("Nothing is running.")
+    return Refill(text) if text else None
+
+
+async def stop_session(session: AgentSession) -> str | None:
+    """Stop what is active; return the queued text that the user gets back into the line, None if nothing was active."""
+    waiting = session.info.snapshot().queue
+    # A picture could not be given back.
+    is_text = all(isinstance(part, Text) for item in waiting for part in item.content)
+    stopped = await session.abort(queue="return" if is_text else "keep")
+    if stopped.status == "alreadyEnded" and not stopped.returned:
+        return None
+    return "\n\n".join(text_of(item.content) for item in stopped.returned)
 
 
 async def _background(chat: ChatContext, wanted: str) -> None:
@@ -202,27 +290,61 @@ async def _undo(chat: ChatContext, _: str) -> None:
             else "Nothing to undo: no run of this session changed a file."
         )
         return
+    root = Path(chat.session.info.root)
     while latest is not None:
+        files = await checkpoints.preview(latest.checkpoint)
+        free = any(one.status == FREE for one in files)
+        contested = [one.path for one in files if one.status in CONTESTED and one.why is None]
+        on_conflict = await ask_conflict(chat, contested, free=free, root=root)
+        if on_conflict is None:
+            return
         try:
-            restored = await checkpoints.restore(latest.checkpoint)
+            restored = await checkpoints.restore(latest.checkpoint, on_conflict=on_conflict)
         except CheckpointConflict as error:
             chat.tell(str(error), YELLOW)
             return
         if restored.restored or restored.skipped:
             whys = [one.why for one in restored.skipped]
-            chat.tell(undone(restored.restored, whys, root=Path(chat.session.info.root)), GREEN)
+            chat.tell(undone(restored.restored, whys, root=root), GREEN)
             return
         latest = checkpoints.latest_run
     chat.tell("Nothing left to undo: the files are as they were.")
 
 
+async def ask_conflict(
+    dialog: ChatDialog, contested: Sequence[Path], *, free: bool, root: Path
+) -> OnConflict | None:
+    """Ask the user what an undo does with files that somebody else changed as well; None: they cancelled.
+
+    Args:
+        dialog: Where they are asked; not at all if there is no such file.
+        contested: These files.
+        free: Whether the undo changes other files, so that these may be left.
+        root: Folder of the session.
+    """
+    if not contested:
+        return "skip"
+    names = _listed(contested, root)
+    title = f"Changed or deleted since by somebody else: {names}. Undo the run?"
+    offered: list[OnConflict] = [one for one in CONFLICT_CHOICES if free or one != "skip"]
+    chosen = await dialog.choose(title, [CONFLICT_CHOICES[one] for one in offered])
+    if isinstance(chosen, int):
+        return offered[chosen]
+    dialog.tell("Nothing was restored.")
+    return None
+
+
 def undone(restored: Sequence[Path], whys: Sequence[str], *, root: Path) -> str:
     """Describe a restore: the files, and why others were left as they are."""
-    names = [relative_name(path, root) for path in restored]
-    more = len(names) - MOST_CHOICES
-    shown = ", ".join(names[:MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")
     lines = (f"Not restored: {why}" for why in dict.fromkeys(whys))
-    return "\n".join([f"Restored: {shown or 'nothing'}", *lines])
+    return "\n".join([f"Restored: {_listed(restored, root) or 'nothing'}", *lines])
+
+
+def _listed(paths: Sequence[Path], root: Path) -> str:
+    """Return the first names of files, and how many more there are."""
+    names = [relative_name(path, root) for path in paths]
+    more = len(names) - MOST_CHOICES
+    return ", ".join(names[:MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")
 
 
 async def _reload(chat: ChatContext, _: str) -> None:
@@ -296,6 +418,7 @@ COMMANDS: Final[Mapping[str, ChatCommand]] = {
         run=_mode,
         values=MODES,
     ),
+    "trust": ChatCommand(hint="", about="trust the folder of the session", run=_trust),
     "tools": ChatCommand(hint="[SET]", about="set the tools: a preset, +name, -name", run=_tools),
     "next": ChatCommand(hint="TEXT", about="send a prompt after this run", run=_next),
     "stop": ChatCommand(hint="", about="stop the run", run=_stop),
@@ -351,7 +474,16 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "tasks",
         "compact",
     ),
-    "Model and rights": ("setup", "login", "logout", "model", "think", "permission", "tools"),
+    "Model and rights": (
+        "setup",
+        "login",
+        "logout",
+        "model",
+        "think",
+        "permission",
+        "trust",
+        "tools",
+    ),
     "Sessions": ("new", "resume", "name", "tree", "fork", "export"),
     "This conversation": ("help", "status", "cost", "reload", "key", "quit"),
 }

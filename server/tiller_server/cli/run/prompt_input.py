@@ -19,6 +19,8 @@ MOST_BYTES: Final = 262_144
 STDIN: Final = "-"
 PDF_MARK: Final = b"%PDF-"
 PATIENCE_S: Final = 3.0
+_PATH_SIGN: Final = re.compile(r"[^/]/|\.\w")
+"""In a name that looks like a path; `@dataclass` and `@someone` have none."""
 _MENTION: Final = re.compile(r"(?<!\S)@([^\s@]+?)(?=[.,;:!?)]*(?:\s|$))")
 
 
@@ -73,14 +75,25 @@ def is_file_word(word: str) -> bool:
 
 
 def mentioned(texts: Sequence[str], *, root: Path) -> Iterator[Path]:
-    """Return the files of the workspace that a longer text mentions; names without a file are ignored."""
-    for text in texts:
-        if is_file_word(text):
-            continue
-        for found in _MENTION.finditer(text):
-            path = root / found[1]
-            if _is_file(path):
-                yield path
+    """Return the files and folders of the workspace that a longer text mentions; other names are ignored."""
+    return (path for name in _mentions(texts) if _is_file_or_folder(path := root / name))
+
+
+def missing_notes(texts: Sequence[str], *, root: Path) -> list[str]:
+    """Return a sentence for each name in a longer text that looks like a file and is none."""
+    names = dict.fromkeys(name for name in _mentions(texts) if _PATH_SIGN.search(name))
+    return [
+        f"There is no file {name!r}; @{name} is sent as text."
+        for name in names
+        if not _exists(root / name)
+    ]
+
+
+def _mentions(texts: Sequence[str]) -> Iterator[str]:
+    """Return what stands behind an `@` in a longer text."""
+    return (
+        found[1] for text in texts if not is_file_word(text) for found in _MENTION.finditer(text)
+    )
 
 
 def file_parts(path: Path) -> tuple[UserContent, ...]:
@@ -184,9 +197,16 @@ def _text(path: Path, data: bytes) -> str:
     return data.decode("utf-8-sig", "replace")
 
 
-def _is_file(path: Path) -> bool:
+def _is_file_or_folder(path: Path) -> bool:
     try:
-        return path.is_file()
+        return path.is_file() or path.is_dir()
+    except OSError:
+        return False
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
     except OSError:
         return False
 

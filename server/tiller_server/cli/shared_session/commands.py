@@ -28,17 +28,19 @@ from tiller_server.cli.chat.project_commands import (
 )
 from tiller_server.cli.chat.slash_commands import (
     COMMANDS as LOCAL_COMMANDS,
+    CONTESTED,
+    FREE,
     HELP_CELLS,
-    LEVELS,
-    MODES,
     MOVED,
     NO_PLAN,
     NOT_MOVED,
     OTHER_NAMES,
     REJECTED_PLAN,
+    ask_conflict,
     ask_plan,
     background_action,
-    one_of,
+    choose_level,
+    choose_mode,
     undone,
 )
 from tiller_server.cli.chat.status import (
@@ -163,11 +165,12 @@ async def _help(session: SharedActions, dialog: ChatDialog, _: str) -> None:
     )
 
 
-async def _stop(session: SharedActions, dialog: ChatDialog, _: str) -> None:
+async def _stop(session: SharedActions, dialog: ChatDialog, _: str) -> Refill | None:
     if not session.is_busy:
         dialog.tell("Nothing is running.")
-        return
-    _ = await session.stop()
+        return None
+    text = await session.stop()
+    return Refill(text) if text else None
 
 
 async def _background(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
@@ -237,12 +240,24 @@ async def _undo(session: SharedActions, dialog: ChatDialog, _: str) -> None:
             dialog.tell("Nothing left to undo.")
             return
         params: JsonObject = {"checkpoint": latest, "scope": "files"}
+        preview = as_object(await session.request("agent/checkpoint/preview", params))
+        files = [as_object(one) for one in _listed(preview.get("files"))]
+        contested = [
+            one.get("uri")
+            for one in files
+            if one.get("status") in CONTESTED and one.get("why") is None
+        ]
+        free = any(one.get("status") == FREE for one in files)
+        paths = _paths(contested)
+        on_conflict = await ask_conflict(dialog, paths, free=free, root=session.root)
+        if on_conflict is None:
+            return
+        params = {**params, "onConflict": on_conflict}
         result = as_object(await session.request("agent/checkpoint/restore", params))
         restored, skipped = result.get("restored"), _listed(result.get("skipped"))
         if restored or skipped:
-            paths = _paths(restored)
             whys = [str(as_object(each).get("why")) for each in skipped]
-            dialog.tell(undone(paths, whys, root=session.root), GREEN)
+            dialog.tell(undone(_paths(restored), whys, root=session.root), GREEN)
             return
 
 
@@ -285,23 +300,20 @@ async def _model(session: SharedActions, dialog: ChatDialog, wanted: str) -> Non
     dialog.tell(f"Using {wanted}", GREEN)
 
 
-async def _think(session: SharedActions, dialog: ChatDialog, level: str) -> None:
-    if level:
-        await session.configure({"thinking": one_of(level, LEVELS, what="level")})
-    else:
-        result = as_object(await session.request("agent/thinking/cycle", {}))
-        # None: the model has no other.
-        level = str(result.get("level") or session.state.config.thinking)
-    dialog.tell(f"Thinking: {level}")
+async def _think(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
+    current = session.state.config.thinking
+    level = await choose_level(dialog, wanted, current=current)
+    if level is not None:
+        await session.configure({"thinking": level})
+    dialog.tell(f"Thinking: {level or current}")
 
 
-async def _mode(session: SharedActions, dialog: ChatDialog, mode: str) -> None:
-    if mode:
-        wanted = one_of(mode, MODES, what="mode")
-        await session.configure({"mode": wanted})
-        dialog.tell(mode_line(wanted))
-        return
-    dialog.tell(mode_line(session.state.config.mode))
+async def _mode(session: SharedActions, dialog: ChatDialog, wanted: str) -> None:
+    current = session.state.config.mode
+    mode = await choose_mode(dialog, wanted, current=current)
+    if mode is not None:
+        await session.configure({"mode": mode})
+    dialog.tell(mode_line(mode or current))
 
 
 async def _compact(session: SharedActions, dialog: ChatDialog, instructions: str) -> None:

@@ -38,7 +38,7 @@ from tiller_server.cli.command_exit import TerminationRequest, code_of, watch_si
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED, REFUSED, code_of_run, complain
 from tiller_server.cli.run.daemon_client import Report, run_detached
-from tiller_server.cli.run.prompt_input import read_prompt
+from tiller_server.cli.run.prompt_input import missing_notes, read_prompt
 from tiller_server.cli.run.session import local_folder, open_wanted
 from tiller_server.cli.session_options import add_session_options, is_attended
 from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, RunRenderer, TextRunRenderer
@@ -149,7 +149,10 @@ def _prompt(options: argparse.Namespace) -> Sequence[UserContent]:
     """
     root = local_folder(options)
     if options.approve_plan is None:
-        return read_prompt(options.prompt, options.attach, root=root, example=EXAMPLE)
+        prompt = read_prompt(options.prompt, options.attach, root=root, example=EXAMPLE)
+        for note in missing_notes(options.prompt, root=root):
+            complain("run", note)
+        return prompt
     if options.prompt or options.attach:
         message = "--approve-plan carries out the plan as it is: leave the prompt out"
         raise UsageError(message)

@@ -48,7 +48,7 @@ from tiller_server.cli.terminal.run_renderer import (
 )
 from tiller_server.cli.terminal.status_area import Surface
 from tiller_server.cli.terminal.status_line import StatusLine
-from tiller_server.cli.terminal.text import clipped, styled, wrapped
+from tiller_server.cli.terminal.text import VERBATIM, clipped, styled, wrapped
 from tiller_server.cli.terminal.tool_outputs import ToolOutputs
 
 BOLD: Final = "1"
@@ -292,10 +292,18 @@ class LiveView(Struct, kw_only=True):
         self.screen.draw((*self.markdown.tail(), *below))
 
     def interject(self, text: str) -> None:
-        """Write a question, below which nothing is drawn until it is answered."""
+        """Write a question, below which nothing is drawn until it is answered; lines are broken between words."""
         self.screen.close()
         if self.shape.plain_side is None:
-            self.screen.above(text)
+            rows = (
+                row
+                for line in text.split("\n")
+                # A command or an edit is shown as it is: a break would be a character of it.
+                for row in (
+                    [line] if line.startswith(VERBATIM) else wrapped(line, self.screen.columns)
+                )
+            )
+            self.screen.above("\n".join(rows))
             return
         _ = self.shape.plain_side.write(text)
         _ = self.shape.plain_side.flush()

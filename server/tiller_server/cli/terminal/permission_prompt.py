@@ -24,7 +24,7 @@ from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.text import shown
 from agent_core.kernel.values import Value
-from tiller_server.cli.terminal.text import one_line
+from tiller_server.cli.terminal.text import VERBATIM, one_line
 from tiller_server.lsp.dialogs.permission_dialog import dialog, exactly, shortened
 
 BY: Final = "terminal"
@@ -315,16 +315,18 @@ def _shown(request: PermissionRequest, *, with_options: bool) -> str:
 
 
 def _message(request: PermissionRequest, message: str) -> Sequence[str]:
-    """Return the lines of a question; a command of several lines stands below its headline as it is."""
+    """Return the lines of a question; what it is about stands indented below the headline, line by line."""
     headline, *target, why = message.splitlines()
     subject = request.subject
     if isinstance(subject, CommandSubject) and target == [exactly(subject.command)]:
-        target = [_indented(line) for line in subject.command.rstrip("\n").split("\n")]
-    return (headline, *target, why)
+        lines = map(_indented, subject.command.rstrip("\n").split("\n"))
+    else:
+        lines = (f"{VERBATIM}{line}" for line in target)
+    return (headline, *lines, why)
 
 
 def _indented(line: str) -> str:
-    return f"    {exactly(line.expandtabs(TAB))}"
+    return f"{VERBATIM}{exactly(line.expandtabs(TAB))}"
 
 
 def _content(request: PermissionRequest) -> Sequence[str]:

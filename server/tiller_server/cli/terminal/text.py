@@ -20,6 +20,9 @@ SHORT_ID: Final = 6
 ABOUT: Final = ("command", "path", "pattern", "query", "url")
 """Arguments that say what a call is about."""
 
+VERBATIM: Final = "    "
+"""Begins a line that is not broken between words: what a question is about."""
+
 
 def safe(text: str) -> str:
     """Write out what a terminal would act on, and what would hide from a reader."""
