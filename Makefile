@@ -13,6 +13,7 @@ PI_STAMP := $(VENV)/.stamp-pi
 CODEX_STAMP := $(VENV)/.stamp-codex
 EDITOR_STAMP := $(VENV)/.stamp-editor
 NODE_STAMP := $(VENV)/.stamp-node
+PICTURES_STAMP := $(VENV)/.stamp-pictures
 ACP_STAMP := $(VENV)/.stamp-acp
 CLIENT_STAMP := $(VENV)/.stamp-client
 WORKBENCH_STAMP := $(VENV)/.stamp-workbench
@@ -71,6 +72,7 @@ help:
 	@echo "make docs      build the documentation site into build/site, strictly"
 	@echo "make docs-serve   show the documentation site at http://127.0.0.1:8000 and build it again after each change"
 	@echo "make docs-setup   install what the documentation site is built with"
+	@echo "make pictures  make the pictures and recordings of the documents anew"
 	@echo "make bench     measure, and write bench-results/; PEERS=pi,codex measures beside these agents"
 	@echo "make eval      try an agent on the tasks of bench/tasks; without ARGS the scripted model"
 	@echo "make durations write tests/durations.toml, which says what is slow"
@@ -153,6 +155,12 @@ $(ACP_STAMP): $(DEV_STAMP) $(NODE_STAMP) tests/support/programs/acp_clients.py
 	@echo "Installing clients of the Agent Client Protocol (50 MB) ..."
 	@$(WITH_NODE) npm install --prefix "$(VENV)/acp" --no-audit --no-fund --ignore-scripts --silent \
 	  @agentclientprotocol/sdk@2.4.0 acpx@0.19.1 pi-acp@0.0.34
+	@touch $@
+
+# Draws a recording of a terminal.
+$(PICTURES_STAMP): $(DEV_STAMP) $(NODE_STAMP)
+	@echo "Installing svg-term (12 MB) ..."
+	@$(WITH_NODE) npm install --prefix "$(VENV)/pictures" --no-audit --no-fund --ignore-scripts --silent svg-term@1.3.1
 	@touch $@
 
 # Not `npm ci`, which also wants the programs of other platforms, and a registry may not have them.
@@ -309,6 +317,15 @@ e2e-vscode: e2e-setup $(WORKBENCH_STAMP) vsix
 	@cd vscode-client && { $(WITH_NODE) npm run --silent test:panel || \
 	  { echo "once more: a page may have been starved of time by other work"; $(WITH_NODE) npm run --silent test:panel; }; }
 	$(PYTEST) $(VSCODE_SUITE) $(ARGS)
+
+# The pictures of the documents, from what is in the checkout now.
+SHOTS := build/e2e-vscode
+.PHONY: pictures
+pictures: e2e-setup $(PICTURES_STAMP) $(WORKBENCH_STAMP) vsix
+	$(WITH_NODE) NODE_PATH="$(CURDIR)/$(VENV)/pictures/node_modules" "$(PY)" -m scripts.pictures docs/pictures
+	$(PYTEST) $(VSCODE_SUITE) -k "test_stories and ordinary-day or test_web_page and browser"
+	cp $(SHOTS)/2-edited.png vscode-client/media/screenshot.png
+	cp $(SHOTS)/web-2-permission-light.png docs/pictures/web.png
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1

@@ -22,7 +22,7 @@ from agent_core.providers.catalog.models_file import read_models_file
 from agent_core.resources.folder_watch import FolderChanges, FolderWatches
 from agent_core.resources.instructions import load_context_files
 from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
-from agent_core.resources.paths import AppPaths, app_paths, project_folder
+from agent_core.resources.paths import AppPaths, app_paths, home_of, project_folder
 from agent_core.resources.settings.layers import Layer, LayerName, Settings, load_settings
 from agent_core.resources.settings.values import (
     BashSettings,
@@ -555,12 +555,6 @@ async def _permission_state(
         is_trusted=lambda: state.is_trusted(),  # noqa: PLW0108 - asked anew each time
     )
     return state, await state.refresh()
-
-
-def home_of(env: Mapping[str, str]) -> Path:
-    """Return the home folder that an environment names."""
-    home = env.get("HOME")
-    return Path(home) if home else Path("/")
 
 
 def _folder(path: Path) -> Path:

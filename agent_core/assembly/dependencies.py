@@ -15,7 +15,6 @@ from agent_core.assembly.config import (
     LiveSettings,
     WorkspaceConfig,
     allowance,
-    home_of,
     session_options,
 )
 from agent_core.assembly.extensions import SessionExtensions
@@ -36,6 +35,7 @@ from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import PromptSection, render_prompt
+from agent_core.resources.paths import home_of
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session.context import LedgerAccess, WorkspaceContext
 from agent_core.session.history.branches import fork_writer_for

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from agent_core.assembly.config import WorkspaceConfig, home_of, load_workspace_config
+from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
 from agent_core.assembly.models import ModelSet, load_models
 from agent_core.assembly.request import SessionRequest
 from agent_core.events import Notice, SessionUsage
@@ -33,7 +33,7 @@ from agent_core.providers.http.client import HttpPool
 from agent_core.providers.registry import NOTHING, ExtensionModels, ModelRegistry
 from agent_core.resources.folder_watch import FolderWatches
 from agent_core.resources.load_result import LoadedResources, LoadProblem
-from agent_core.resources.paths import project_folder
+from agent_core.resources.paths import home_of, project_folder
 from agent_core.resources.settings.layers import load_settings
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.session import AgentSession

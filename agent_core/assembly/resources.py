@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 from msgspec.structs import replace
 
-from agent_core.assembly.config import WorkspaceConfig, home_of, load_workspace_config
+from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
 from agent_core.assembly.request import SessionRequest
 from agent_core.compaction import estimate_text
 from agent_core.hooks import HookRunner, ResourcesGiven, ResourcesSought
@@ -24,6 +24,7 @@ from agent_core.resources.instructions import (
 )
 from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
 from agent_core.resources.offers import CommandSource, SlashCommand, SlashInvocation
+from agent_core.resources.paths import home_of
 from agent_core.resources.prompts import (
     PromptResourcePaths,
     PromptResourceReader,

@@ -485,18 +485,28 @@ class _Looking:
         return self._places.project_expected if origin == "project" else lambda _: None
 
     def _is_left_out(self, path: Path) -> bool:
-        """Return whether the user's settings leave it out; the last entry that speaks of it counts."""
-        left_out = False
-        for entry in self._places.settings:
-            sign, rest = entry[:1], entry[1:]
-            if sign == "!" and _fits(path, rest):
-                left_out = True
-            elif sign in {"-", "+"} and _is_at(path, _absolute(rest, self._places.home), rest):
-                left_out = sign == "-"
-        return left_out
+        return is_left_out(path, self._places.settings, home=self._places.home)
 
     def _problem(self, message: str, path: Path) -> None:
         self.result.problems.append(LoadProblem(message=message, path=path, level="error"))
+
+
+def is_left_out(path: Path, entries: Sequence[str], *, home: Path) -> bool:
+    """Return whether the setting `extensions` leaves an extension out; the last entry that names it counts.
+
+    Args:
+        path: Its entry file; for an installed distribution its name.
+        entries: The setting.
+        home: Folder of `~`.
+    """
+    left_out = False
+    for entry in entries:
+        sign, rest = entry[:1], entry[1:]
+        if sign == "!" and _fits(path, rest):
+            left_out = True
+        elif sign in {"-", "+"} and _is_at(path, _absolute(rest, home), rest):
+            left_out = sign == "-"
+    return left_out
 
 
 def _pinned(files: Mapping[str, str], folder: Path) -> ExpectedSourceHash:

@@ -97,6 +97,12 @@ class AppPaths(Value, frozen=True, kw_only=True):
         return self.data / "logs"
 
 
+def home_of(env: Mapping[str, str]) -> Path:
+    """Return the home folder that an environment names."""
+    home = env.get("HOME")
+    return Path(home) if home else Path("/")
+
+
 def app_paths(env: Mapping[str, str]) -> AppPaths:
     """Find the folders: an override of the environment, else where the platform keeps such things.
 

@@ -11,7 +11,7 @@ from tests.support.harness.shared import ROOT
 from tiller_server import VERSION
 from tiller_server.cli import subcommands
 from tiller_server.cli.command_line import COMMANDS, expanded
-from tiller_server.cli.entry import main
+from tiller_server.cli.entry import ON_WINDOWS, main
 
 PROBE = """
 import sys
@@ -128,6 +128,22 @@ def test_the_version_needs_three_modules_beside_those_of_an_interpreter(
     assert added == {"tiller_server", "tiller_server.cli", "tiller_server.cli.entry"}
 
 
+def test_on_windows_it_says_at_its_start_that_it_was_not_run_there(
+    child_env: dict[str, str],
+) -> None:
+    code = "import sys; from tiller_server.cli import entry; sys.platform = 'win32'; entry.main(['help', 'run'])"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=child_env,
+        timeout=20,
+        check=False,
+    )
+    assert ran.stdout.startswith("usage: tiller run ")
+    assert ran.stderr == ON_WINDOWS
+
+
 def test_the_table_of_commands_names_every_module_that_is_one() -> None:
     folder = Path(subcommands.__file__).parent
     modules = {file.stem for file in folder.glob("*.py")} - {"__init__"}
@@ -154,6 +170,8 @@ def test_the_table_of_commands_names_every_module_that_is_one() -> None:
         (["help", "run"], ["run", "--help"], ["run", "--help"]),
         (["--version"], ["--version"], ["--version"]),
         (["review", "-p"], ["review", "-p"], ["review", "-p"]),
+        # Options that are named nearly as a command is.
+        (["--trust", "-m", "x"], ["chat", "--trust", "-m", "x"], ["run", "--trust", "-m", "x"]),
     ],
 )  # fmt: skip
 def test_without_a_command_a_prompt_begins_a_conversation(

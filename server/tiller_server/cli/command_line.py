@@ -121,7 +121,8 @@ def expanded(arguments: Sequence[str], *, is_terminal: bool) -> list[str]:
 
 def _is_mistyped(word: str) -> bool:
     """Return whether a word is nearly a command."""
-    return bool(word) and len(word.split()) == 1 and bool(did_you_mean(word, COMMANDS))
+    is_word = len(word.split()) == 1 and not word.startswith("-")
+    return is_word and bool(did_you_mean(word, COMMANDS))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ import sys
 
 from tiller_server import VERSION
 
+ON_WINDOWS = "tiller: it is made for Linux and macOS and was not run on Windows; use WSL, where it is as on Linux (docs/install.md)\n"
 INTERRUPTED = 130
 """Nothing else is imported here: a signal that comes early finds nothing half done."""
 
@@ -22,6 +23,8 @@ def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         print(f"tiller {VERSION}")  # noqa: T201 - the answer; installers and editors ask for it at each start
         return 0
+    if sys.platform == "win32":
+        _ = sys.stderr.write(ON_WINDOWS)
     # An editor waits for its first answer: nothing is imported that this one does not need.
     if arguments[:1] == ["lsp"]:
         from tiller_server.cli import lsp_command  # noqa: PLC0415 - see above

@@ -83,6 +83,10 @@ def test_a_new_package_is_checked_packed_installed_and_used_by_a_run(ground: Gro
     ran = uses_the_tool(ground)
     assert (ran.code, ran.out) == (0, "Three.\n")
     assert tool_texts(ground.provider.requests[-1]) == ["3 words"]
+    assert "not used" not in tiller(ground, "ext", "list").out
+    ground.configure(extensions=["!words"])
+    assert "  not used: left out by extensions in " in tiller(ground, "ext", "list").out
+    assert installed(ground)["words"]["leftOut"] is True
     assert tiller(ground, "ext", "remove", "words").code == 0
     assert installed(ground) == {}
     assert [*(ground.dirs.config / FOLDER).iterdir()] == []

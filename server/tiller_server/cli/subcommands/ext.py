@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from agent_core.extensions.discovery import is_left_out
 from agent_core.extensions.package_lock import (
     LockedPackage,
     difference_of,
@@ -16,7 +17,8 @@ from agent_core.extensions.package_lock import (
 )
 from agent_core.kernel.errors import ExtensionBroken, StorageUnavailable, UsageError
 from agent_core.kernel.json import encode
-from agent_core.resources.paths import app_paths
+from agent_core.resources.paths import app_paths, home_of
+from agent_core.resources.settings.layers import Layer, load_settings_now
 from tiller_server.cli.command_exit import code_of
 from tiller_server.cli.environment import Environment
 from tiller_server.cli.exit_codes import DONE, FAILED
@@ -236,9 +238,20 @@ def _difference(config: Path, name: str, package: LockedPackage) -> str:
 
 
 def _list(options: argparse.Namespace, environment: Environment) -> int:
-    config = app_paths(environment.variables).config
+    paths = app_paths(environment.variables)
+    config = paths.config
     packages = read_lock(config)
     states = {name: _difference(config, name, package) for name, package in packages.items()}
+    settings = load_settings_now((Layer(name="user", content=paths.settings),)).values
+    left_out = {
+        name
+        for name, package in packages.items()
+        if is_left_out(
+            package_folder(config, name, package) / package.entry,
+            settings.extensions,
+            home=home_of(environment.variables),
+        )
+    }
     if options.json:
         body = {
             "packages": [
@@ -249,6 +262,7 @@ def _list(options: argparse.Namespace, environment: Environment) -> int:
                     "commit": package.commit,
                     "sha256": package.pin,
                     "problem": states[name],
+                    "leftOut": name in left_out,
                 }
                 for name, package in packages.items()
             ]
@@ -258,6 +272,9 @@ def _list(options: argparse.Namespace, environment: Environment) -> int:
     for name, package in packages.items():
         lines += [f"{name} {package.version}  sha256:{package.pin[:16]}  {_plain(package.source)}"]
         lines += [f"  not used: {_plain(states[name])}"] if states[name] else []
+        lines += (
+            [f"  not used: left out by extensions in {paths.settings}"] if name in left_out else []
+        )
     return _write_line("\n".join(lines) or "no extension packages are installed")
 
 

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.assembly import SessionRequest
-from agent_core.assembly.config import home_of
 from agent_core.assembly.library import SessionLibrary, open_library
 from agent_core.assembly.request import ClientServers, SharedLedger, SharedTelemetry
 from agent_core.assembly.workspace import AddedRoots
@@ -25,7 +24,7 @@ from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.http.client import HttpPool
 from agent_core.resources.folder_watch import FolderWatches
-from agent_core.resources.paths import AppPaths
+from agent_core.resources.paths import AppPaths, home_of
 from agent_core.resources.settings.layers import Layer, load_settings
 from agent_core.session import AgentSession
 from agent_core.tools.builtin.diagnostics import DiagnosticsTool

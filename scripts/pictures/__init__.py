@@ -1,0 +1,1 @@
+"""Pictures of the documents, made anew by `make pictures`."""
