@@ -131,7 +131,7 @@ def test_the_version_needs_three_modules_beside_those_of_an_interpreter(
 def test_on_windows_it_says_at_its_start_that_it_was_not_run_there(
     child_env: dict[str, str],
 ) -> None:
-    code = "import sys; from tiller_server.cli import entry; sys.platform = 'win32'; entry.main(['help', 'run'])"
+    code = "import sys; from tiller_server.cli import entry; sys.platform = 'win32'; entry.main(['help'])"
     ran = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -140,7 +140,7 @@ def test_on_windows_it_says_at_its_start_that_it_was_not_run_there(
         timeout=20,
         check=False,
     )
-    assert ran.stdout.startswith("usage: tiller run ")
+    assert ran.stdout.startswith("usage: tiller ")
     assert ran.stderr == ON_WINDOWS
 
 
