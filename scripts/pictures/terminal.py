@@ -93,8 +93,8 @@ class Recording:
         lines.append(json.dumps([round(at_s + END_S, 3), "o", ""]))
         return "".join(f"{line}\n" for line in lines)
 
-    def _press(self, keys: str) -> None:
-        _ = os.write(self._terminal, keys.encode())
+    def _press(self, data: str) -> None:
+        _ = os.write(self._terminal, data.encode())
 
     def _read_for(self, seconds: float) -> None:
         end_s = time.monotonic() + seconds

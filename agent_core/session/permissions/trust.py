@@ -216,7 +216,7 @@ class _TrustNotices(Struct, kw_only=True):
     asked_in: RunId | None = None
     """The run before which a person was asked."""
     declined: object = None
-    """What a person was asked about who chose to go on read-only; the same is not asked again in this session."""
+    """The subject of a question that a person answered with read-only; it is not asked again in this session."""
 
 
 class TrustManager(Struct, kw_only=True):
@@ -365,7 +365,7 @@ def _subject(found: TrustStatus) -> object:
 
 
 def _why_asked(found: TrustStatus) -> str:
-    """Return why a person is asked: what would count then."""
+    """Return the reasons of the question, with the files that trust would put into force."""
     why = (
         "Its instructions, settings and extensions would be used, and its files could be changed."
         if _is_new(found)

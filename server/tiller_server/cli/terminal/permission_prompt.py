@@ -315,7 +315,7 @@ def _shown(request: PermissionRequest, *, with_options: bool) -> str:
 
 
 def _message(request: PermissionRequest, message: str) -> Sequence[str]:
-    """Return the lines of a question; what it is about stands indented below the headline, line by line."""
+    """Return the lines of a question; the command or path stands indented below the headline."""
     headline, *target, why = message.splitlines()
     subject = request.subject
     if isinstance(subject, CommandSubject) and target == [exactly(subject.command)]:

@@ -21,7 +21,7 @@ ABOUT: Final = ("command", "path", "pattern", "query", "url")
 """Arguments that say what a call is about."""
 
 VERBATIM: Final = "    "
-"""Begins a line that is not broken between words: what a question is about."""
+"""Beginning of a line that is not broken between words, such as a command in a question."""
 
 
 def safe(text: str) -> str:
