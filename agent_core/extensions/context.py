@@ -253,7 +253,10 @@ class Context(SessionReadContext):
         self._start(stop)
 
     def compact(self, instructions: str | None = None) -> None:
-        """Have the older part of the conversation summarised; returns at once."""
+        """Have the older part of the conversation summarised; returns at once.
+
+        The hooks `session_compact` and `session_compact_failed` report the end.
+        """
         session = self._session
 
         async def summarise() -> None:

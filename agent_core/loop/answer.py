@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar, get_args
 
 import anyio
 import msgspec
@@ -55,6 +55,7 @@ from agent_core.messages import (
     Usage,
 )
 from agent_core.providers import (
+    ModelInfo,
     ModelRequest,
     StreamEvent,
     StreamFinished,
@@ -67,6 +68,7 @@ from agent_core.providers import (
 
 INTERVAL_S = 0.1
 """At least this long between two times."""
+STOP_REASONS: Final[tuple[str, ...]] = get_args(StopReason)
 
 
 PieceT = TypeVar("PieceT")
@@ -243,6 +245,7 @@ async def ask(
                         MessageBegun(run=loop.run, item=stream.item, role="assistant")
                     )
                 if isinstance(part, StreamFinished):
+                    _check_stop_reason(part.message, demand.model.facts)
                     await growth.finish()
                     stream.usage = part.message.usage
                     message = await _replaced(loop, stream, part.message)
@@ -262,6 +265,18 @@ async def ask(
     info = demand.model.facts
     message = f"{info.ref} ended its stream without an answer; try again"
     raise ProviderError(message, reason="protocol", provider=info.provider)
+
+
+def _check_stop_reason(message: AssistantMessage, info: ModelInfo) -> None:
+    """Check what a model of an extension may have wrong, and no file or trace could hold.
+
+    Raises:
+        ProviderError: It is no stop reason.
+    """
+    if message.stop_reason not in STOP_REASONS:
+        reasons = ", ".join(STOP_REASONS)
+        text = f"{info.ref} ended with stop_reason {message.stop_reason!r}, which is none of {reasons}; correct the extension that brings it"
+        raise ProviderError(text, reason="protocol", provider=info.provider)
 
 
 async def _asked(loop: LoopContext, demand: RequestConfig) -> tuple[str, tuple[Message, ...]]:

@@ -1,6 +1,7 @@
 """A remote workspace of the command line, behind a container engine that runs scripts on this machine."""
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,15 @@ from tiller_server.cli.environment import Environment
 from tiller_server.cli.run.remote import opened_remotely
 
 ENGINE = '#!/bin/sh\n[ "$3" = box ] || { echo "no such container: $3" >&2; exit 1; }\nshift 3\nexec "$@"\n'
+DEV_ENGINE = """#!/bin/sh
+case $1 in
+  ps) [ "$*" = "ps -q --filter label=devcontainer.local_folder=FOLDER" ] && echo 0123abcd; exit 0 ;;
+  inspect) [ "$*" = "inspect --format {{json .}} 0123abcd" ] || exit 1; cat FACTS; exit ;;
+esac
+[ "$*" = "${*#exec -i -u vscode brave_box }" ] && { echo "not this container: $*" >&2; exit 1; }
+shift 5
+exec "$@"
+"""
 
 
 def options(*, trust: bool = False, add_dir: Sequence[str] = ()) -> argparse.Namespace:
@@ -105,3 +115,65 @@ async def test_what_cannot_be_opened_is_one_sentence(
             pass
     assert text in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def dev_container(environment: Environment, folder: Path, **facts: object) -> None:
+    """Make `docker` an engine with one dev container, of a folder."""
+    engine = Path(environment.variables["PATH"].partition(":")[0]) / "docker"
+    described = engine.parent / "facts.json"
+    _ = described.write_text(json.dumps({"Name": "/brave_box", **facts}))
+    text = DEV_ENGINE.replace("FOLDER", str(folder)).replace("FACTS", str(described))
+    _ = engine.write_text(text)
+
+
+def with_this_engine_alone(environment: Environment) -> Environment:
+    """Return the environment without the engines of this machine."""
+    path = environment.variables["PATH"].partition(":")[0]
+    return Environment({**environment.variables, "PATH": path})
+
+
+@pytest.mark.parametrize("above", [False, True], ids=["folder", "repository"])
+async def test_a_dev_container_is_found_by_its_folder(
+    environment: Environment, there: Path, tmp_path: Path, *, above: bool
+) -> None:
+    folder = tmp_path / "repo" / there.name
+    mounts = [
+        {"Source": str(folder.parent if above else folder), "Destination": str(there.parent if above else there)},
+        {"Source": "/elsewhere", "Destination": "/elsewhere"},
+    ]  # fmt: skip
+    users = [{"containerUser": "root"}, {"remoteUser": "vscode"}, {"id": "a feature"}]
+    labels = {"devcontainer.metadata": json.dumps(users)}
+    dev_container(environment, folder, Config={"Labels": labels}, Mounts=mounts)
+    given = options(trust=True)
+    async with opened_remotely(f"devcontainer:{folder}", given, environment) as place:
+        request = place(SessionRequest(workspace=Path("/nowhere"), env={}))
+        workspace = request.ports
+        assert workspace is not None
+        assert (workspace.root, workspace.address) == (there, f"devcontainer:{folder}:{there}")
+        process = await workspace.processes.start(
+            ("/bin/sh", "-c", "cat a.txt"), cwd=there, env=workspace.env
+        )
+        assert await output_of(process) == "one\n"
+        _ = await process.end(grace_s=1)
+    assert (Path(given.workspace) / "AGENTS.md").read_text() == "Speak of herons.\n"
+
+
+async def test_a_folder_without_a_dev_container_is_told_how_to_start_one(
+    environment: Environment, there: Path, tmp_path: Path
+) -> None:
+    dev_container(environment, there)
+    environment = with_this_engine_alone(environment)
+    with pytest.raises(WorkspaceUnreachable, match=r"devcontainer up --workspace-folder .*other"):
+        async with opened_remotely(f"devcontainer:{tmp_path / 'other'}", options(), environment):
+            pass
+
+
+async def test_an_engine_that_fails_says_why_no_dev_container_is_found(
+    environment: Environment, there: Path
+) -> None:
+    engine = Path(environment.variables["PATH"].split(":")[0]) / "docker"
+    _ = engine.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2; exit 1\n")
+    environment = with_this_engine_alone(environment)
+    with pytest.raises(WorkspaceUnreachable, match="docker: Cannot connect to the Docker daemon"):
+        async with opened_remotely(f"devcontainer:{there}", options(), environment):
+            pass

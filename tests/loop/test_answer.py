@@ -244,6 +244,21 @@ async def test_a_stream_that_ends_without_an_answer_fails_the_call() -> None:
         assert "scripted/model-1 ended its stream without an answer" in end.error.message
 
 
+async def test_an_answer_whose_stop_reason_is_none_fails_the_call_and_names_those_there_are() -> (
+    None
+):
+    # As an extension may bring it, whose types nobody checks.
+    ended = answer(Text(text="half"), stop_reason="end_turn")  # pyright: ignore[reportArgumentType]
+    steps = (TextDelta(text="half"), ended)
+    async with bench(ScriptedModel([steps]), options=ONCE) as b:
+        (end,) = [e for e in await go(b) if isinstance(e, RunEnded)]
+        assert end.error is not None
+        assert (end.status, end.error.kind) == ("failed", "ModelError")
+        assert (
+            "stop_reason 'end_turn', which is none of stop, length, tool_use" in end.error.message
+        )
+
+
 async def test_a_thought_is_not_told_as_ended_before_it_is_in_the_session() -> None:
     gate = Gate()
     steps = (ThinkingDelta(text="hm"), TextDelta(text="It "), gate, answer(Text(text="It is")))

@@ -20,7 +20,9 @@ BucketUrl = Annotated[
     str, Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s?#]+)*/?$", max_length=1024)
 ]
 BucketAddress = Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", max_length=2048)]
-RemoteWorkspace = Annotated[str, Field(pattern=r"^(ssh|docker|podman):[^\s:].*$", max_length=4096)]
+RemoteWorkspace = Annotated[
+    str, Field(pattern=r"^((ssh|docker|podman):[^\s:].*|devcontainer:/.*)$", max_length=4096)
+]
 FullPath = Annotated[str, Field(pattern=r"^(/|~$|~/)")]
 
 
@@ -401,7 +403,7 @@ class SettingsValues(SettingsGroup):
     )
     workspace: RemoteWorkspace | None = Field(
         default=None,
-        description="The remote workspace of `tiller run` and `tiller chat` that name no folder: ssh:HOST:/path, docker:NAME:/path or podman:NAME:/path.",
+        description="The remote workspace of `tiller run` and `tiller chat` that name no folder: ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path or devcontainer:/FOLDER.",
     )
     sandbox: Literal["auto", "off"] = Field(
         default="auto", description="Whether commands are contained."

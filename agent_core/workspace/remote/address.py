@@ -1,4 +1,4 @@
-"""Addresses of remote workspaces: `ssh:HOST:/path`, `docker:NAME[:/path]`, `podman:NAME[:/path]`."""
+"""Addresses of remote workspaces: `ssh:HOST:/path`, `docker:NAME[:/path]`, `podman:NAME[:/path]`, `devcontainer:FOLDER`."""
 
 import re
 from typing import Final, Literal, cast
@@ -6,11 +6,11 @@ from typing import Final, Literal, cast
 from agent_core.kernel.errors import UsageError
 from agent_core.kernel.values import Value
 
-RemoteKind = Literal["ssh", "docker", "podman"]
-PREFIX: Final = re.compile(r"(ssh|docker|podman):(.*)", re.DOTALL)
+RemoteKind = Literal["ssh", "docker", "podman", "devcontainer"]
+PREFIX: Final = re.compile(r"(ssh|docker|podman|devcontainer):(.*)", re.DOTALL)
 HOST: Final = re.compile(r"(?P<host>(?:[^\s:\[\]@-][^\s:\[\]@]*@)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]@-][^\s:\[\]@]*)):(?P<path>.+)")  # fmt: skip
 CONTAINER: Final = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9_.-]*)(?::(?P<path>.+))?")
-EXAMPLES: Final = "ssh:HOST:/path, docker:NAME:/path or podman:NAME:/path"
+EXAMPLES: Final = "ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path or devcontainer:FOLDER"
 
 
 class RemoteAddress(Value, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class RemoteAddress(Value, frozen=True, kw_only=True):
 
     kind: RemoteKind
     host: str
-    """A host of SSH, with a user if one is named; or the name of a container."""
+    """A host of SSH, with a user if one is named; the name of a container; or the folder of a dev container, `.` if none is named."""
     path: str
     """Absolute, or from `~`; empty: the folder in which commands of the container start."""
 
@@ -39,6 +39,8 @@ def parse_address(text: str) -> RemoteAddress:
         message = f"{text!r} is no remote workspace; write {EXAMPLES}"
         raise UsageError(message)
     kind = cast("RemoteKind", prefix[1])
+    if kind == "devcontainer" and "\0" not in prefix[2]:
+        return RemoteAddress(kind=kind, host=prefix[2] or ".", path="")
     match = (HOST if kind == "ssh" else CONTAINER).fullmatch(prefix[2])
     if match is None:
         message = f"{text!r} names no host and path; write {EXAMPLES}"

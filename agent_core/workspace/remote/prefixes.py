@@ -154,6 +154,7 @@ class ContainerPrefix:
         *,
         env: Mapping[str, str],
         options: Sequence[str] = (),
+        user: str = "",
     ) -> None:
         """Create the prefix.
 
@@ -162,11 +163,13 @@ class ContainerPrefix:
             container: Name or id.
             env: The environment of the engine's program.
             options: Options of the engine, before `exec`.
+            user: Whom scripts run as; empty: the user of the container.
         """
         self._engine: Literal["docker", "podman"] = engine
         self._container = container
         self._env = env
         self._options = tuple(options)
+        self._user = ("-u", user) if user else ()
 
     @property
     def name(self) -> str:
@@ -180,17 +183,22 @@ class ContainerPrefix:
 
     async def argv(self, script: str, arguments: Sequence[str]) -> tuple[str, ...]:
         """Return the command that runs a script there."""
-        program = await to_thread.run_sync(_find, self._engine, self._env)
+        program = await find_engine(self._engine, self._env)
         if program is None:
             raise unreachable(self, f"there is no program `{self._engine}` on the PATH")
         return (
-            *(program, *self._options, "exec", "-i", self._container),
+            *(program, *self._options, "exec", "-i", *self._user, self._container),
             *("sh", "-c", script, "sh", *arguments),
         )
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
         await anyio.lowlevel.checkpoint()
+
+
+async def find_engine(engine: Literal["docker", "podman"], env: Mapping[str, str]) -> str | None:
+    """Return the path of an engine's program; None: it is not on the PATH."""
+    return await to_thread.run_sync(_find, engine, env)
 
 
 def _is_over(process: DiskInteractiveProcess) -> bool:

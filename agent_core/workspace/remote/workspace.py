@@ -39,11 +39,22 @@ async def open_remote(
         WorkspaceMissing: The folder is not there.
     """
     prefix: CommandPrefix
-    if address.kind == "ssh":
-        prefix = SshPrefix(address.host, env=env, options=options)
-    else:
-        prefix = ContainerPrefix(address.kind, address.host, env=env, options=options)
-    async with opened_workspace(prefix, address.path, env=env, address=f"{address.name}:") as made:
+    path, name = address.path, address.name
+    match address.kind:
+        case "ssh":
+            prefix = SshPrefix(address.host, env=env, options=options)
+        case "devcontainer":
+            from agent_core.workspace.remote.dev_containers import find_dev_container  # noqa: PLC0415 - seldom needed
+
+            folder = Path(await anyio.Path(await anyio.Path(address.host).expanduser()).absolute())
+            there = await find_dev_container(folder, env=env)
+            path, name = there.folder, f"devcontainer:{folder}"
+            prefix = ContainerPrefix(
+                there.engine, there.name, env=env, options=options, user=there.user
+            )
+        case engine:
+            prefix = ContainerPrefix(engine, address.host, env=env, options=options)
+    async with opened_workspace(prefix, path, env=env, address=f"{name}:") as made:
         yield made
 
 

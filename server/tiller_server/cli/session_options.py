@@ -17,7 +17,7 @@ MOST_DIGITS: Final = 15
 """Of a count: no more fit into a number of JSON without loss."""
 
 
-REMOTE: Final = ("ssh:", "docker:", "podman:")
+REMOTE: Final = ("ssh:", "docker:", "podman:", "devcontainer:")
 """Beginnings of the addresses of remote workspaces."""
 REMOTE_FOLDER: Final = "remote"
 """Folder of the user's data with a folder for each remote workspace, to which its sessions belong."""
@@ -25,9 +25,7 @@ ADDRESS_FILE: Final = "address"
 """File of such a folder with the address."""
 HERE: Final = "."
 """The workspace of a command line that names none."""
-WORKSPACE_HELP: Final = (
-    "work in this folder [.]; also ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path"
-)
+WORKSPACE_HELP: Final = "work in this folder [.]; also ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path, devcontainer:FOLDER"
 Placing = Callable[[SessionRequest], SessionRequest]
 """Function that moves a request to the workspace of the command line."""
 CHOOSE: Final = "choose"

@@ -15,6 +15,8 @@ from agent_core.workspace.remote.address import RemoteAddress, parse_address
         ("docker:web-1", "docker", "web-1", ""),
         ("docker:web-1:/app", "docker", "web-1", "/app"),
         ("podman:web.x:~", "podman", "web.x", "~"),
+        ("devcontainer:/srv/my app", "devcontainer", "/srv/my app", ""),
+        ("devcontainer:~/app", "devcontainer", "~/app", ""),
     ],
 )
 def test_an_address_has_three_parts(text: str, kind: str, host: str, path: str) -> None:
