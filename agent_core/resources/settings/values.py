@@ -20,9 +20,8 @@ BucketUrl = Annotated[
     str, Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s?#]+)*/?$", max_length=1024)
 ]
 BucketAddress = Annotated[str, Field(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", max_length=2048)]
-RemoteWorkspace = Annotated[
-    str, Field(pattern=r"^((ssh|docker|podman):[^\s:].*|devcontainer:/.*)$", max_length=4096)
-]
+RemoteWorkspace = Annotated[str, Field(pattern=r"^(ssh|docker|podman):[^\s:].*$", max_length=4096)]
+DevContainerWorkspace = Annotated[str, Field(pattern=r"^devcontainer:/", max_length=4096)]
 FullPath = Annotated[str, Field(pattern=r"^(/|~$|~/)")]
 
 
@@ -401,7 +400,7 @@ class SettingsValues(SettingsGroup):
         default="complex",
         description="When the mode plan asks for a plan that you approve: never, for work of several steps, or always.",
     )
-    workspace: RemoteWorkspace | None = Field(
+    workspace: RemoteWorkspace | DevContainerWorkspace | None = Field(
         default=None,
         description="The remote workspace of `tiller run` and `tiller chat` that name no folder: ssh:HOST:/path, docker:NAME:/path, podman:NAME:/path or devcontainer:/FOLDER.",
     )
