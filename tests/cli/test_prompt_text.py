@@ -139,7 +139,7 @@ def test_a_folder_of_the_workspace_that_a_text_mentions_is_pointed_at(here: Path
 
 def test_a_name_in_a_text_that_looks_like_a_file_and_is_none_is_told(here: Path) -> None:
     (here / "a.py").write_text("x = 1\n", encoding="utf-8")
-    text = "see @a.py, @gone.md. Ask @nobody (a@b.org) about @dataclass and @src/gone, @gone.md"
+    text = "see @a.py, @gone.md. Ask @nobody (a@b.org) about @dataclass, @https://a.org/b and @src/gone, @gone.md"
     assert missing_notes([text, "@alone.md"], root=here) == [
         "There is no file 'gone.md'; @gone.md is sent as text.",
         "There is no file 'src/gone'; @src/gone is sent as text.",

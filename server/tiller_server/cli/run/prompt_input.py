@@ -19,8 +19,8 @@ MOST_BYTES: Final = 262_144
 STDIN: Final = "-"
 PDF_MARK: Final = b"%PDF-"
 PATIENCE_S: Final = 3.0
-_PATH_SIGN: Final = re.compile(r"[^/]/|\.\w")
-"""In a name that looks like a path; `@dataclass` and `@someone` have none."""
+_PATH: Final = re.compile(r"(?!\w+://).*([^/]/|\.\w)")
+"""A name that looks like a path; `@dataclass` and `@https://example.org` do not."""
 _MENTION: Final = re.compile(r"(?<!\S)@([^\s@]+?)(?=[.,;:!?)]*(?:\s|$))")
 
 
@@ -81,7 +81,7 @@ def mentioned(texts: Sequence[str], *, root: Path) -> Iterator[Path]:
 
 def missing_notes(texts: Sequence[str], *, root: Path) -> list[str]:
     """Return a sentence for each name in a longer text that looks like a file and is none."""
-    names = dict.fromkeys(name for name in _mentions(texts) if _PATH_SIGN.search(name))
+    names = dict.fromkeys(name for name in _mentions(texts) if _PATH.match(name))
     return [
         f"There is no file {name!r}; @{name} is sent as text."
         for name in names
