@@ -192,7 +192,10 @@ def report_to(publisher: EventPublisher) -> Callable[[HookFailure], None]:
     """Report that a hook failed; where exactly stands in the log."""
 
     def publish(failure: HookFailure) -> None:
-        log.error("hook %r failed at %s", failure.owner, failure.point, exc_info=failure.exception)
+        # The event is what people see: an error would be written beside it in a terminal.
+        log.warning(
+            "hook %r failed at %s", failure.owner, failure.point, exc_info=failure.exception
+        )
         _ = publisher.publish(
             ExtensionError(
                 extension=failure.owner,
