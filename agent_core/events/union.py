@@ -406,6 +406,8 @@ class ToolRunning(TaggedEvent, frozen=True, kw_only=True, tag="tool.running"):
     item: ItemId
     title: str
     input: JsonObject
+    details: JsonObject | None = None
+    """Details that are there before it runs, such as the view that an extension's tool has of its arguments."""
 
 
 class ToolOutputDelta(TaggedEvent, frozen=True, kw_only=True, tag="tool.output.delta"):

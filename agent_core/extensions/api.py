@@ -26,7 +26,7 @@ from agent_core.hooks import Hook
 from agent_core.hooks.calls import HookCall, Threads
 from agent_core.hooks.catalogue import POINTS, Point
 from agent_core.hooks.runner import AnyHook
-from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.kernel.json import is_object
 from agent_core.kernel.values import Value
@@ -117,26 +117,6 @@ class ToolViews(Value, frozen=True, kw_only=True):
     call: Callable[[JsonObject], View | str] | None = None
     result: Callable[[ToolResult], View | str] | None = None
 
-    def details(self, arguments: JsonObject, result: ToolResult) -> JsonValue:
-        """Return the details of a result with the views of its call. A view that fails is a text with the reason.
-
-        Raises:
-            ExtensionBroken: The details are no JSON object, which could hold views.
-        """
-        made: dict[str, JsonValue] = {}
-        if self.call is not None:
-            made[CALL_VIEW] = _view(partial(self.call, arguments))
-        if self.result is not None:
-            made[RESULT_VIEW] = _view(partial(self.result, result))
-        if not made:
-            return result.details
-        if result.details is not None and not is_object(result.details):
-            message = (
-                "a tool with views gave details that are no JSON object; give an object or None"
-            )
-            raise ExtensionBroken(message)
-        return {**(result.details or {}), **made}
-
 
 def _view(draw: Callable[[], View | str]) -> JsonObject:
     try:
@@ -145,7 +125,32 @@ def _view(draw: Callable[[], View | str]) -> JsonObject:
         return view_json(f"The view failed: {type(error).__name__}: {error}")
 
 
-NO_VIEWS: Final = ToolViews()
+class _CallView:
+    """The view of one call, drawn once: while it runs, and with its result."""
+
+    def __init__(self, draw: Callable[[], Awaitable[JsonObject]]) -> None:
+        self._draw = draw
+        self._made: JsonObject | None = None
+
+    async def details(self) -> JsonObject:
+        """Return the details of the call that hold it."""
+        if self._made is None:
+            self._made = {CALL_VIEW: await self._draw()}
+        return self._made
+
+
+def _with_views(result: ToolResult, views: JsonObject) -> ToolResult:
+    """Add views to the details of a result.
+
+    Raises:
+        ExtensionBroken: The details are no JSON object, which could hold views.
+    """
+    if not views:
+        return result
+    if result.details is not None and not is_object(result.details):
+        message = "a tool with views gave details that are no JSON object; give an object or None"
+        raise ExtensionBroken(message)
+    return replace(result, details={**(result.details or {}), **views})
 
 
 class ExtensionTool(Value, frozen=True, kw_only=True):
@@ -169,17 +174,29 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
     def check(self, arguments: JsonObject) -> CheckedCall:
         """Coerce and check the arguments of a call."""
         if self.arguments is None:
-            return CheckedCall(arguments=arguments, run=partial(self._run, arguments, arguments))
+            return self._checked(arguments, arguments)
         typed = validated(self.spec.name, self.arguments, arguments)
-        plain = dumped(typed)
-        return CheckedCall(arguments=plain, run=partial(self._run, typed, plain))
+        return self._checked(typed, dumped(typed))
 
-    async def _run(self, given: object, arguments: JsonObject, context: ToolContext) -> ToolResult:
+    def _checked(self, given: object, arguments: JsonObject) -> CheckedCall:
+        draw = self.views.call
+        if draw is None:
+            return CheckedCall(arguments=arguments, run=partial(self._run, given, None))
+        shown = _CallView(partial(self._drawn, partial(draw, arguments)))
+        run = partial(self._run, given, shown)
+        return CheckedCall(arguments=arguments, run=run, details=shown.details)
+
+    async def _run(
+        self, given: object, shown: _CallView | None, context: ToolContext
+    ) -> ToolResult:
         result = await self._called(given, context)
-        if self.views == NO_VIEWS:
-            return result
-        details = partial(self.views.details, arguments, result)
-        return replace(result, details=await self.threads.run(self.extension, details))
+        views: JsonObject = {} if shown is None else await shown.details()
+        if self.views.result is not None:
+            views = {**views, RESULT_VIEW: await self._drawn(partial(self.views.result, result))}
+        return _with_views(result, views)
+
+    async def _drawn(self, draw: Callable[[], View | str]) -> JsonObject:
+        return await self.threads.run(self.extension, partial(_view, draw))
 
     async def _called(self, given: object, context: ToolContext) -> ToolResult:
         with inside(f"the tool {self.spec.name}"):
@@ -376,7 +393,8 @@ class ExtensionApi(Registrar):
             guidelines: Rules for the system prompt.
             title: Returns a short description of a call; must accept any arguments.
             label: Name for people: the description of each call, unless there is a `title`.
-            view_call: Returns a view of the checked arguments. Clients draw it when the call has ended.
+            view_call: Returns a view of the checked arguments. The panel draws it as soon as the call runs, other clients when
+                it has ended.
             view_result: Returns a view of the result, in place of its text. Both run in a thread.
 
         Raises:

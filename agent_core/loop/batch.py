@@ -177,13 +177,20 @@ async def _run_tool(
             call=slot.call.id, tool=slot.call.name, arguments=input_, text="".join(texts)
         )
 
-    def running(arguments: JsonObject) -> None:
+    def running(arguments: JsonObject, details: JsonObject | None) -> None:
         nonlocal input_
         input_ = arguments
         begun.set()
         title = loop.tools.title(slot.call)
         loop.publish(
-            ToolRunning(run=loop.run, turn=turn, item=slot.item, title=title, input=arguments)
+            ToolRunning(
+                run=loop.run,
+                turn=turn,
+                item=slot.item,
+                title=title,
+                input=arguments,
+                details=details,
+            )
         )
 
     def output(text: str) -> None:

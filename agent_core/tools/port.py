@@ -501,6 +501,8 @@ class CheckedCall(Value, frozen=True, kw_only=True):
     run: Callable[[ToolContext], Awaitable[ToolResult]]
     """Does it. The text of a `TillerError` becomes the error result. Cancellation must leave no process and no
     half-written file behind."""
+    details: Callable[[], Awaitable[JsonObject | None]] | None = None
+    """Returns details to show while it runs; None: there are none."""
 
 
 class Tool(Protocol):

@@ -95,6 +95,8 @@ def scrub_json(value: JsonValue) -> JsonValue:
 
 BLOCKED = "Tool execution was blocked"
 TITLE_CHARS = 200
+DETAILS_S = 1.0
+"""How long a call waits for the details to show while it runs."""
 
 log = logging.getLogger(__name__)
 
@@ -198,7 +200,7 @@ class ToolRunner:
         self,
         call: ToolCall,
         *,
-        running: Callable[[JsonObject], None],
+        running: Callable[[JsonObject, JsonObject | None], None],
         output: Callable[[str], None],
         limiter: CallLimiter | None = None,
     ) -> ToolOutcome:
@@ -206,7 +208,8 @@ class ToolRunner:
 
         Args:
             call: The call as the model requested it.
-            running: Called with the checked arguments when the call has passed every check.
+            running: Called when the call has passed every check, with the checked arguments and the details that are there
+                before it runs.
             output: Called with live output, while the tool runs and not after.
             limiter: Entered when the call has passed every check, and left when it is over; None: nothing is waited for.
         """
@@ -230,7 +233,7 @@ class ToolRunner:
         async with limiter or nullcontext() as refused:
             if refused is not None:
                 return refused
-            running(allowed.arguments)
+            running(allowed.arguments, await _early_details(call, allowed))
             begun = ToolBegun(call=call.id, tool=call.name, arguments=allowed.arguments)
             _ = await self._hooks.ask(begun)
             return await self._run(call, allowed, output)
@@ -324,6 +327,18 @@ class ToolRunner:
                 return shaped(replaced)
             case GoOn():
                 return result
+
+
+async def _early_details(call: ToolCall, checked: CheckedCall) -> JsonObject | None:
+    """Return the details that are there before a call runs; they are only for show, and nothing waits long for them."""
+    if checked.details is None:
+        return None
+    try:
+        with anyio.move_on_after(DETAILS_S):
+            return await checked.details()
+    except Exception:
+        log.exception("the details of a call of %s failed", call.name)
+    return None
 
 
 async def _run_limited(

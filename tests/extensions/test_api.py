@@ -424,12 +424,14 @@ async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -
     )
     async with extended(home, model) as it:
         seen = await it.say("go")
-        titles = [one.title for one in seen if isinstance(one, ToolRunning)]
-        assert titles == ["Directory", "broken"]
+        began = [one for one in seen if isinstance(one, ToolRunning)]
+        assert [one.title for one in began] == ["Directory", "broken"]
+        drawn = {"kind": "text", "text": "Looking for ada", "style": "plain"}
+        assert [one.details for one in began] == [{"call_view": drawn}, None]
         found, broken = [one for one in seen if isinstance(one, ToolEnded)]
         assert found.details == {
             "count": 1,
-            "call_view": {"kind": "text", "text": "Looking for ada", "style": "plain"},
+            "call_view": drawn,
             "view": {"kind": "table", "head": ["Name"], "rows": [["Ada"]]},
         }
         assert broken.status == "ok"

@@ -79,7 +79,9 @@ class Bench:
         call = ToolCall(
             id=ToolCallId("call-1"), name=name, arguments=arguments, arguments_error=error
         )
-        return await self.runner().run(call, running=self.begun.append, output=self.shown.append)
+        return await self.runner().run(
+            call, running=lambda given, _: self.begun.append(given), output=self.shown.append
+        )
 
     async def run(self, name: str, **arguments: JsonValue) -> ToolOutcome:
         return await self.call(name, arguments)

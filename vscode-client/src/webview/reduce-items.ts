@@ -188,6 +188,7 @@ export function toolRunning(draft: Draft, event: ToolRunning): void {
     ...before,
     title,
     input: event.input,
+    details: event.details,
     partial: undefined,
     phase: "running",
     startedAt: event.at,

@@ -194,13 +194,16 @@ panelTest("a tool of an extension is drawn by the views of its call and its resu
   const call_view = { kind: "text", text: "Looking for ada", style: "plain" };
   const events = [
     { seq: 2, at: AT, type: "tool.started", ...item, title: "Directory", input: { name: "raw" } },
+    { seq: 3, at: AT, type: "tool.running", ...item, input: { name: "raw" }, details: { call_view } },
     {
-      ...{ seq: 3, at: AT, type: "tool.ended", ...item, status: "ok", details: { view, call_view } },
+      ...{ seq: 4, at: AT, type: "tool.ended", ...item, status: "ok", details: { view, call_view } },
       content: [{ type: "text", text: "text for the model" }],
     },
   ];
-  await stage.play(HELLO, emptySnapshot(), said(events as AgentEvent[]));
+  await stage.play(HELLO, emptySnapshot(), said(events.slice(0, 2) as AgentEvent[]));
   const row = stage.page.locator(".tool").first();
+  assert.match(await stage.text(row), /Looking for ada/);
+  await stage.play(said(events.slice(2) as AgentEvent[]));
   await row.locator("summary, button").first().click();
   const text = await stage.text(row);
   assert.match(text, /Directory/);

@@ -174,6 +174,8 @@ def _unfinished(view: ItemView) -> dict[str, JsonValue]:
         }
         if view.running is not None:
             out["input"] = value(view.running.input)
+            if view.running.details is not None:
+                out["details"] = value(view.running.details)
         return out
     if view.kind == "thought":
         return {"text": view.text_so_far}
