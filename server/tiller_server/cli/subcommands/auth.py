@@ -168,7 +168,11 @@ def _chosen(name: str | None, registry: ModelRegistry) -> ProviderInfo:
     if name in table:
         return table[name]
     near = get_close_matches(name, table, n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "add it to models.json"
+    hint = (
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "add it to models.json, or use /login in tiller chat if an extension brings it"
+    )
     message = f"unknown provider {name!r}; {hint}"
     raise UsageError(message)
 
