@@ -325,7 +325,7 @@ pictures: e2e-setup $(PICTURES_STAMP) $(WORKBENCH_STAMP) vsix
 	$(WITH_NODE) NODE_PATH="$(CURDIR)/$(VENV)/pictures/node_modules" "$(PY)" -m scripts.pictures docs/pictures
 	$(PYTEST) $(VSCODE_SUITE) -k "test_stories and ordinary-day or test_web_page and browser"
 	cp $(SHOTS)/2-edited.png vscode-client/media/screenshot.png
-	cp $(SHOTS)/web-2-permission-light.png docs/pictures/web.png
+	cp $(SHOTS)/web-4-changes-light.png docs/pictures/web.png
 
 .PHONY: campaign
 campaign: export TILLER_CAMPAIGN := 1

@@ -168,7 +168,7 @@ def _approval(plan: OpenPlan, edited: str | None) -> str:
         message = "the edited plan is empty: write what is to be carried out, or reject the plan"
         raise UsageError(message)
     if edited is None or edited.strip() == plan.markdown:
-        return f"I approve the plan (revision {plan.revision}, SHA-256 {plan.short_hash}). Carry it out."
+        return f"I approve the plan (revision {plan.revision}). Carry it out."
     return f"I changed the plan and approve it as follows. Carry it out.\n\n{edited.strip()}"
 
 

@@ -71,9 +71,7 @@ async def test_an_approval_leaves_the_mode_and_begins_the_work(answer: Any, mode
         assert receipt is not None
         _ = await it.idle()
         assert it.session.info.config.mode == mode
-        assert last_prompt(it) == (
-            f"I approve the plan (revision 1, SHA-256 {HASH[:12]}). Carry it out."
-        )
+        assert last_prompt(it) == ("I approve the plan (revision 1). Carry it out.")
         assert [tool.name for tool in it.model.requests[-1].tools] == ["echo"]
         assert open_plan(it.session.info.messages) is None
 
