@@ -110,6 +110,7 @@ async def leaves_at_once_when_cancelled(stage: Stage) -> None:
                     first.set()
 
         with anyio.fail_after(BEGINS_S):
+            left_s = anyio.current_time()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(listen)
                 await first.wait()
@@ -130,6 +131,7 @@ async def _first_words(parts: AsyncGenerator[StreamEvent, None]) -> StreamEvent:
 async def leaves_at_once_when_its_context_is_left(stage: Stage) -> None:
     async with stage("held") as staged:
         with anyio.fail_after(BEGINS_S):
+            left_s = anyio.current_time()
             async with staged.model.stream(HELLO) as parts:
                 assert text_in([await _first_words(parts)]) in ("H", "Hel")
                 left_s = anyio.current_time()
