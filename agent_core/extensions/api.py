@@ -106,6 +106,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 CALL_VIEW: Final = "call_view"
 RESULT_VIEW: Final = "view"
 """Keys of the details of a result that hold its views, with `call_view`."""
+TOO_LONG: Final = "The view failed: it took too long."
 ToolFunction = Callable[..., object]
 """Gets the arguments and a `ToolCallContext`; gives words or a `ToolResult`, or what is awaited for them."""
 Function = TypeVar("Function", bound=ToolFunction)
@@ -135,6 +136,8 @@ class _CallView:
     async def details(self) -> JsonObject:
         """Return the details of the call that hold it."""
         if self._made is None:
+            # Kept if this is cancelled because it takes too long: it is not drawn again.
+            self._made = {CALL_VIEW: view_json(TOO_LONG)}
             self._made = {CALL_VIEW: await self._draw()}
         return self._made
 

@@ -17,42 +17,46 @@ MODEL: Final = "embedded/repair"
 PROMPT: Final = "The tests fail. Please repair them."
 LOOK_S: Final = 1.5
 DOWN: Final = "\x1b[B"
+CTRL_D: Final = "\x04"
 
 
-def chat(window: Recording) -> None:
-    """From a failing test to a repaired one, its changes, and back."""
-    window.until("/help shows")
-    window.line(PROMPT)
-    window.until("Trust this folder")
-    window.pause(LOOK_S)
-    window.line("y")
-    window.until("done ·")
-    window.pause(2 * LOOK_S)
-    window.line("/diff")
-    window.until("+++ b/")
-    window.pause(2 * LOOK_S)
-    window.line("/undo")
-    window.until("Restored:")
-    window.pause(LOOK_S)
-    window.type("\x04")
-    window.finish()
+def chat(recording: Recording) -> None:
+    """Record a repair, its changes, and the undo."""
+    window = recording.window
+    _ = window.until("/help shows")
+    recording.line(PROMPT)
+    _ = window.until("Trust this folder")
+    recording.pause(LOOK_S)
+    recording.line("y")
+    _ = window.until("done ·")
+    recording.pause(2 * LOOK_S)
+    recording.line("/diff")
+    _ = window.until("+++ b/")
+    recording.pause(2 * LOOK_S)
+    recording.line("/undo")
+    _ = window.until("Restored:")
+    recording.pause(LOOK_S)
+    window.type(CTRL_D)
+    _ = window.end()
 
 
-def permission(window: Recording) -> None:
-    """Commands that nothing contains are asked about."""
-    window.until("/help shows")
-    window.line(PROMPT)
-    window.until("Allow once")
-    window.pause(2 * LOOK_S)
+def permission(recording: Recording) -> None:
+    """Record a repair whose commands are not contained, so that each is asked about."""
+    window = recording.window
+    _ = window.until("/help shows")
+    recording.line(PROMPT)
+    _ = window.until("Allow once")
+    recording.pause(2 * LOOK_S)
     window.type(DOWN)
-    window.pause(LOOK_S)
+    recording.pause(LOOK_S)
     window.type("\r")
-    while not window.shows("done ·"):
-        window.pause(LOOK_S)
-        if window.shows("Allow once"):
-            window.line("y")
-    window.type("\x04")
-    window.finish()
+    while "done ·" not in window.until(lambda seen: "Allow once" in seen or "done ·" in seen):
+        recording.pause(LOOK_S)
+        if "Allow once" in window.picture:
+            recording.line("y")
+    recording.pause(LOOK_S)
+    window.type(CTRL_D)
+    _ = window.end()
 
 
 SCENES: Final[Mapping[str, tuple[tuple[str, ...], str, Callable[[Recording], None]]]] = {
@@ -98,9 +102,9 @@ def _record(
     env = {"HOME": str(home), "PATH": os.defpath, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     argv = [str(Path(sys.executable).with_name("tiller")), *arguments]
     try:
-        with recorded(argv, cwd=project, env=env) as window:
-            play(window)
-            return window.cast()
+        with recorded(argv, cwd=project, env=env) as recording:
+            play(recording)
+            return recording.asciicast()
     finally:
         shutil.rmtree(project)
 

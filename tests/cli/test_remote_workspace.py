@@ -177,3 +177,25 @@ async def test_an_engine_that_fails_says_why_no_dev_container_is_found(
     with pytest.raises(WorkspaceUnreachable, match="docker: Cannot connect to the Docker daemon"):
         async with opened_remotely(f"devcontainer:{there}", options(), environment):
             pass
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"Mounts": [{"Source": "/elsewhere", "Destination": "/here"}]}, "is not mounted in its dev container brave_box; name a folder there: docker:brave_box:/path"),
+        ({"Config": {"Labels": {"devcontainer.metadata": "{"}}}, "says of the dev container 0123abcd is no JSON"),
+        (None, "docker does not describe the dev container 0123abcd of "),
+    ],
+    ids=["not mounted", "no JSON", "gone"],
+)  # fmt: skip
+async def test_a_dev_container_that_cannot_be_used_is_one_sentence(
+    environment: Environment, there: Path, facts: dict[str, object] | None, why: str
+) -> None:
+    dev_container(environment, there, **(facts or {}))
+    if facts is None:
+        (Path(environment.variables["PATH"].partition(":")[0]) / "facts.json").unlink()
+    with pytest.raises(WorkspaceUnreachable) as refused:
+        async with opened_remotely(f"devcontainer:{there}", options(), environment):
+            pass
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -15,7 +15,7 @@ from agent_core.extensions.scope import ExtensionScope
 from agent_core.hooks import GoOn, InputReplaced, InputTyped, ToolBlocked, ToolCalled
 from agent_core.kernel import JsonObject
 from agent_core.kernel.errors import UsageError
-from agent_core.messages import Text
+from agent_core.messages import Text, text_of
 from agent_core.session.permissions.broker import PermissionState
 from agent_core.tools import ToolResult, text_result
 from agent_core.tools.arguments import ToolArguments
@@ -415,6 +415,39 @@ def extension(api):
         "Find nobody."
         return "nobody"
 """
+
+
+SLOW = """
+import threading
+from agent_core.extensions import ToolArguments
+
+DRAWN = []
+
+
+def draw(arguments):
+    DRAWN.append(arguments)
+    threading.Event().wait(30)
+
+
+def extension(api):
+    @api.tool(kind="read", parameters={"type": "object"}, view_call=draw)
+    def slow(arguments, ctx) -> str:
+        "Return how often the view was drawn."
+        return str(len(DRAWN))
+"""
+
+
+async def test_a_view_that_takes_too_long_holds_up_no_call_and_is_not_drawn_again(
+    home: Home,
+) -> None:
+    home.write("slow.py", SLOW)
+    async with extended(home, ScriptedModel([call("slow"), say("done")])) as it:
+        seen = await it.say("go")
+        (began,) = [one for one in seen if isinstance(one, ToolRunning)]
+        (ended,) = [one for one in seen if isinstance(one, ToolEnded)]
+        assert (began.details, ended.status, text_of(ended.content)) == (None, "ok", "1")
+        text = "The view failed: it took too long."
+        assert ended.details == {"call_view": {"kind": "text", "text": text, "style": "plain"}}
 
 
 async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -> None:

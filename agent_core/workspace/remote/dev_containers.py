@@ -1,7 +1,6 @@
 """Finds the dev container that runs for a folder of this machine, by the labels that its tools give it."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -31,18 +30,18 @@ class DevContainer(Value, frozen=True, kw_only=True):
     user: str
     """Whom commands run as; empty: the user of the container."""
     folder: str
-    """The folder in the container; empty: the one in which its commands start."""
+    """The folder in the container."""
 
 
 async def find_dev_container(folder: Path, *, env: Mapping[str, str]) -> DevContainer:
-    """Find the container that was started last for a folder.
+    """Find a container that runs for a folder; of several the one that its engine lists first.
 
     Args:
         folder: The folder of this machine, absolute.
         env: The environment of the engine's program.
 
     Raises:
-        WorkspaceUnreachable: None runs, or no engine answers.
+        WorkspaceUnreachable: None runs, no engine answers, or what the engine says of the container cannot be used.
     """
     wanted = dict.fromkeys((str(folder), str(await anyio.Path(folder).resolve())))
     whys: list[str] = []
@@ -55,8 +54,15 @@ async def find_dev_container(folder: Path, *, env: Mapping[str, str]) -> DevCont
             listed, why = await _run((program, "ps", "-q", "--filter", label), env)
             whys += [f"{engine}: {why}"] if why else []
             for id_ in listed.split()[:1]:
-                described, _ = await _run((program, "inspect", "--format", "{{json .}}", id_), env)
-                return _of(engine, id_, described, folder=Path(path))
+                described, why = await _run(
+                    (program, "inspect", "--format", "{{json .}}", id_), env
+                )
+                if why:
+                    message = (
+                        f"{engine} does not describe the dev container {id_} of {folder}: {why}"
+                    )
+                    raise WorkspaceUnreachable(message)
+                return _of(engine, id_, described, folders=map(Path, wanted))
     if not whys:
         whys.append(
             f"start it in your editor or with `devcontainer up --workspace-folder {folder}`"
@@ -65,35 +71,43 @@ async def find_dev_container(folder: Path, *, env: Mapping[str, str]) -> DevCont
     raise WorkspaceUnreachable(message)
 
 
-def _of(engine: Engine, id_: str, described: str, *, folder: Path) -> DevContainer:
-    """Return what the description of a container says."""
-    facts: Mapping[str, JsonValue] = {}
-    with suppress(ValueError):
+def _of(engine: Engine, id_: str, described: str, *, folders: Iterable[Path]) -> DevContainer:
+    """Return what the description of a container says.
+
+    Args:
+        engine: Its engine.
+        id_: Its id.
+        described: The description, as JSON.
+        folders: The paths of the folder of this machine.
+
+    Raises:
+        WorkspaceUnreachable: It is no JSON, or the folder is not mounted.
+    """
+    try:
         facts = as_object(decode(described.encode()))
+        labels = as_object(as_object(facts.get("Config")).get("Labels"))
+        user = _user(decode(str(labels.get(METADATA_LABEL) or "[]").encode()))
+    except ValueError as error:
+        message = f"what {engine} says of the dev container {id_} is no JSON ({error})"
+        raise WorkspaceUnreachable(message) from error
     name = str(facts.get("Name") or "").removeprefix("/") or id_
-    labels = as_object(as_object(facts.get("Config")).get("Labels"))
     mounts = [one for one in _listed(facts.get("Mounts")) if is_object(one)]
     # The folder itself is mounted, or one above it: the top of its repository.
-    above = [
+    inside = [
         (len(source.parts), Path(str(one.get("Destination"))) / folder.relative_to(source))
+        for folder in folders
         for one in mounts
         if folder.is_relative_to(source := Path(str(one.get("Source"))))
     ]
-    _, inside = max(above, default=(0, None))
-    return DevContainer(
-        engine=engine,
-        name=name,
-        user=_user(str(labels.get(METADATA_LABEL) or "")),
-        folder="" if inside is None else str(inside),
-    )
+    if not inside:
+        message = f"the folder is not mounted in its dev container {name}; name a folder there: {engine}:{name}:/path"
+        raise WorkspaceUnreachable(message)
+    return DevContainer(engine=engine, name=name, user=user, folder=str(max(inside)[1]))
 
 
-def _user(metadata: str) -> str:
+def _user(metadata: JsonValue) -> str:
     """Return the user of the last entry that names one; of a remote and a container user the remote one."""
-    entries: Sequence[JsonValue] = ()
-    with suppress(ValueError):
-        found = decode(metadata.encode())
-        entries = found if isinstance(found, list) else (found,)
+    entries = _listed(metadata) or [metadata]
     for key in ("remoteUser", "containerUser"):
         named = [one.get(key) for one in entries if is_object(one) and one.get(key)]
         if named:

@@ -75,19 +75,19 @@ else s=; fi
 first=-
 case $input in
   open)
-    { cat >/dev/null; trap '' TERM; end 3; } <&4 >/dev/null 2>&1 3>&- &
+    { cat >/dev/null; (end 3) & } <&4 >/dev/null 2>&1 3>&- &
     watch=$!
     exec </dev/null ;;
   *) watch= ;;
 esac
 $s sh -c "$inner" sh "$program" "$@" 4<&-
 code=$?
-[ -z "$watch" ] || { kill "$watch"; wait "$watch"; } 2>/dev/null
+[ -z "$watch" ] || kill -9 "$watch" 2>/dev/null
 say end "$code" $(members)
 """
 """Variables: cwd, search (a PATH), roots, mark, limit, input (`open`: the input is empty, and when it is closed a watch ends
-everything), inner. A watch that has begun to end processes is not stopped by the end of the first one. Arguments: the program
-and its arguments. Reports on standard error: why it was not started, `pid N`, and `end CODE` with the processes that are
+everything), inner. The process that ends them is not the watch, which is killed when the first process has ended. Arguments: the
+program and its arguments. Reports on standard error: why it was not started, `pid N`, and `end CODE` with the processes that are
 left."""
 
 INNER: Final = r"""

@@ -11,6 +11,7 @@ import termios
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pyte
 
@@ -30,6 +31,8 @@ class Terminal:
         self.process = process
         self.screen = pyte.HistoryScreen(columns, lines, history=100_000, ratio=0.5)
         self.raw = bytearray()
+        self.on_output: Callable[[bytes], None] = lambda _: None
+        """Called with each part of the output as it comes."""
         self._stream = pyte.ByteStream(self.screen)
         self._number = number
         self._ended = False
@@ -114,6 +117,7 @@ class Terminal:
             part = b""
         self._ended = not part
         self.raw += part
+        self.on_output(part)
         if shown:
             self._stream.feed(part)
         return bool(part)
@@ -130,12 +134,23 @@ def terminal(
     program: Sequence[str] = TILLER,
 ) -> Generator[Terminal, None, None]:
     """Start a command as the leader of a terminal; it is killed if it outlives the block."""
+    variables = {**quiet(ground), "TERM": "xterm-256color", "LANG": "C.UTF-8", **(env or {})}
+    argv = [*program, *arguments]
+    with opened(argv, cwd=ground.root, env=variables, columns=columns, lines=lines) as window:
+        yield window
+
+
+@contextmanager
+def opened(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], columns: int, lines: int
+) -> Generator[Terminal, None, None]:
+    """Start a program as the leader of a terminal; it is killed if it outlives the block."""
     ours, theirs = pty.openpty()
     _set_size(theirs, columns, lines)
     process = subprocess.Popen(
-        [*program, *arguments],
-        cwd=ground.root,
-        env={**quiet(ground), "TERM": "xterm-256color", "LANG": "C.UTF-8", **(env or {})},
+        argv,
+        cwd=cwd,
+        env=env,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

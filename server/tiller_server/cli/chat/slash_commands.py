@@ -106,7 +106,7 @@ async def choose_level(
         UsageError: There is no such level.
     """
     rows = dict.fromkeys(LEVELS, "")
-    return await _choose_value(dialog, "Thinking level", wanted, rows, current=current)
+    return await _choose_value(dialog, wanted, rows, current=current, of="thinking", what="level")
 
 
 async def choose_mode(
@@ -118,21 +118,23 @@ async def choose_mode(
         UsageError: There is no such mode.
     """
     rows: Mapping[PermissionMode, str] = {mode: MODE_MEANINGS[mode] for mode in MODES}
-    return await _choose_value(dialog, "Permission mode", wanted, rows, current=current)
+    return await _choose_value(dialog, wanted, rows, current=current, of="permission", what="mode")
 
 
 async def _choose_value(
-    dialog: ChatDialog, title: str, wanted: str, rows: Mapping[T, str], *, current: T
+    dialog: ChatDialog, wanted: str, rows: Mapping[T, str], *, current: T, of: str, what: str
 ) -> T | None:
     values = list(rows)
     if not wanted:
         width = max(len(str(value)) for value in values)
         lines = [f"{value!s:<{width}}  {about}".rstrip() for value, about in rows.items()]
-        chosen = await dialog.choose(f"{title}?", lines, marked=values.index(current))
+        chosen = await dialog.choose(
+            f"{of.capitalize()} {what}?", lines, marked=values.index(current)
+        )
         if not isinstance(chosen, str):
             return None if chosen is None else values[chosen]
         wanted = chosen
-    return one_of(wanted, values, what=title.rsplit(maxsplit=1)[-1])
+    return one_of(wanted, values, what=what)
 
 
 async def _mode(chat: ChatContext, wanted: str) -> None:
