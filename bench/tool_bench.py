@@ -51,7 +51,9 @@ class ToolBench:
     async def run(self, name: str, **arguments: JsonValue) -> None:
         """Run one call, which must succeed."""
         call = ToolCall(id=ToolCallId("call-1"), name=name, arguments=arguments)
-        outcome = await self._runner.run(call, running=lambda _: None, output=lambda _: None)
+        outcome = await self._runner.run(
+            call, running=lambda _, _details: None, output=lambda _: None
+        )
         if outcome.status != "ok":
             message = f"{name} failed: {outcome.result.content}"
             raise RuntimeError(message)
