@@ -2,6 +2,7 @@
 
 from itertools import accumulate
 
+import pytest
 from hypothesis import given, strategies as st
 
 from tiller_server.channels.lark.cards.markdown import (
@@ -74,6 +75,16 @@ def test_a_page_fits_into_a_card_and_a_piece_into_an_element() -> None:
     split_pages = pages(text)
     assert "".join(piece.source for page in split_pages for piece in page) == text
     assert all(len(piece.source) <= PIECE_CHARS for page in split_pages for piece in page)
+    sizes = [sum(json_bytes(piece.content) for piece in page) for page in split_pages]
+    assert max(sizes) <= PAGE_BYTES
+
+
+@pytest.mark.parametrize("text", ["```" + "x" * 30_000, "~" * 30_000, "`" * 30_000])
+def test_a_fence_with_a_long_line_is_not_repeated_in_each_piece(text: str) -> None:
+    split_pages = pages(text)
+    assert "".join(piece.source for page in split_pages for piece in page) == text
+    added = [piece.opening + piece.closing for page in split_pages for piece in page]
+    assert max(map(len, added)) <= 150
     sizes = [sum(json_bytes(piece.content) for piece in page) for page in split_pages]
     assert max(sizes) <= PAGE_BYTES
 

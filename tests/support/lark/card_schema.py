@@ -82,12 +82,17 @@ def elements(listed: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def shown_text(card: dict[str, Any]) -> str:
-    """Return the text that people read: of each element the first 10,000 characters."""
-    return "".join(
+    """Return the text that people read."""
+    return "".join(shown_texts(card))
+
+
+def shown_texts(card: dict[str, Any]) -> list[str]:
+    """Return the text that people read by element: of each the first 10,000 characters."""
+    return [
         element["content"][:SHOWN_CHARS]
         for element in elements(card["body"]["elements"])
         if element["tag"] == "markdown"
-    )
+    ]
 
 
 def buttons(card: dict[str, Any]) -> list[dict[str, Any]]:

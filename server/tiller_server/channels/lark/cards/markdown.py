@@ -12,9 +12,11 @@ from agent_core.kernel.values import Value
 
 PIECE_CHARS: Final = 7_300
 """Longest text of an element: beyond 10,000 characters the platform cuts it without an error."""
+INFO_CHARS: Final = 60
+"""Longest information of a fence, such as the name of a language, that is repeated when its block is cut."""
 PAGE_BYTES: Final = 22 * 1024
 """Largest text of a card, as JSON inside of JSON; the whole card may have 30 KB."""
-_FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$")
+_FENCE: Final = re.compile(r"^ {0,3}(`{3,60}|~{3,60})([^\n]*)$")
 _MENTION: Final = re.compile(r"<(?=/?(?:at|person)\b)", re.IGNORECASE)
 _IMAGE: Final = re.compile(r"!(?=\[[^\]\n]*\]\((?!img_))")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -135,4 +137,8 @@ def _mark(fence: str) -> str:
 
 
 def _opening(fence: str) -> str:
-    return f"{fence}\n" if fence else ""
+    """Return the line that opens a block again; a fence with a long line behind it is opened without that line."""
+    if not fence:
+        return ""
+    mark = _mark(fence)
+    return f"{fence if len(fence) <= len(mark) + INFO_CHARS else mark}\n"
