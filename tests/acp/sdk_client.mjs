@@ -70,6 +70,7 @@ let session;
 await connected(async (agent, seen) => {
   session = (await agent.request(methods.agent.session.new, { cwd, mcpServers: [] })).sessionId;
   const first = await prompt(agent, session, "hello");
+  await passed(seen, () => text(seen).length >= "Hello there.".length);
   tell("answered", { stop: first.stopReason, text: text(seen) });
   const second = await prompt(agent, session, "edit");
   tell("edited", { stop: second.stopReason, asked: seen.asked.length, files: seen.files });

@@ -71,6 +71,7 @@ def test_a_new_daemon_is_introduced_and_gets_the_prompt_again() -> None:
             "tiller.dev/epoch": "e",
             "tiller.dev/shown": {"i": 3},
             "tiller.dev/recreate": True,
+            "tiller.dev/prompted": True,
         },
     }
     proxy.on_server(answer(introduction["id"], {"protocolVersion": 1}))
@@ -91,6 +92,7 @@ def test_a_session_with_an_answered_prompt_is_never_made_anew() -> None:
     proxy.daemon_came(HELLO)
     _, resume = written(proxy.to_daemon)
     assert resume["params"]["_meta"]["tiller.dev/recreate"] is False
+    assert "tiller.dev/prompted" not in resume["params"]["_meta"]
 
 
 def test_a_prompt_on_which_two_daemons_die_is_answered_with_an_error() -> None:

@@ -256,3 +256,31 @@ async def test_a_client_that_joins_during_a_run_gets_the_state_running(ground: G
             assert states_of(second) == ["running"]
             await second.until(lambda: states_of(second)[-1] == "idle end_turn")
             assert second.said() == "Done."
+
+
+async def test_a_run_that_ended_with_its_daemon_has_an_end_for_a_client_that_resumes(
+    ground: Ground,
+) -> None:
+    ground.provider.script([says("Done.")])
+    config = ServerConfig(env=dict(ground.env), home=ground.dirs.home)
+    async with Runtime(config) as runtime:
+        agent = opener(runtime)
+        async with (
+            served(agent, env=ground.env, client_id="a", version=2) as first,
+            served(agent, env=ground.env, client_id="b", version=2) as second,
+        ):
+            await first.initialize()
+            session = await first.new(ground.root)
+            await result(first.prompt(session, "go"))
+            await first.until(lambda: "idle end_turn" in states_of(first))
+            (run,) = {
+                one["_meta"]["tiller.dev/run"]
+                for one in first.updates
+                if one["sessionUpdate"] == "state_update" and "_meta" in one
+            }
+            await second.initialize()
+            # As `tiller acp` resumes it after the end of a daemon: with the place in the events of that daemon.
+            meta = {"tiller.dev/seq": 7, "tiller.dev/epoch": "former", "tiller.dev/continue": run}
+            resumed = {"sessionId": session, "cwd": str(ground.root), "_meta": meta}
+            await second.request("session/resume", resumed)
+            assert states_of(second) == ["idle end_turn"]

@@ -33,7 +33,7 @@ from tiller_server.acp.sessions.session import AcpSession, OpenAgent, Opening
 from tiller_server.acp.sessions.turns import Turns
 from tiller_server.acp.sessions.user_dialogs import UserDialogs
 from tiller_server.acp.unbound_requests import UnboundRequests
-from tiller_server.acp.updates.stream import CONTINUE, RECREATE, SESSION
+from tiller_server.acp.updates.stream import CONTINUE, EPOCH, PROMPTED, RECREATE, SESSION
 from tiller_server.agent_client.connection import AgentRefused, RequestHandler
 
 ACCEPT_S: Final = 2.0
@@ -198,7 +198,13 @@ class AcpConnection:
             # `tiller acp` says that no prompt of it was answered: it is made anew, under the same id.
             session = await self._opened(request, "new", named)
         run, (_, turns) = as_text(meta.get(CONTINUE)), self._sessions[session.stream.session]
-        session.stream.report_state(is_continued=bool(run) and await turns.go_on(run))
+        is_continued = bool(run) and await turns.go_on(run)
+        if run and not is_continued and meta.get(EPOCH) != session.stream.epoch:
+            # The run is over, and its daemon ended before the client was told: no event of it will come.
+            session.stream.report_end()
+        else:
+            is_prompted = meta.get(PROMPTED) is True
+            session.stream.report_state(is_continued=is_continued, is_prompted=is_prompted)
         return PeerReply(result=session.described(), then=session.begin)
 
     async def _opened(self, request: Request, which: str, named: str = "") -> AcpSession:

@@ -215,6 +215,8 @@ class Version2Updates:
         """Run that has a prompt of the client; `tiller acp` has it continued when the daemon has ended."""
         self._is_continued = False
         """Whether the run was interrupted by the end of the daemon, and goes on."""
+        self._is_prompted = False
+        """Whether a prompt of the client is sent again, which continues a run that was interrupted."""
         self._asked: dict[str, str | None] = {}
         """Tool calls that wait for an open request, by request; None: which one is not known."""
         self._working: set[str] = set()
@@ -234,12 +236,14 @@ class Version2Updates:
         self._working.clear()
         self._reported = self._state
 
-    def state(self, *, is_continued: bool = False) -> list[JsonObject]:
+    def state(self, *, is_continued: bool = False, is_prompted: bool = False) -> list[JsonObject]:
         """Return the update that reports the state.
 
         Args:
             is_continued: Whether an interrupted run goes on, of which no event has come yet.
+            is_prompted: Whether a prompt is about to be sent again, which continues a run that was interrupted.
         """
+        self._is_prompted = self._is_prompted or is_prompted
         if is_continued:
             self._is_continued, self._is_active, self._reported = True, True, "running"
         update: JsonObject = {"sessionUpdate": "state_update", "state": self._reported}
@@ -303,6 +307,8 @@ class Version2Updates:
                 # Only the end of the daemon interrupts a run; `tiller acp` has it continued.
                 self._is_continued = True
                 return None
+            case RunEnded(status="interrupted") if self._is_prompted:
+                return None
             case RunEnded():
                 return end_of_run(event, last_stop=self._stop)
             case CompactionEnded(run=None):
@@ -315,6 +321,7 @@ class Version2Updates:
             case RunStarted(run=run, message_id=message):
                 is_own = self._is_continued or (message or "").startswith(self._own)
                 self._is_active, self._is_continued, self._stop = True, False, ""
+                self._is_prompted = False
                 self._run = run if is_own else ""
             case MessageEnded(run=run, message_id=message) if run and (message or "").startswith(
                 self._own

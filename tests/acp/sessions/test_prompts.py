@@ -7,6 +7,7 @@ from agent_core.kernel import MessageId, RunId
 from agent_core.messages import Usage
 from tiller_server.acp.errors import AcpError
 from tiller_server.acp.sessions.prompts import PromptTracker
+from tiller_server.acp.version2 import Version2Updates
 
 FIRST, SECOND = RunId("run-1"), RunId("run-2")
 PROMPT = MessageId("prompt-1")
@@ -45,3 +46,27 @@ async def test_an_interrupted_run_that_none_continues_answers_its_prompt_with_an
     tracker.see(ended(FIRST, "interrupted"))
     with pytest.raises(AcpError, match="the process that ran it ended"):
         prompt.answer.result()
+
+
+def states(form: Version2Updates, *events: RunStarted | RunEnded) -> list[str]:
+    """Return the states that version 2 reports for events, `idle` with its stop reason."""
+    updates = [update for event in events for update in form.live(event, [])]
+    return [f"{one['state']} {one.get('stopReason', '')}".strip() for one in updates]
+
+
+def test_an_interrupted_run_is_no_error_for_a_client_whose_prompt_is_sent_again() -> None:
+    form = Version2Updates("client")
+    form.restart({})
+    _ = form.state(is_prompted=True)
+    assert states(form, ended(FIRST, "interrupted")) == []
+    assert states(form, started(SECOND), ended(SECOND, "completed")) == [
+        "running",
+        "idle end_turn",
+    ]
+    assert states(form, ended(SECOND, "interrupted")) == ["idle error"]
+
+
+def test_an_interrupted_run_of_another_client_is_an_error() -> None:
+    form = Version2Updates("client")
+    form.restart({})
+    assert states(form, ended(FIRST, "interrupted")) == ["idle error"]

@@ -21,9 +21,10 @@ SHOWN: Final = "tiller.dev/shown"
 SESSION: Final = "tiller.dev/session"
 RECREATE: Final = "tiller.dev/recreate"
 CONTINUE: Final = "tiller.dev/continue"
+PROMPTED: Final = "tiller.dev/prompted"
 """Keys of `_meta`: last event that the update completes, epoch of its number, characters of an unfinished text by item, id of the
-stored session where the client has another one, whether to make the session anew if nothing of it was stored, and the run to continue
-if it was interrupted."""
+stored session where the client has another one, whether to make the session anew if nothing of it was stored, the run to continue
+if it was interrupted, and whether a prompt follows that was not answered."""
 
 
 class UpdateForm(Protocol):
@@ -33,11 +34,12 @@ class UpdateForm(Protocol):
         """Begin at a snapshot of the session."""
         ...
 
-    def state(self, *, is_continued: bool) -> list[JsonObject]:
+    def state(self, *, is_continued: bool, is_prompted: bool) -> list[JsonObject]:
         """Return the updates that report the state of the session.
 
         Args:
             is_continued: Whether an interrupted run goes on, of which no event has come yet.
+            is_prompted: Whether a prompt is about to be sent again, which continues a run that was interrupted.
         """
         ...
 
@@ -135,14 +137,16 @@ class UpdateStream:
         for one in [update] if self._form is None else self._form.live(None, [update]):
             self._send(one)
 
-    def report_state(self, *, is_continued: bool = False) -> None:
+    def report_state(self, *, is_continued: bool = False, is_prompted: bool = False) -> None:
         """Send the state of the session, where the protocol has one.
 
         Args:
             is_continued: Whether an interrupted run goes on, of which no event has come yet.
+            is_prompted: Whether a prompt is about to be sent again, which continues a run that was interrupted.
         """
-        for update in [] if self._form is None else self._form.state(is_continued=is_continued):
-            self._send(update)
+        if self._form is not None:
+            for update in self._form.state(is_continued=is_continued, is_prompted=is_prompted):
+                self._send(update)
 
     def report_end(self) -> None:
         """Send that an interrupted run has nothing more to do, where the protocol has a state of the session."""

@@ -28,6 +28,7 @@ ENDING = frozenset({"session/close", "session/delete"})
 _SHOWN = "tiller.dev/shown"
 _RECREATE = "tiller.dev/recreate"
 _CONTINUE = "tiller.dev/continue"
+_PROMPTED = "tiller.dev/prompted"
 _RUN = "tiller.dev/run"
 _INITIALIZE = "tiller-initialize"
 _RESUME = "tiller-resume-"
@@ -56,13 +57,20 @@ class ResumableSession:
         if update.get("sessionUpdate") == "state_update":
             self.run = (as_object(update.get("_meta")) or {}).get(_RUN)
 
-    def resumed(self, session: str) -> JsonDict:
-        """Return the params of a `session/resume` that goes on after the last update."""
+    def resumed(self, session: str, *, is_prompted: bool) -> JsonDict:
+        """Return the params of a `session/resume` that goes on after the last update.
+
+        Args:
+            session: Id by which the client knows it.
+            is_prompted: Whether a prompt follows that was not answered.
+        """
         names = ("cwd", "mcpServers", "additionalDirectories")
         params = {name: self.params[name] for name in names if name in self.params}
         meta: JsonDict = {**self.meta, _SHOWN: self.shown, _RECREATE: self.is_new}
         if self.run is not None:
             meta[_CONTINUE] = self.run
+        if is_prompted:
+            meta[_PROMPTED] = True
         return {**params, "sessionId": session, "_meta": meta}
 
 
@@ -124,7 +132,9 @@ class AcpProxy(RelayProxy):
         self._resuming = {_INITIALIZE}
         for number, (session, opened) in enumerate(self._sessions.items()):
             name = f"{_RESUME}{number}"
-            self._tell(request(name, "session/resume", opened.resumed(session)))
+            is_prompted = self._held_prompt(session) is not None
+            params = opened.resumed(session, is_prompted=is_prompted)
+            self._tell(request(name, "session/resume", params))
             self._resuming.add(name)
         self.stage = REPLAYING
 
