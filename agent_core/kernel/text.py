@@ -260,11 +260,15 @@ def plain(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    if "\x1b" in text or not text.isascii():
-        text = _escapes().sub("", text)
+    text = without_escapes(text)
     if "\r" in text:
         text = _lone_return().sub("\n", text)
     return _hidden().sub(_sign, text)
+
+
+def without_escapes(text: str) -> str:
+    """Return a text without the control sequences of terminals."""
+    return _escapes().sub("", text) if "\x1b" in text or not text.isascii() else text
 
 
 def for_model(text: str) -> str:

@@ -114,6 +114,10 @@ class BashCommand:
         """Return the end of the output with the counts of all of it."""
         return self.capture.tail()
 
+    def colors(self, tail: Truncation) -> list[JsonValue]:
+        """Return the colours of a tail as spans: start, end (UTF-16 code units), style."""
+        return [list(span) for span in self.capture.colors(tail.content)]
+
     def about_cut(self, tail: Truncation) -> str:
         """Return what part of the output a cut tail is, and where the rest is."""
         last, limit = tail.total_lines, format_size(tail.max_bytes)

@@ -230,6 +230,15 @@ class OutputCapture:
             max_bytes=end.max_bytes,
         )
 
+    def colors(self, text: str) -> tuple[tuple[int, int, str], ...]:
+        """Return the colours of the end of the output, which `text` is."""
+        held = b"".join(self._chunks)
+        if b"\x1b[" not in held:
+            return ()
+        from agent_core.tools.output_colors import color_spans  # noqa: PLC0415 - few commands write colours
+
+        return color_spans(held.decode("utf-8", "replace"), text)
+
     def last_line_bytes(self) -> int:
         """Return the size of the last line, of which the window may hold only the end."""
         return self._line_bytes or self._last_line_bytes

@@ -110,6 +110,8 @@ def _result(text: str, command: BashCommand, stale: str | None, *, took_ms: int)
             for name, value in asdict(tail).items()  # pyright: ignore[reportAny] - the fields are JSON
             if name != "content"
         }
+    if colors := command.colors(tail):
+        details["colors"] = colors
     if command.killed:
         details |= _about(command.killed)
     whole = parts[0] if len(parts) == 1 else "\n\n".join(part.removesuffix("\n") for part in parts)

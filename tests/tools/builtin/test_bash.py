@@ -33,6 +33,14 @@ def _kept(outcome: ToolOutcome) -> Path:
 # Running
 
 
+async def test_a_command_that_writes_colours_gives_plain_text_and_names_its_colours(
+    bench: Bench,
+) -> None:
+    outcome = await _bash(bench, r"printf 'a \033[1;31mred\033[0m b\n'")
+    assert words(outcome) == "a red b\n"
+    assert details(outcome)["colors"] == [[2, 5, "1;31"]]
+
+
 async def test_a_command_gives_its_output(bench: Bench) -> None:
     outcome = await _bash(bench, "echo hello")
     assert (outcome.status, words(outcome)) == ("ok", "hello\n")

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import type { TreeNode } from "../../src/shared/wire.js";
 import { besideOf } from "../../src/webview/beside.js";
 import { type Chunk, Chunker } from "../../src/webview/chunks.js";
+import { classesOf, spansOf } from "../../src/webview/colored.js";
 import { askedAt } from "../../src/webview/completing.js";
 import { compose, filled } from "../../src/webview/composing.js";
 import { placeOf } from "../../src/webview/links.js";
@@ -199,4 +200,25 @@ test("numbers are short", () => {
   assert.equal(agoText("2026-01-01T00:00:00Z", Date.parse("2026-01-01T02:10:00Z")), "2 h ago");
   assert.equal(shortPath("file:///w/src/a%20b.py", [{ uri: "file:///w" }]), "src/a b.py");
   assert.equal(linesText({ start: { line: 0, character: 0 }, end: { line: 3, character: 0 } }), "1–3");
+});
+
+test("styles of commands become classes, without colours that a theme does not define", () => {
+  const styles = ["1;31", "97", "44;93", "107;30", "38;5;208;4", "3;48;2;31;32;33", "0", "", "1;38;5"];
+  assert.deepEqual(styles.map(classesOf), [
+    "ansi-bold ansi-1",
+    "ansi-15",
+    "ansi-on-4 ansi-11",
+    "ansi-on-15 ansi-0",
+    "ansi-underline",
+    "ansi-italic",
+    "",
+    "",
+    "ansi-bold",
+  ]);
+});
+
+test("details without spans have no colours", () => {
+  for (const wrong of [undefined, null, 1, [[1, 2]], [["a", 2, "31"]], { 0: 1 }])
+    assert.deepEqual(spansOf(wrong as never), []);
+  assert.deepEqual(spansOf([[1, 2, "31"]]), [[1, 2, "31"]]);
 });

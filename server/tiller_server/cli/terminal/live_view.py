@@ -253,6 +253,7 @@ class LiveView(Struct, kw_only=True):
     def __post_init__(self) -> None:
         """Name the key for outputs where there is an input line."""
         self._tools.outputs.can_page = self.shape.you == "shown"
+        self._tools.outputs.colour = self.shape.colour
 
     def begin(self, header: JsonObject) -> None:
         """Show which model answers where."""

@@ -2,6 +2,7 @@
 
 import { html, nothing } from "lit";
 import type { JsonValue } from "../../shared/wire.js";
+import { colored, spansOf } from "../colored.js";
 import { pathOf } from "../grouping.js";
 import { openPath } from "../links.js";
 import type { Panel } from "../panel-context.js";
@@ -40,12 +41,21 @@ export function output(panel: Panel, row: ToolRow): View {
 function printed(panel: Panel, row: ToolRow, raw: string): View {
   const key = `output:${row.key}`;
   const running = row.phase === "running";
-  const lines = outputText(row, raw).split("\n");
+  const text = outputText(row, raw);
+  const lines = text.split("\n");
   const room = running ? TAIL_LINES : LINES_SHOWN;
   // The end of a command tells how it went; a listing is read from its beginning.
   const fromEnd = running || row.name === "bash" || row.status === "error";
+  const spans = spansOf(field(row.details, "colors"));
+  // The places of colours are those of the content; what is left out of it stands behind them.
+  const isColored = spans.length > 0 && raw.startsWith(text.slice(0, spans.at(-1)?.[1]));
+  const drawn = (shown: readonly string[]) => {
+    if (!isColored) return linked(row, shown);
+    const part = shown.join("\n");
+    return colored(part, fromEnd ? text.length - part.length : 0, spans);
+  };
   const region = (shown: readonly string[]) =>
-    html`<pre class="output" tabindex="0" role="region" aria-label="Output">${linked(row, shown)}</pre>`;
+    html`<pre class="output" tabindex="0" role="region" aria-label="Output">${drawn(shown)}</pre>`;
   if (lines.length <= room * 1.25) return region(lines);
   const open = isOpen(panel, key, { usually: false });
   const some = fromEnd ? lines.slice(-room) : lines.slice(0, room);
