@@ -11,6 +11,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from agent_core.assembly.request import SessionRequest
+from agent_core.assembly.storage.web_pages import web_options
 from agent_core.assembly.workspace import LiveFolders
 from agent_core.compaction import CompactionPolicy, ModelFigures
 from agent_core.events import Budgets, Notice, PermissionMode
@@ -30,7 +31,6 @@ from agent_core.resources.settings.values import (
     ImageSettings,
     PermissionSettings,
     SettingsValues,
-    WebSettings,
 )
 from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust, origin_of
 from agent_core.session.config import ActiveConfig
@@ -88,7 +88,7 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         tool_options={
             "bash": _bash(values.bash),
             "read": _read(values.images),
-            **_web(values.web),
+            **web_options(values.web),
         },
         durability=values.durability,
         titles=values.titles,
@@ -121,17 +121,6 @@ def _read(images: ImageSettings) -> dict[str, JsonValue]:
         "autoResize": images.auto_resize,
         "blockImages": images.block_images,
         "maxBytes": images.max_bytes,
-    }
-
-
-def _web(web: WebSettings) -> dict[str, dict[str, JsonValue]]:
-    return {
-        "fetch": {"timeoutS": web.timeout_s, "privateHosts": list(web.private_hosts)},
-        "web_search": {
-            "timeoutS": web.timeout_s,
-            "service": web.search,
-            "url": web.search_url,
-        },
     }
 
 

@@ -20,9 +20,8 @@ from agent_core.tools.port import ToolContext, ToolResult, error_result, text_re
 from agent_core.tools.web.address import Resolve
 from agent_core.tools.web.page import page_text
 from agent_core.tools.web.requests import client_of
-from agent_core.tools.web.values import WebRequest, WebResponse, about_size, fenced
+from agent_core.tools.web.values import FIRST_ERROR, WebRequest, WebResponse, about_size, fenced
 
-FIRST_ERROR: Final = 400
 ERROR_BYTES: Final = 2_048
 
 

@@ -9,6 +9,8 @@ from agent_core.kernel.values import Value
 
 MOST_BYTES: Final = 5 * 1_024 * 1_024
 """Of one body, unpacked."""
+FIRST_ERROR: Final = 400
+"""Statuses from this one on are errors."""
 
 
 class WebRequest(Value, frozen=True, kw_only=True):

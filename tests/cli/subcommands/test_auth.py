@@ -214,6 +214,27 @@ def test_a_provider_of_an_extension_is_listed_and_takes_a_login(
     assert stored(tmp_path) == {"corp": {"type": "api_key", "key": "sk-corp"}}
 
 
+def test_functions_of_an_extension_sign_in(tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "c" / "extensions"
+    folder.mkdir(parents=True)
+    (folder / "lab.py").write_text(
+        "from agent_core.extensions import LoginFunctions, StoredTokens\n"
+        "async def login(show):\n"
+        "    show('http://lab.test/login', 'AB-12')\n"
+        "    return StoredTokens(access='first', refresh='next', expires_ms=0)\n"
+        "def extension(api):\n"
+        "    api.provider('lab', {'name': 'Lab', 'baseUrl': 'http://127.0.0.1:9/v1',\n"
+        "        'api': 'openai-completions', 'models': [{'id': 'm'}]},\n"
+        "        oauth=LoginFunctions(login=login, refresh=login))\n",
+        "utf-8",
+    )
+    assert run(tmp_path, "login", provider="lab") == 0
+    said = capsys.readouterr()
+    assert "Open http://lab.test/login and enter the code AB-12" in said.err
+    assert "Signed in to Lab." in said.out
+    assert stored(tmp_path)["lab"]["access"] == "first"
+
+
 @pytest.mark.anyio
 async def test_a_key_that_the_provider_refuses_is_not_stored(
     tmp_path: Path, capsys: Capture

@@ -237,8 +237,9 @@ export type ToHost =
   /** Both are answered with `{ items: Found[] }`. */
   | { type: "findFiles"; id: number; query: string }
   | { type: "findSymbols"; id: number; query: string }
-  /** Answered with `{ blocks: Block[] }`, or refused where there is nothing. */
+  /** Both are answered with `{ blocks: Block[] }`, or refused where there is nothing. */
   | { type: "gather"; id: number; what: Gathered }
+  | { type: "readPage"; id: number; url: string }
   /** Opens a plan as a document that can be edited. */
   | { type: "editPlan"; sha256: string; markdown: string }
   /** Answered with `{ text?: string }`: the document of a plan, if it is open. */

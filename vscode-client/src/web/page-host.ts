@@ -21,7 +21,7 @@ const LOST = "The connection to Tiller is lost. This page connects again by itse
 const PATIENCE_MS = 2000;
 const NO_EDITOR: RequestFailure = { message: "Only an editor can collect this." };
 
-type Asked = Extract<ToHost, { type: "findFiles" | "findSymbols" | "gather" | "editedPlan" }>;
+type Asked = Extract<ToHost, { type: "findFiles" | "findSymbols" | "gather" | "readPage" | "editedPlan" }>;
 
 export class PageHost {
   readonly #port = new WebPort();
@@ -77,6 +77,7 @@ export class PageHost {
       case "findFiles":
       case "findSymbols":
       case "gather":
+      case "readPage":
       case "editedPlan":
         return this.#answerWithoutEditor(message);
       case "followTask":
@@ -159,7 +160,7 @@ export class PageHost {
 
   #answerWithoutEditor(message: Asked): void {
     const { id, type } = message;
-    if (type === "gather") this.#post({ type: "answer", id, error: NO_EDITOR });
+    if (type === "gather" || type === "readPage") this.#post({ type: "answer", id, error: NO_EDITOR });
     else this.#post({ type: "answer", id, result: type === "editedPlan" ? {} : { items: [] } });
   }
 

@@ -3,7 +3,7 @@
 import type { Found } from "../shared/messages.js";
 import type { Block } from "../shared/wire.js";
 import type { Panel } from "./panel-context.js";
-import { attachGathered, OWN_COMMANDS } from "./sending.js";
+import { attachGathered, attachPage, OWN_COMMANDS } from "./sending.js";
 import type { Offer, Offers } from "./state.js";
 import { isWeb } from "./surface.js";
 import { loadCommands } from "./verbs.js";
@@ -22,6 +22,8 @@ export function askedAt(text: string, cursor: number): Asked | undefined {
   const before = text.slice(0, cursor);
   const slash = /^\/([\w:.-]*)$/.exec(before);
   if (slash) return { sign: "/", start: 0, typed: slash[1] ?? "" };
+  const page = /(?:^|\s)@(https?:\/\/\S*)$/i.exec(before);
+  if (page?.[1] !== undefined) return { sign: "@", start: cursor - page[1].length - 1, typed: page[1] };
   const named = /(?:^|\s)([@#])([^\s@#]*)$/.exec(before);
   if (!named) return undefined;
   const typed = named[2] ?? "";
@@ -38,6 +40,11 @@ export function complete(panel: Panel, text: string, cursor: number): void {
   if (asked.sign === "/") {
     if (!panel.state.lists.commands) loadCommands(panel);
     offer(panel, { sign: "/", start: 0, items: commandsFor(panel, asked.typed), chosen: 0 });
+    return;
+  }
+  if (PAGE.test(asked.typed)) {
+    const items = isWeb(panel) ? [] : [pageOffer(asked.typed)];
+    offer(panel, { sign: "@", start: asked.start, items, chosen: 0 });
     return;
   }
   offer(panel, narrowed(panel.state.composer.offers, asked));
@@ -66,6 +73,12 @@ async function find(panel: Panel, asked: Asked): Promise<void> {
   offer(panel, { sign: asked.sign, start: asked.start, items, chosen: 0 });
 }
 
+const PAGE = /^https?:\/\/[^\s/]/i;
+
+function pageOffer(url: string): Offer {
+  return { label: url, detail: "attach this web page", icon: "globe", insert: "", page: url };
+}
+
 const GATHERED: readonly Offer[] = [
   { label: "selection", detail: "selected text", icon: "list-selection", insert: "", gather: "selection" },
   { label: "problems", detail: "errors and warnings", icon: "warning", insert: "", gather: "problems" },
@@ -77,6 +90,7 @@ const GATHERED: readonly Offer[] = [
     gather: "terminal",
   },
   { label: "git", detail: "uncommitted changes", icon: "git-compare", insert: "", gather: "git" },
+  { label: "url", detail: "a web page", icon: "globe", insert: "@https://" },
 ];
 
 function offerOf(found: Found): Offer {
@@ -121,6 +135,7 @@ export function accept(panel: Panel, item: Offer, cursor: number): number {
   panel.dispatch({ type: "composer", action: { type: "typed", text } });
   offer(panel, undefined);
   if (item.gather) attachGathered(panel, item.gather);
+  if (item.page) attachPage(panel, item.page);
   if (item.found)
     panel.dispatch({
       type: "composer",

@@ -81,6 +81,12 @@ export class Host {
     return answer.blocks;
   }
 
+  /** Has a web page fetched as parts of a prompt; rejects with `Refused` when it cannot be. */
+  async readPage(url: string): Promise<Block[]> {
+    const answer = (await this.#ask((id) => ({ type: "readPage", id, url }))) as { blocks: Block[] };
+    return answer.blocks;
+  }
+
   /** Gives the document of a plan as the user edited it; nothing when it is not open. */
   async editedPlan(sha256: string): Promise<string | undefined> {
     const answer = (await this.#ask((id) => ({ type: "editedPlan", id, sha256 }))) as { text?: string };

@@ -12,6 +12,8 @@ import { plural, sizeText } from "./words.js";
 const PASTE_INLINE_MAX = 4000;
 /** What the server takes in one prompt, with room for the rest of it. */
 const PASTE_MAX_BYTES = 6 * 1024 * 1024;
+/** Beginning of the names under which pages are being read. */
+const PAGE = "page:";
 const PDF = "application/pdf";
 const IMAGE_MAX_BYTES = 5 * 1024 * 1024;
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -42,6 +44,10 @@ export type Delivery = "auto" | "steer" | "followUp";
 export function send(panel: Panel, delivery: Delivery = "auto"): void {
   const { text, attachments, editing, rewriting } = panel.state.composer;
   if (!text.trim() && attachments.length === 0) return;
+  if (isReadingPage(panel)) {
+    refuse(panel, "The web page is still being read. Send the message when it is attached.");
+    return;
+  }
   if (editing) {
     changeQueue(panel, [{ op: "replace", queueId: editing, content: [{ type: "text", text }] }]);
     panel.dispatch({ type: "composer", action: { type: "cleared", sent: "" } });
@@ -183,6 +189,18 @@ export function attachGathered(panel: Panel, what: Gathered): void {
   attempt(panel, `gather:${what}`, async () => {
     for (const block of await panel.host.gather(what)) attach(panel, block);
   });
+}
+
+/** Attaches a web page; says so when it cannot be read. */
+export function attachPage(panel: Panel, url: string): void {
+  panel.dispatch({ type: "toast", level: "info", text: `Reading ${url}` });
+  attempt(panel, `${PAGE}${url}`, async () => {
+    for (const block of await panel.host.readPage(url)) attach(panel, block);
+  });
+}
+
+function isReadingPage(panel: Panel): boolean {
+  return Object.entries(panel.state.busy).some(([name, on]) => on && name.startsWith(PAGE));
 }
 
 function refuse(panel: Panel, text: string): void {

@@ -103,6 +103,8 @@ export interface Offer {
   found?: Found | undefined;
   /** What the extension collects when this is chosen. */
   gather?: Gathered | undefined;
+  /** URL of a web page that is attached when this is chosen. */
+  page?: string | undefined;
 }
 
 export interface Offers {

@@ -32,3 +32,15 @@ test("a request of the panel names its session where the method has that field, 
   assert.deepEqual(wrong, []);
   feed.dispose();
 });
+
+test("a web page is stored by the server under its name, and a file of the disk is not asked for", async () => {
+  const stored = { name: "a (docs.example)", mime: "text/plain", blob: "ab", size: 3 };
+  const port = new FakePort().on("agent/blob/store", () => stored);
+  const requests = new PanelRequests(port, new SessionFeed(port, async () => settled()));
+  assert.deepEqual(await requests.page("https://docs.example/a"), [{ type: "file", ...stored }]);
+  await assert.rejects(requests.page("file:///etc/passwd"), /is no URL of a web page/);
+  assert.deepEqual(
+    port.asked.map((one) => one.params),
+    [{ uri: "https://docs.example/a" }],
+  );
+});

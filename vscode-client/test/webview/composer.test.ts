@@ -90,7 +90,7 @@ panelTest("what no longer fits the word is not offered, also before the answer c
   const field = stage.page.locator("#composer-text");
   await field.pressSequentially("@");
   await stage.settled();
-  assert.equal(await stage.count(stage.page.locator(".offer")), 6);
+  assert.equal(await stage.count(stage.page.locator(".offer")), 7);
   await stage.answer({ findFiles: { never: true } });
   await field.pressSequentially("ac");
   await stage.settled();

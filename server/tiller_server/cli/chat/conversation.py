@@ -123,7 +123,12 @@ async def _talk(
     root = request.workspace.absolute()
     files = FileIndex(root)
     talk = ChatLoop(
-        LocalChatSession(session, request), root, view, set_title=surface.title, copy=surface.copy
+        LocalChatSession(session, request),
+        root,
+        view,
+        env=request.env,
+        set_title=surface.title,
+        copy=surface.copy,
     )
     line = _line(
         talk,
@@ -172,7 +177,9 @@ async def _share(
             entries = await session.stored_entries()
         if entries is None:
             return None
-        talk = ChatLoop(session, root, view, set_title=surface.title, copy=surface.copy)
+        talk = ChatLoop(
+            session, root, view, env=request.env, set_title=surface.title, copy=surface.copy
+        )
         line = _line(
             talk,
             request,

@@ -1,7 +1,7 @@
 """One session that is talked in: lines go in, events are shown, questions are answered, until the user leaves it."""
 
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -15,12 +15,12 @@ from agent_core.channels import serve_channel
 from agent_core.events import UiTitle
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
-from agent_core.messages import Text, UserContent
 from agent_core.resources.offers import SlashInvocation, slashed
 from tiller_server.cli.chat.context import ChatLineOutcome, ChatSession, Refill, Switch
 from tiller_server.cli.chat.line_input import LineKind
 from tiller_server.cli.chat.status import mode_line
 from tiller_server.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED
+from tiller_server.cli.run.mention_reader import MentionReader
 from tiller_server.cli.terminal.live_view import LiveView
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice, TerminalChannel
 from tiller_server.cli.terminal.pictures import PastedPicture
@@ -102,32 +102,6 @@ def _shell(text: str) -> ChatLine | None:
     return Shell(command=command.strip(), exclude_from_context=text.startswith("!!"))
 
 
-def _content(
-    text: str, pictures: Sequence[PastedPicture], root: Path
-) -> tuple[tuple[UserContent, ...], Sequence[str]]:
-    """Return a prompt with its pictures and with the files of the workspace that it names, and notes for the user. Blocking.
-
-    Raises:
-        UsageError: A file or picture cannot be read or shown.
-    """
-    # Files are read where they are named; most prompts name none.
-    if "@" not in text and not pictures:
-        return (Text(text=text),), ()
-    from tiller_server.cli.run.prompt_input import (  # noqa: PLC0415 - see above
-        file_parts,
-        mentioned,
-        missing_notes,
-        picture_parts,
-    )
-
-    # The space: a name alone is no word of a command line here.
-    texts = [f" {text}"]
-    files = dict.fromkeys(mentioned(texts, root=root))
-    attached = [part for path in files for part in file_parts(path)]
-    attached += [part for one in pictures for part in picture_parts(one.name, one.data)]
-    return (Text(text=text), *attached), missing_notes(texts, root=root)
-
-
 class LineSource(Protocol):
     """Where lines come from."""
 
@@ -161,6 +135,7 @@ class ChatLoop:
         root: Path,
         view: LiveView,
         *,
+        env: Mapping[str, str],
         set_title: Callable[[str], None],
         copy: Callable[[str], None],
     ) -> None:
@@ -170,11 +145,12 @@ class ChatLoop:
             session: The session that is talked in.
             root: The workspace, in which the files of a prompt are looked for.
             view: Where events are shown.
+            env: Environment that names the user's settings.
             set_title: Sets the title of the terminal; an empty one restores its own.
             copy: Copies a text to the clipboard of the terminal.
         """
         self._session = session
-        self._root = root
+        self._mentions = MentionReader(root, env, self._warn)
         self._view = view
         self._set_title = set_title
         self._copy = copy
@@ -214,6 +190,9 @@ class ChatLoop:
     def tell(self, text: str, style: str = DIM) -> None:
         """Show something."""
         self._view.tell(text, style)
+
+    def _warn(self, text: str) -> None:
+        self.tell(text, YELLOW)
 
     def tell_markdown(self, text: str) -> None:
         """Show Markdown."""
@@ -357,12 +336,7 @@ class ChatLoop:
                 if self._session.runs(text):
                     self.tell(f"> {text}")  # a command of an extension need not show anything
                 pictures = () if self._lines is None else self._lines.pictures(text)
-                content, notes = await anyio.to_thread.run_sync(
-                    _content, text, pictures, self._root
-                )
-                for note in notes:
-                    self.tell(note, YELLOW)
-                await self._session.prompt(content)
+                await self._session.prompt(await self._mentions.content(text, pictures))
             case Shell():
                 if self._group is not None:
                     self._group.start_soon(self._shell, meant)

@@ -171,7 +171,7 @@ def _chosen(name: str | None, registry: ModelRegistry) -> ProviderInfo:
     hint = (
         f"did you mean {' or '.join(near)}?"
         if near
-        else "add it to models.json, or use /login in tiller chat if an extension brings it"
+        else "add it to models.json, or install the extension that brings it"
     )
     message = f"unknown provider {name!r}; {hint}"
     raise UsageError(message)

@@ -323,16 +323,16 @@ class BlobReadResult(WireModel):
 
 
 class BlobStoreParams(WireModel):
-    """Store a file of the server's machine as an attachment, which a prompt then names by `blob`."""
+    """Store a file of the server's machine or a web page as an attachment, which a prompt then names by `blob`."""
 
     uri: str
-    """`file:` URI of a PNG, JPEG, GIF, WebP, PDF or UTF-8 text."""
+    """`file:` URI of a PNG, JPEG, GIF, WebP, PDF or UTF-8 text, or the `http:` or `https:` URL of a page, which is stored as Markdown."""
     size: SafeCount | None = None
-    """Bytes of the file as the client sees it; a file of another size is refused, since it is on another machine or has changed."""
+    """Bytes of the file as the client sees it; not for a page. A file of another size is refused, since it is on another machine or has changed."""
 
 
 class BlobStoreResult(WireModel):
-    """Stored file."""
+    """Stored file or page."""
 
     blob: str
     """SHA-256 of its bytes, in hexadecimal digits."""
@@ -340,6 +340,8 @@ class BlobStoreResult(WireModel):
     """Media type, as the bytes show it."""
     size: SafeCount
     """In bytes."""
+    name: str | None = None
+    """Name for people and models: that of the file, or the last part of the page's address with its host."""
 
 
 SESSION_OPEN: Final = request("agent/session/open", SessionOpenParams, Snapshot)

@@ -57,6 +57,8 @@ async function act(message: ToHost, parts: HearParts): Promise<void> {
       return parts.post(await found(message.id, findSymbols(message.query)));
     case "gather":
       return parts.post(await gathered(message.id, gather(message.what, parts.terminals)));
+    case "readPage":
+      return parts.post(await gathered(message.id, parts.requests.page(String(message.url))));
     case "command":
       if (isPanelCommand(message.command))
         await vscode.commands.executeCommand(message.command, ...(message.args ?? []));

@@ -2,6 +2,7 @@
 
 import type { PanelRequest, RequestFailure } from "../../shared/messages.js";
 import { isPanelMethod, takesSession } from "../../shared/methods.js";
+import type { Block } from "../../shared/wire.js";
 import { type AgentPort, asAgentError } from "../agent/port.js";
 import type { SessionFeed } from "../agent/session-feed.js";
 
@@ -35,6 +36,15 @@ export class PanelRequests {
     } catch (thrown) {
       return { error: failure(thrown) };
     }
+  }
+
+  /** Has the server fetch a web page and store its text. Returns it as parts of a prompt. */
+  async page(url: string): Promise<Block[]> {
+    // The same method stores files of the disk, which the panel must not name.
+    if (!/^https?:/i.test(url))
+      throw new Error(`${url} is no URL of a web page; it begins with https:// or http://.`);
+    const stored = await this.#port.request("agent/blob/store", { uri: url });
+    return [{ type: "file", ...stored, name: stored.name ?? url }];
   }
 }
 
