@@ -11,7 +11,6 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from agent_core.assembly.request import SessionRequest
-from agent_core.assembly.storage.web_pages import web_options
 from agent_core.assembly.workspace import LiveFolders
 from agent_core.compaction import CompactionPolicy, ModelFigures
 from agent_core.events import Budgets, Notice, PermissionMode
@@ -31,6 +30,7 @@ from agent_core.resources.settings.values import (
     ImageSettings,
     PermissionSettings,
     SettingsValues,
+    WebSettings,
 )
 from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust, origin_of
 from agent_core.session.config import ActiveConfig
@@ -121,6 +121,18 @@ def _read(images: ImageSettings) -> dict[str, JsonValue]:
         "autoResize": images.auto_resize,
         "blockImages": images.block_images,
         "maxBytes": images.max_bytes,
+    }
+
+
+def web_options(web: WebSettings) -> dict[str, dict[str, JsonValue]]:
+    """Return the options of `fetch` and `web_search`."""
+    return {
+        "fetch": {"timeoutS": web.timeout_s, "privateHosts": list(web.private_hosts)},
+        "web_search": {
+            "timeoutS": web.timeout_s,
+            "service": web.search,
+            "url": web.search_url,
+        },
     }
 
 
