@@ -128,8 +128,9 @@ async def test_a_large_pdf_is_read_by_the_server_and_named_by_the_prompt(ground:
             await window.request("agent/prompt", {"content": content})
         stored = await store(window, path, size=len(PDF))
         blob = sha256(PDF).hexdigest()
-        assert stored == {"blob": blob, "mime": "application/pdf", "size": len(PDF)}
-        content = [{"type": "file", "name": path.name, **stored}]
+        named = {"name": path.name, "mime": "application/pdf"}
+        assert stored == {"blob": blob, "size": len(PDF), **named}
+        content = [{"type": "file", **stored}]
         await window.request("agent/prompt", {"content": content, "wait": True})
     (sent,) = ground.provider.requests[-1]["body"]["messages"][1]["content"]
     assert sent["file"]["filename"] == path.name
