@@ -1,5 +1,6 @@
 """Faults that a test combines: each begins at once, and ends when its consequence is there."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -103,6 +104,8 @@ def stop_between_writes(process: "subprocess.Popen[bytes]", database: FleetDatab
     """Stop a worker outside of a transaction: on SQLite the lock of its transaction would stop all others, too."""
     while True:
         process.send_signal(signal.SIGSTOP)
+        # All of its threads stand when it is reported; until then one may begin a transaction.
+        _ = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         try:
             _ = database.now_ms()
         except OperationalError:

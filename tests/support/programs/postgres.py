@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -94,12 +95,18 @@ class PostgresCluster:
         _ = self.query(f"DROP DATABASE {name} WITH (FORCE)")
 
     def kill_backend(self, database: str, *, turn: int) -> None:
-        """Kill the process of one connection; the server restarts as after a crash of it."""
-        rows = self.query(
-            "SELECT pid FROM pg_stat_activity WHERE datname = %s ORDER BY pid", (database,)
-        )
-        if rows:
+        """Kill the process of one connection; the server restarts as after a crash of it, and has begun to when this returns."""
+        query = "SELECT pid FROM pg_stat_activity WHERE datname = %s ORDER BY pid"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            rows = connection.execute(query.encode(), (database,)).fetchall()
+            if not rows:
+                return
             os.kill(rows[turn % len(rows)][0], signal.SIGKILL)
+            end_s = time.monotonic() + WAIT_S
+            with suppress(psycopg.OperationalError):
+                while time.monotonic() < end_s:  # the restart ends this connection, too
+                    _ = connection.execute(b"SELECT 1")
+                    time.sleep(0.01)
 
     def query(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Run a statement outside of a transaction, and return its rows."""
