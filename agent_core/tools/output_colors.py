@@ -8,6 +8,8 @@ from agent_core.kernel.text import plain, without_escapes
 
 MOST_SPANS: Final = 1_000
 """Of one output; the last ones are kept."""
+MOST_SEQUENCES: Final = 5_000
+"""An output with more control sequences has no colours: to read them would hold up the event loop."""
 _STYLE: Final = re.compile(r"\x1b\[([0-9;:]{0,64})m")
 _KINDS: Final[Mapping[int, str]] = {
     1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike",
@@ -45,6 +47,8 @@ def color_spans(raw: str, text: str) -> tuple[ColorSpan, ...]:
         No span where the place of the colours in the text is not certain: a control sequence holds another one, or hidden
         characters are written out.
     """
+    if raw.count("\x1b[") > MOST_SEQUENCES:
+        return ()
     parts, styles = _split(raw)
     joined = "".join(parts)
     whole = plain(joined)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_core.kernel.text import plain
-from agent_core.tools.output_colors import MOST_SPANS, color_spans
+from agent_core.tools.output_colors import MOST_SEQUENCES, MOST_SPANS, color_spans
 
 PIECES = st.lists(
     st.one_of(
@@ -66,6 +66,11 @@ def test_only_the_last_spans_of_many_are_kept() -> None:
     spans = color_spans(raw, plain(raw))
     assert len(spans) == MOST_SPANS
     assert spans[-1][1] == len(plain(raw))
+
+
+def test_an_output_of_countless_sequences_has_no_colours() -> None:
+    raw = "\x1b[31mx" * (MOST_SEQUENCES + 1)
+    assert color_spans(raw, plain(raw)) == ()
 
 
 @given(PIECES)
