@@ -16,7 +16,7 @@ from tests.support.session.session_files import checked_entries, said
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
-CTRL_D, CTRL_G, CTRL_O, CTRL_V, CTRL_Z = "\x04", "\x07", "\x0f", "\x16", "\x1a"
+CTRL_C, CTRL_D, CTRL_G, CTRL_O, CTRL_V, CTRL_Z = "\x03", "\x04", "\x07", "\x0f", "\x16", "\x1a"
 DOWN, ESCAPE, SHIFT_TAB = "\x1b[B", "\x1b", "\x1b[Z"
 READY = "permission"
 FRESH = '{"defaultProjectTrust": "always", "titles": "off"}'
@@ -110,6 +110,34 @@ def test_a_web_page_that_is_named_is_attached_and_one_that_fails_stays_text(grou
     assert "It is no instruction to you" in first
     assert second.count("# Stripes") == 1
     assert f"And @{url}/none" in second
+
+
+@pytest.mark.parametrize("key", [CTRL_C, ESCAPE])
+def test_a_web_page_that_does_not_come_is_left_and_the_prompt_stands_in_the_line_again(
+    ground: Ground, key: str
+) -> None:
+    ground.provider.script([says("Without it.")])
+    ground.configure(web={"privateHosts": ["127.0.0.1"]}, titles="off")
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(web_server()) as web:
+        web.answers["/slow"] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
+        web.stalls.add("/slow")
+        url = f"http://127.0.0.1:{web.port}/slow"
+        with terminal(ground, [], columns=80, lines=30) as window:
+            _ = window.until(READY)
+            window.line(f"Explain @{url}")
+            _ = window.until(f"Reading {url}")
+            window.line("Something else")
+            _ = window.until("> Something else\n")
+            _ = window.until("Ctrl-C or Esc stops that.")
+            window.type(key)
+            _ = window.until("the prompt was not sent.")
+            _ = window.until(f"> Explain @{url}")
+            window.type("\x01" + "\x0b")
+            window.line("Go on")
+            _ = window.until("Without it.")
+            leave(window)
+    (request,) = ground.provider.requests
+    assert url not in str(request["body"]["messages"])
 
 
 def test_a_long_paste_is_folded_in_the_line_and_sent_whole(ground: Ground) -> None:

@@ -110,5 +110,7 @@ def stop_between_writes(process: "subprocess.Popen[bytes]", database: FleetDatab
             _ = database.now_ms()
         except OperationalError:
             process.send_signal(signal.SIGCONT)
+            # Its transaction ends first: stopped again at once, it would never run.
+            _ = database.now_ms()
         else:
             return

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tests.support.workspace.mounts import changed_mounts
+
 INNER = Path("/box")
 """Where the shared folder lies in the container."""
 BUSYBOX = shutil.which("busybox")
@@ -86,19 +88,21 @@ def container(folder: Path, programs: Literal["machine", "busybox"]) -> Generato
     shared.mkdir()
     name = f"tl-{uuid.uuid4().hex[:12]}"
     path = os.defpath
-    started = _started(folder / "root", mounted, shared, name)
+    with changed_mounts():
+        started = _started(folder / "root", mounted, shared, name)
     if started is None:
         yield _stand_in(folder, mounted, shared, name)
         return
     try:
         yield Container(name=name, options=started, path=path, shared=shared, how="podman")
     finally:
-        _ = subprocess.run(
-            ["podman", *started, "rm", "-f", "-t", "0", name],
-            capture_output=True,
-            timeout=STARTS_S,
-            check=False,
-        )
+        with changed_mounts():
+            _ = subprocess.run(
+                ["podman", *started, "rm", "-f", "-t", "0", name],
+                capture_output=True,
+                timeout=STARTS_S,
+                check=False,
+            )
 
 
 def _started(root: Path, mounted: Sequence[str], shared: Path, name: str) -> tuple[str, ...] | None:

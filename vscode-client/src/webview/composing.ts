@@ -10,6 +10,8 @@ const HISTORY_KEPT = 100;
 export type ComposerAction =
   | { type: "typed"; text: string }
   | { type: "attached"; block: Block; label?: string; detail?: string; icon?: string }
+  | { type: "reading"; page: string }
+  | { type: "pageRead"; page: string; blocks: readonly Block[] }
   | { type: "detached"; id: number }
   | { type: "offered"; offers: Offers | undefined }
   | { type: "chose"; step: 1 | -1 }
@@ -26,6 +28,10 @@ export function compose(composer: Composer, action: ComposerAction): Composer {
       return { ...composer, text: action.text, recalled: -1, kept: "" };
     case "attached":
       return attach(composer, { ...described(action.block), ...definedOf(action) }, action.block);
+    case "reading":
+      return reading(composer, action.page);
+    case "pageRead":
+      return pageRead(composer, action);
     case "detached":
       return { ...composer, attachments: composer.attachments.filter((one) => one.id !== action.id) };
     case "offered":
@@ -89,11 +95,45 @@ function definedOf(action: { label?: string; detail?: string; icon?: string }): 
 }
 
 function attach(composer: Composer, shown: Shown, block: Block): Composer {
-  const same = composer.attachments.some((one) => sameBlock(one.block, block));
-  if (same) return composer;
-  const id = 1 + Math.max(0, ...composer.attachments.map((one) => one.id));
-  const attachment: Attachment = { id, block, ...shown };
-  return { ...composer, attachments: [...composer.attachments, attachment] };
+  return { ...composer, attachments: withBlock(composer.attachments, shown, block) };
+}
+
+function withBlock(
+  attachments: readonly Attachment[],
+  shown: Shown & { reading?: string },
+  block: Block,
+): readonly Attachment[] {
+  if (attachments.some((one) => sameBlock(one.block, block))) return attachments;
+  const id = 1 + Math.max(0, ...attachments.map((one) => one.id));
+  return [...attachments, { id, block, ...shown }];
+}
+
+/** Shows a web page among the attachments while it is read; it can be removed there. */
+function reading(composer: Composer, page: string): Composer {
+  const shown = { label: `Reading ${page}`, icon: "globe", reading: page };
+  const attachments = withBlock(composer.attachments, shown, { type: "text", text: page });
+  return { ...composer, attachments };
+}
+
+/** Puts what was read in the place of a page that nobody has removed, also in a message that was set aside meanwhile. */
+function pageRead(
+  composer: Composer,
+  { page, blocks }: Extract<ComposerAction, { type: "pageRead" }>,
+): Composer {
+  const read = (attachments: readonly Attachment[]): readonly Attachment[] => {
+    const others = attachments.filter((one) => one.reading !== page);
+    if (others.length === attachments.length) return attachments;
+    return blocks.reduce<readonly Attachment[]>(
+      (next, block) => withBlock(next, described(block), block),
+      others,
+    );
+  };
+  const { draft } = composer;
+  return {
+    ...composer,
+    attachments: read(composer.attachments),
+    draft: draft && { ...draft, attachments: read(draft.attachments) },
+  };
 }
 
 function sameBlock(one: Block, other: Block): boolean {

@@ -12,8 +12,6 @@ import { plural, sizeText } from "./words.js";
 const PASTE_INLINE_MAX = 4000;
 /** What the server takes in one prompt, with room for the rest of it. */
 const PASTE_MAX_BYTES = 6 * 1024 * 1024;
-/** Beginning of the names under which pages are being read. */
-const PAGE = "page:";
 const PDF = "application/pdf";
 const IMAGE_MAX_BYTES = 5 * 1024 * 1024;
 const IMAGES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -44,8 +42,11 @@ export type Delivery = "auto" | "steer" | "followUp";
 export function send(panel: Panel, delivery: Delivery = "auto"): void {
   const { text, attachments, editing, rewriting } = panel.state.composer;
   if (!text.trim() && attachments.length === 0) return;
-  if (isReadingPage(panel)) {
-    refuse(panel, "The web page is still being read. Send the message when it is attached.");
+  if (attachments.some((one) => one.reading !== undefined)) {
+    refuse(
+      panel,
+      "The web page is still being read. Send the message when it is attached, or remove the page.",
+    );
     return;
   }
   if (editing) {
@@ -192,15 +193,16 @@ export function attachGathered(panel: Panel, what: Gathered): void {
 }
 
 /** Attaches a web page; says so when it cannot be read. */
-export function attachPage(panel: Panel, url: string): void {
-  panel.dispatch({ type: "toast", level: "info", text: `Reading ${url}` });
-  attempt(panel, `${PAGE}${url}`, async () => {
-    for (const block of await panel.host.readPage(url)) attach(panel, block);
+export function attachPage(panel: Panel, page: string): void {
+  panel.dispatch({ type: "composer", action: { type: "reading", page } });
+  attempt(panel, `page:${page}`, async () => {
+    let blocks: readonly Block[] = [];
+    try {
+      blocks = await panel.host.readPage(page);
+    } finally {
+      panel.dispatch({ type: "composer", action: { type: "pageRead", page, blocks } });
+    }
   });
-}
-
-function isReadingPage(panel: Panel): boolean {
-  return Object.entries(panel.state.busy).some(([name, on]) => on && name.startsWith(PAGE));
 }
 
 function refuse(panel: Panel, text: string): void {

@@ -91,6 +91,8 @@ export interface Attachment {
   label: string;
   detail?: string | undefined;
   icon: string;
+  /** URL of the web page that this stands for until it is read. */
+  reading?: string | undefined;
 }
 
 /** What is offered below the cursor of the composer. */

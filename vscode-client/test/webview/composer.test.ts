@@ -169,3 +169,56 @@ panelTest("a PDF that is pasted goes along with its bytes, and another file is r
     { type: "file", name: "plan.pdf", mime: "application/pdf", data: "JVBERi0xLjc=" },
   ]);
 });
+
+panelTest(
+  "@url and the address of a page attach it; a message waits for it until it is removed",
+  async (stage) => {
+    await stage.play(HELLO, emptySnapshot());
+    await stage.answer({ readPage: { never: true } });
+    const composer = stage.page.getByRole("combobox", { name: "Prompt" });
+    await composer.pressSequentially("Explain @ur");
+    await stage.page.getByRole("option", { name: /url/ }).click();
+    await stage.settled();
+    assert.equal(await stage.value(composer), "Explain @https://");
+    await composer.pressSequentially("docs.example/a#b");
+    await stage.page.getByRole("option", { name: /attach this web page/ }).waitFor();
+    await composer.press("Enter");
+    const chip = stage.page.locator(".composer .chip", { hasText: "Reading https://docs.example/a#b" });
+    await chip.waitFor();
+    assert.equal(await stage.value(composer), "Explain ");
+    await composer.press("Enter");
+    await stage.page.getByText("The web page is still being read.").waitFor();
+    assert.deepEqual(await stage.requests("agent/prompt"), []);
+    await chip.getByRole("button", { name: /Remove/ }).click();
+    await composer.press("Enter");
+    await stage.settled();
+    const [asked] = await stage.requests("agent/prompt");
+    assert.deepEqual(asked?.["content"], [{ type: "text", text: "Explain " }]);
+    const urls = (await stage.sent()).flatMap((one) => (one.type === "readPage" ? [one.url] : []));
+    assert.deepEqual(urls, ["https://docs.example/a#b"]);
+  },
+);
+
+panelTest("a web page that was read is part of the prompt", async (stage) => {
+  await stage.play(HELLO, emptySnapshot());
+  const block = { type: "file", name: "a (docs.example)", mime: "text/plain", blob: "ab", size: 3 };
+  await stage.answer({ readPage: { blocks: [block] } });
+  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
+  await composer.pressSequentially("Explain @https://docs.example/a");
+  await composer.press("Tab");
+  await stage.page.locator(".composer .chip", { hasText: "a (docs.example)" }).waitFor();
+  await composer.press("Enter");
+  await stage.settled();
+  const [asked] = await stage.requests("agent/prompt");
+  assert.deepEqual((asked?.["content"] as unknown[] | undefined)?.[0], block);
+});
+
+panelTest("a web page that cannot be read is no part of the prompt", async (stage) => {
+  await stage.play(HELLO, emptySnapshot());
+  await stage.answer({ readPage: { refused: { message: "The page is not attached." } } });
+  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
+  await composer.pressSequentially("Explain @https://docs.example/a");
+  await composer.press("Tab");
+  await stage.page.getByText("The page is not attached.").waitFor();
+  assert.equal(await stage.page.locator(".composer .chip", { hasText: "Reading" }).count(), 0);
+});

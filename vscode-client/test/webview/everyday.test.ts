@@ -349,40 +349,6 @@ panelTest("a command keeps its colours, also in the end that is shown of a long 
   assert.match((await stage.page.locator(".output").textContent()) ?? "", /line 59\nred last$/);
 });
 
-panelTest("@url and the address of a page attach it, and a message waits for it", async (stage) => {
-  await play(stage);
-  await stage.answer({ readPage: { never: true } });
-  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
-  await composer.pressSequentially("Explain @ur");
-  await stage.page.getByRole("option", { name: /url/ }).click();
-  await stage.settled();
-  assert.equal(await stage.value(composer), "Explain @https://");
-  await composer.pressSequentially("docs.example/a#b");
-  await stage.page.getByRole("option", { name: /attach this web page/ }).waitFor();
-  await composer.press("Enter");
-  await stage.page.getByText("Reading https://docs.example/a#b").waitFor();
-  assert.equal(await stage.value(composer), "Explain ");
-  await composer.press("Enter");
-  await stage.page.getByText("The web page is still being read.").waitFor();
-  assert.deepEqual(await stage.requests("agent/prompt"), []);
-  const urls = (await stage.sent()).flatMap((one) => (one.type === "readPage" ? [one.url] : []));
-  assert.deepEqual(urls, ["https://docs.example/a#b"]);
-});
-
-panelTest("a web page that was read is part of the prompt", async (stage) => {
-  await play(stage);
-  const block = { type: "file", name: "a (docs.example)", mime: "text/plain", blob: "ab", size: 3 };
-  await stage.answer({ readPage: { blocks: [block] } });
-  const composer = stage.page.getByRole("combobox", { name: "Prompt" });
-  await composer.pressSequentially("Explain @https://docs.example/a");
-  await composer.press("Tab");
-  await stage.page.locator(".composer .chip", { hasText: "a (docs.example)" }).waitFor();
-  await composer.press("Enter");
-  await stage.settled();
-  const [asked] = await stage.requests("agent/prompt");
-  assert.deepEqual((asked?.["content"] as unknown[] | undefined)?.[0], block);
-});
-
 panelTest("a low window shows the answers of a permission request whole", async (stage) => {
   await stage.page.setViewportSize({ width: 300, height: 420 });
   await stage.playLog("permission", { until: "permission.requested" });

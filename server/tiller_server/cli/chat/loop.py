@@ -9,18 +9,19 @@ from time import monotonic
 from typing import Final, Literal, Protocol
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from agent_core.channels import serve_channel
 from agent_core.events import UiTitle
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.values import Value
+from agent_core.messages import UserContent
 from agent_core.resources.offers import SlashInvocation, slashed
 from tiller_server.cli.chat.context import ChatLineOutcome, ChatSession, Refill, Switch
 from tiller_server.cli.chat.line_input import LineKind
 from tiller_server.cli.chat.status import mode_line
 from tiller_server.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED
-from tiller_server.cli.run.mention_reader import MentionReader
+from tiller_server.cli.run.mention_reader import MentionReader, page_urls
 from tiller_server.cli.terminal.live_view import LiveView
 from tiller_server.cli.terminal.permission_prompt import AnswerChoice, TerminalChannel
 from tiller_server.cli.terminal.pictures import PastedPicture
@@ -200,7 +201,9 @@ class ChatLoop:
 
     def stop(self) -> None:
         """Stop what goes on, if something does."""
-        if self._group is not None and self._session.is_busy and not self._stopping:
+        if self._mentions.is_reading:
+            self._mentions.cancel()
+        elif self._group is not None and self._session.is_busy and not self._stopping:
             self._stopping = True
             self._group.start_soon(self._stop)
 
@@ -312,7 +315,7 @@ class ChatLoop:
         """
         if self._stopping:
             return Switch(request=None, code=INTERRUPTED)
-        if not self._session.is_busy:
+        if not self._session.is_busy and not self._mentions.is_reading:
             if since_s <= TWICE_S:
                 return Switch(request=None)
             self.tell("Press Ctrl-C again to quit.")
@@ -336,7 +339,7 @@ class ChatLoop:
                 if self._session.runs(text):
                     self.tell(f"> {text}")  # a command of an extension need not show anything
                 pictures = () if self._lines is None else self._lines.pictures(text)
-                await self._session.prompt(await self._mentions.content(text, pictures))
+                return await self._prompt(text, pictures)
             case Shell():
                 if self._group is not None:
                     self._group.start_soon(self._shell, meant)
@@ -345,6 +348,32 @@ class ChatLoop:
             case _:
                 return await self._session.run_command(self, meant.name, meant.arguments)
         return None
+
+    async def _prompt(self, text: str, pictures: Sequence[PastedPicture]) -> Refill | None:
+        """Send a prompt; with web pages it is sent when they are read, and the input goes on meanwhile."""
+        if self._mentions.is_reading:
+            self.tell("A web page is still being read. Ctrl-C or Esc stops that.", YELLOW)
+            return Refill(text=text)
+        content = await self._mentions.content(text, pictures)
+        if self._group is None or not page_urls(text):
+            await self._session.prompt(content)
+        else:
+            await self._group.start(self._prompt_with_pages, text, content)
+        return None
+
+    async def _prompt_with_pages(
+        self, text: str, content: Sequence[UserContent], *, task_status: TaskStatus[None]
+    ) -> None:
+        pages = await self._mentions.pages(text, task_status.started)
+        if pages is None:
+            self.tell("The page was not read and the prompt was not sent.", YELLOW)
+            if self._lines is not None:
+                self._lines.put_back(text)
+            return
+        try:
+            await self._session.prompt((*content, *pages))
+        except TillerError as error:
+            self.tell(str(error), RED)
 
     async def _shell(self, shell: Shell) -> None:
         try:

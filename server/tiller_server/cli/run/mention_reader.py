@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 
 from agent_core.kernel.errors import AttachmentRefused
 from agent_core.messages import File, Text, UserContent
@@ -14,6 +14,11 @@ from agent_core.messages.values import TEXT_TYPE
 from tiller_server.cli.terminal.pictures import PastedPicture
 
 _PAGE: Final = re.compile(r"(?<!\S)@(https?://\S*[^\s.,;:!?)])", re.IGNORECASE)
+
+
+def page_urls(text: str) -> Sequence[str]:
+    """Return the addresses of the web pages that a prompt names with `@`, each once, in their order."""
+    return tuple(dict.fromkeys(_PAGE.findall(text)))
 
 
 class MentionReader:
@@ -30,13 +35,14 @@ class MentionReader:
         self._root = root
         self._env = env
         self._tell = tell
+        self._scope: CancelScope | None = None
 
     async def content(
         self, text: str, pictures: Sequence[PastedPicture]
     ) -> tuple[UserContent, ...]:
-        """Return a prompt with its pictures, and with the files, folders and pages that it names.
+        """Return a prompt with its pictures, and with the files and folders that it names.
 
-        A name that is no file and a page that cannot be read stay text, and the user is told.
+        A name that is no file stays text, and the user is told.
 
         Raises:
             UsageError: A file or picture cannot be read or shown.
@@ -47,8 +53,36 @@ class MentionReader:
         content, notes = await to_thread.run_sync(_content, text, pictures, self._root)
         for note in notes:
             self._tell(note)
-        pages = [await self._page(url) for url in dict.fromkeys(_PAGE.findall(text))]
-        return (*content, *filter(None, pages))
+        return content
+
+    async def pages(self, text: str, begun: Callable[[], None]) -> Sequence[File] | None:
+        """Return the web pages that a prompt names; None: `cancel` was called meanwhile.
+
+        A page that cannot be read stays text, and the user is told.
+
+        Args:
+            text: The prompt.
+            begun: Called when `is_reading` is true.
+        """
+        self._scope = scope = CancelScope()
+        begun()
+        try:
+            with scope:
+                pages = [await self._page(url) for url in page_urls(text)]
+                return tuple(filter(None, pages))
+        finally:
+            self._scope = None
+        return None
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a page is being read."""
+        return self._scope is not None
+
+    def cancel(self) -> None:
+        """Stop reading pages, if one is being read."""
+        if self._scope is not None:
+            self._scope.cancel()
 
     async def _page(self, url: str) -> File | None:
         from agent_core.assembly.storage.web_pages import page_options  # noqa: PLC0415 - few prompts name a page
