@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from math import inf
 from pathlib import Path
 from time import monotonic
@@ -127,6 +127,59 @@ class LineSource(Protocol):
         ...
 
 
+class TypedAnswers:
+    """Answers to the questions of a session, typed in the line of the conversation."""
+
+    def __init__(self, lines: LineSource, view: LiveView) -> None:
+        """Prepare it; `close` releases it."""
+        self._lines = lines
+        self._view = view
+        self._typed, self._received = anyio.create_memory_object_stream[str](inf)
+        self._questions = 0
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the line that is typed answers a question."""
+        return self._questions > 0
+
+    def take(self, line: str) -> None:
+        """Take a line as the answer."""
+        self._typed.send_nowait(line)
+
+    async def serve(self, session: ChatSession) -> None:
+        """Show the questions of a session and return what is typed to it, until cancelled."""
+        write = self._view.interject
+        channel = TerminalChannel(
+            read_line=self._read, write_question=write, write_note=write, offer=self._lines.offer
+        )
+        await serve_channel(channel, session)
+
+    def close(self) -> None:
+        """Take no more answers."""
+        self._typed.close()
+        self._received.close()
+
+    async def _read(self) -> str:
+        """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""
+        self._questions += 1
+        unfinished_input = self._lines.take_input()
+        try:
+            line = await self._received.receive()
+            if unfinished_input and not line.strip():
+                # This Enter was on its way for the line that is gone.
+                self._view.interject(
+                    f"Your text comes back after this: {one_line(unfinished_input)}\n? "
+                )
+                line = await self._received.receive()
+            # The line that was typed is taken away; what was decided stays to be read.
+            self._view.tell(f"> {one_line(line)}".rstrip(), BOLD)
+            return line
+        finally:
+            self._questions -= 1
+            if unfinished_input:
+                self._lines.put_back(unfinished_input)
+
+
 class ChatLoop:
     """A conversation in one session."""
 
@@ -155,8 +208,7 @@ class ChatLoop:
         self._view = view
         self._set_title = set_title
         self._copy = copy
-        self._answers, self._asked = anyio.create_memory_object_stream[str](inf)
-        self._questions = 0
+        self._answers: TypedAnswers | None = None
         self._stopping = False
         self._switch = Switch(request=None, code=TERMINATED)
         self._group: TaskGroup | None = None
@@ -165,12 +217,12 @@ class ChatLoop:
     async def run(self, lines: LineSource, *, text: str, prompt: str = "") -> Switch:
         """Process lines until the user wants another session, or none; `prompt` is sent first, `text` begins a line."""
         self._lines = lines
-        with self._answers, self._asked:
+        with closing(TypedAnswers(lines, self._view)) as self._answers:
             async with anyio.create_task_group() as group:
                 self._group = group
                 group.start_soon(self._show)
                 group.start_soon(self._turn)
-                group.start_soon(self._ask)
+                group.start_soon(self._answers.serve, self._session)
                 group.start_soon(self._watch)
                 group.start_soon(self._follow)
                 outcome = await self._fenced(prompt)
@@ -252,7 +304,7 @@ class ChatLoop:
     @property
     def is_asked(self) -> bool:
         """Whether the line that is typed answers a question."""
-        return self._questions > 0
+        return self._answers is not None and self._answers.is_asked
 
     def press(self, action: KeyAction) -> None:
         """Do what a key stands for, beside whatever goes on."""
@@ -296,8 +348,8 @@ class ChatLoop:
                 continue
             finally:
                 text = ""
-            if self._questions:
-                self._answers.send_nowait(line)
+            if self._answers is not None and self._answers.is_asked:
+                self._answers.take(line)
                 continue
             match await self._fenced(line):
                 case Switch() as switch:
@@ -419,35 +471,8 @@ class ChatLoop:
             self._view.tick()
             await anyio.sleep(TICK_S)
 
-    async def _ask(self) -> None:
-        write = self._view.interject
-        channel = TerminalChannel(
-            read_line=self._answer, write_question=write, write_note=write, offer=self._offer
-        )
-        await serve_channel(channel, self._session)
-
     def _offer(
         self, choices: Sequence[AnswerChoice], marked: int, *, is_list: bool = False
     ) -> None:
         if self._lines is not None:
             self._lines.offer(choices, marked, is_list=is_list)
-
-    async def _answer(self) -> str:
-        """Read the answer to a question. A line that is being typed is set aside first and restored afterwards."""
-        self._questions += 1
-        unfinished_input = "" if self._lines is None else self._lines.take_input()
-        try:
-            line = await self._asked.receive()
-            if unfinished_input and not line.strip():
-                # This Enter was on its way for the line that is gone.
-                self._view.interject(
-                    f"Your text comes back after this: {one_line(unfinished_input)}\n? "
-                )
-                line = await self._asked.receive()
-            # The line that was typed is taken away; what was decided stays to be read.
-            self.tell(f"> {one_line(line)}".rstrip(), BOLD)
-            return line
-        finally:
-            self._questions -= 1
-            if unfinished_input and self._lines is not None:
-                self._lines.put_back(unfinished_input)
