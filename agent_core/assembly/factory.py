@@ -69,7 +69,7 @@ async def open_session(request: SessionRequest) -> AsyncGenerator[AgentSession, 
         TillerError: As `session_deps` says.
     """
     async with session_deps(request) as deps, build_session(deps) as session:
-        if not deps.opened.entries:
+        if not len(deps.opened.transcript):
             if request.title is not None:
                 await session.tree.rename(request.title)
             if request.setup is not None:
