@@ -123,7 +123,13 @@ def _view(draw: Callable[[], View | str]) -> JsonObject:
     try:
         return view_json(draw())
     except Exception as error:  # noqa: BLE001 - the fence around foreign code: the call was made, so it keeps its result
-        return view_json(f"The view failed: {type(error).__name__}: {error}")
+        return view_json(f"The view failed: {type(error).__name__}: {error}{_line(error)}")
+
+
+def _line(error: Exception) -> str:
+    """Return where in the function of the extension an error was raised."""
+    trace = error.__traceback__ and error.__traceback__.tb_next
+    return f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})" if trace else ""
 
 
 class _CallView:
@@ -177,15 +183,15 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
     def check(self, arguments: JsonObject) -> CheckedCall:
         """Coerce and check the arguments of a call."""
         if self.arguments is None:
-            return self._checked(arguments, arguments)
+            return self._checked(arguments, arguments, arguments)
         typed = validated(self.spec.name, self.arguments, arguments)
-        return self._checked(typed, dumped(typed))
+        return self._checked(typed, dumped(typed), dumped(typed, with_defaults=True))
 
-    def _checked(self, given: object, arguments: JsonObject) -> CheckedCall:
+    def _checked(self, given: object, arguments: JsonObject, whole: JsonObject) -> CheckedCall:
         draw = self.views.call
         if draw is None:
             return CheckedCall(arguments=arguments, run=partial(self._run, given, None))
-        shown = _CallView(partial(self._drawn, partial(draw, arguments)))
+        shown = _CallView(partial(self._drawn, partial(draw, whole)))
         run = partial(self._run, given, shown)
         return CheckedCall(arguments=arguments, run=run, details=shown.details)
 
@@ -396,9 +402,10 @@ class ExtensionApi(Registrar):
             guidelines: Rules for the system prompt.
             title: Returns a short description of a call; must accept any arguments.
             label: Name for people: the description of each call, unless there is a `title`.
-            view_call: Returns a view of the checked arguments. The panel draws it as soon as the call runs, other clients when
-                it has ended.
-            view_result: Returns a view of the result, in place of its text. Both run in a thread.
+            view_call: Returns a view of the checked arguments, with the defaults of those that the model left out. The panel
+                draws it as soon as the call runs, other clients when it has ended.
+            view_result: Returns a view of the result, in place of its text; also of a failed one. Both run in a thread. The
+                details of a result that is drawn are a JSON object, or None.
 
         Raises:
             ExtensionBroken: The name, the description or the arguments are missing or unusable for a model.

@@ -124,9 +124,12 @@ def validated(tool: str, model: type[ToolArgumentsT], arguments: JsonObject) -> 
         raise _refusal(tool, problems, arguments) from error
 
 
-def dumped(arguments: ToolArguments) -> JsonObject:
-    """Return typed arguments as JSON, without what was not said."""
-    said = arguments.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+def dumped(arguments: ToolArguments, *, with_defaults: bool = False) -> JsonObject:
+    """Return typed arguments as JSON, without what the model left out unless the defaults are asked for."""
+    left_out = not with_defaults
+    said = arguments.model_dump(
+        mode="json", by_alias=True, exclude_none=left_out, exclude_unset=left_out
+    )
     return cast("JsonObject", said)
 
 

@@ -397,13 +397,14 @@ from agent_core.extensions import ListView, Row, TableView, ToolArguments, ToolR
 
 class Find(ToolArguments):
     name: str
+    place: str = "town"
 
 
 def extension(api):
     @api.tool(
         kind="read",
         label="Directory",
-        view_call=lambda arguments: f"Looking for {arguments['name']}",
+        view_call=lambda arguments: f"Looking for {arguments['name']} in {arguments['place']}",
         view_result=lambda result: TableView(head=["Name"], rows=[[result.content[0].text]]),
     )
     async def find(arguments: Find, ctx) -> ToolResult:
@@ -450,8 +451,41 @@ async def test_a_view_that_takes_too_long_holds_up_no_call_and_is_not_drawn_agai
         assert ended.details == {"call_view": {"kind": "text", "text": text, "style": "plain"}}
 
 
+READER = """
+from agent_core.extensions import ToolArguments
+
+
+class Which(ToolArguments):
+    path: str
+
+
+def extension(api):
+    @api.tool(kind="read")
+    async def lines(arguments: Which, ctx) -> str:
+        "Count the lines of a file."
+        path = await ctx.call.files.resolve(arguments.path, "read")
+        return str((await ctx.call.files.read(path)).text.count("\\n"))
+"""
+
+
+async def test_a_tool_reads_files_as_other_tools_do(home: Home) -> None:
+    home.write("reader.py", READER)
+    paths = ["a.txt", "gone.txt", "../outside.txt"]
+    calls = [call("lines", {"path": path}) for path in paths]
+    model = ScriptedModel([*calls, say("done")])
+    async with extended(home, model, files={"a.txt": "one\ntwo\n"}) as it:
+        seen = await it.say("go")
+        ended = [one for one in seen if isinstance(one, ToolEnded)]
+        assert [one.status for one in ended] == ["ok", "error", "error"]
+        texts = [text_of(one.content) for one in ended]
+        assert texts[0] == "2"
+        assert "gone.txt" in texts[1]
+        assert "outside" in texts[2]
+
+
 async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -> None:
-    home.write("directory.py", DRAWN)
+    path = home.write("directory.py", DRAWN)
+    line = DRAWN.split("1 / 0", maxsplit=1)[0].count("\n") + 1
     model = ScriptedModel(
         [call("find", {"name": "ada"}), call("broken", {"name": "bob"}), say("done")]
     )
@@ -459,7 +493,7 @@ async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -
         seen = await it.say("go")
         began = [one for one in seen if isinstance(one, ToolRunning)]
         assert [one.title for one in began] == ["Directory", "broken"]
-        drawn = {"kind": "text", "text": "Looking for ada", "style": "plain"}
+        drawn = {"kind": "text", "text": "Looking for ada in town", "style": "plain"}
         assert [one.details for one in began] == [{"call_view": drawn}, None]
         found, broken = [one for one in seen if isinstance(one, ToolEnded)]
         assert found.details == {
@@ -471,7 +505,7 @@ async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -
         assert broken.details == {
             "view": {
                 "kind": "text",
-                "text": "The view failed: ZeroDivisionError: division by zero",
+                "text": f"The view failed: ZeroDivisionError: division by zero ({path}, line {line})",
                 "style": "plain",
             }
         }

@@ -115,7 +115,7 @@ async def test_in_the_chat_file_views_stand_as_words(ground: Ground) -> None:
         assert await unshown(ground) == "title"
         assert chat.text.count("shows · busy") == 1
         assert "Plan\n- [x] a\n- b" in chat.text
-        assert "| x | y |\n| --- | --- |\n| 1 | 2 |" in chat.text
+        assert "| x   | y   |\n| --- | --- |\n| 1   | 2   |" in chat.text
         assert "shows suggests to say: try this" in chat.text
         assert messages(chat.client) == []
 

@@ -36,7 +36,7 @@ def status(text: str | None, *, key: str = "k", extension: str = "x") -> UiStatu
         ),
         pytest.param(
             TableView(head=["x", "y"], rows=[["1", "2"]], title="T"),
-            "T\n| x | y |\n| --- | --- |\n| 1 | 2 |",
+            "T\n| x   | y   |\n| --- | --- |\n| 1   | 2   |",
             id="table",
         ),
     ],

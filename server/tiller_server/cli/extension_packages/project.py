@@ -65,10 +65,11 @@ def read_package(folder: Path) -> tuple[ExtensionPackage | None, Sequence[Packag
     try:
         text = path.read_text(encoding="utf-8-sig")
         project = tomllib.loads(text).get("project")
-    except FileNotFoundError:
-        return None, [
-            PackageFault(message=f"there is no {FILE}; `tiller ext new` writes one", file=str(path))
-        ]
+    except (FileNotFoundError, NotADirectoryError):
+        missing = (
+            f"there is no {FILE}; a package is a folder that has one, and `tiller ext new` makes it"
+        )
+        return None, [PackageFault(message=missing, file=str(folder))]
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         line = re.search(r"line (\d+)", str(error))
         return None, [

@@ -257,7 +257,7 @@ class LiveView(Struct, kw_only=True):
 
     def begin(self, header: JsonObject) -> None:
         """Show which model answers where."""
-        self.tell(f"{header.get('model') or 'no model'} in {header.get('cwd')}")
+        self.tell(f"{header.get('model') or 'without a model'} in {header.get('cwd')}")
 
     def see(self, stamped: EventEnvelope) -> None:
         """Show an event; changes of the bottom lines alone are drawn at the next tick."""

@@ -170,7 +170,7 @@ class TextRunRenderer(StaticRunRenderer, kw_only=True):
 
     def begin(self, header: JsonObject) -> None:
         """Show which model answers where."""
-        self._side(f"{header.get('model') or 'no model'} in {header.get('cwd')}", DIM)
+        self._side(f"{header.get('model') or 'without a model'} in {header.get('cwd')}", DIM)
 
     def see(self, stamped: EventEnvelope) -> None:
         """Show an event."""

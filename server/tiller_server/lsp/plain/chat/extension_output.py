@@ -1,13 +1,17 @@
 """Output of extensions as pieces of the chat file."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Final
 
 from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import as_object
 from tiller_server.lsp.plain.chat.format import ChatPiece, escaped
 from tiller_server.lsp.plain.chat.pieces import line
+
+WIDEST: Final = 40
+"""Characters to which the cells of a column are padded at most."""
 
 
 class ExtensionOutputRenderer:
@@ -53,7 +57,7 @@ def view_text(view: Mapping[str, JsonValue]) -> str:
             lines = [_row(one) for one in rows or ()]
         case "table":
             head: Any = view.get("head")
-            lines = [_cells(head), _cells(["---"] * len(head or ())), *map(_cells, rows or ())]
+            lines = _table(head or (), rows or ())
         case _:
             lines = []
     return "\n".join(filter(None, (title, *lines)))
@@ -74,8 +78,13 @@ def _row(row: JsonValue) -> str:
     return f"- {box}{_text(fields.get('text'))}" + (f" ({detail})" if detail else "")
 
 
-def _cells(cells: Any) -> str:
-    return f"| {' | '.join(str(one) for one in cells or ())} |"
+def _table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return the lines of a table; a terminal shows them as they are, so columns are aligned."""
+    table = [[str(cell) for cell in row or ()] for row in (head, *rows)]
+    columns = zip_longest(*table, fillvalue="")
+    widths = [min(max(3, *map(len, column)), WIDEST) for column in columns]
+    table.insert(1, ["-" * width for width in widths[: len(head)]])
+    return [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in table]
 
 
 def _text(value: JsonValue) -> str:
