@@ -143,7 +143,7 @@ class TypedAnswers:
         return self._questions > 0
 
     def take(self, line: str) -> None:
-        """Take a line as the answer."""
+        """Send a line to the question as its answer."""
         self._typed.send_nowait(line)
 
     async def serve(self, session: ChatSession) -> None:
@@ -155,7 +155,7 @@ class TypedAnswers:
         await serve_channel(channel, session)
 
     def close(self) -> None:
-        """Take no more answers."""
+        """Close the way from the line to the questions."""
         self._typed.close()
         self._received.close()
 
