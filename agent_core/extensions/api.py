@@ -4,6 +4,8 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
+from types import CodeType
 from typing import Any, Final, TypeVar, cast, get_type_hints, overload
 
 import msgspec
@@ -21,6 +23,7 @@ from agent_core.extensions.registry import (
     Registrations,
 )
 from agent_core.extensions.scope import ExtensionScope
+from agent_core.extensions.source_places import described_place
 from agent_core.extensions.ui import View, view_json
 from agent_core.hooks import Hook
 from agent_core.hooks.calls import HookCall, Threads
@@ -110,6 +113,7 @@ TOO_LONG: Final = "The view failed: it took too long."
 ToolFunction = Callable[..., object]
 """Gets the arguments and a `ToolCallContext`; gives words or a `ToolResult`, or what is awaited for them."""
 Function = TypeVar("Function", bound=ToolFunction)
+T = TypeVar("T")
 
 
 class ToolViews(Value, frozen=True, kw_only=True):
@@ -119,17 +123,14 @@ class ToolViews(Value, frozen=True, kw_only=True):
     result: Callable[[ToolResult], View | str] | None = None
 
 
-def _view(draw: Callable[[], View | str]) -> JsonObject:
+def _view(draw: Callable[[T], View | str], given: Callable[[], T]) -> JsonObject:
     try:
-        return view_json(draw())
+        return view_json(draw(given()))
     except Exception as error:  # noqa: BLE001 - the fence around foreign code: the call was made, so it keeps its result
-        return view_json(f"The view failed: {type(error).__name__}: {error}{_line(error)}")
-
-
-def _line(error: Exception) -> str:
-    """Return where in the function of the extension an error was raised."""
-    trace = error.__traceback__ and error.__traceback__.tb_next
-    return f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})" if trace else ""
+        code: object = getattr(draw, "__code__", None)
+        folder = str(Path(code.co_filename).parent) if isinstance(code, CodeType) else ""
+        place = described_place(error, folder) if folder else ""
+        return view_json(f"The view failed: {type(error).__name__}: {error}{place}")
 
 
 class _CallView:
@@ -183,15 +184,17 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
     def check(self, arguments: JsonObject) -> CheckedCall:
         """Coerce and check the arguments of a call."""
         if self.arguments is None:
-            return self._checked(arguments, arguments, arguments)
+            return self._checked(arguments, arguments, lambda: arguments)
         typed = validated(self.spec.name, self.arguments, arguments)
-        return self._checked(typed, dumped(typed), dumped(typed, with_defaults=True))
+        return self._checked(typed, dumped(typed), partial(dumped, typed, with_defaults=True))
 
-    def _checked(self, given: object, arguments: JsonObject, whole: JsonObject) -> CheckedCall:
+    def _checked(
+        self, given: object, arguments: JsonObject, whole: Callable[[], JsonObject]
+    ) -> CheckedCall:
         draw = self.views.call
         if draw is None:
             return CheckedCall(arguments=arguments, run=partial(self._run, given, None))
-        shown = _CallView(partial(self._drawn, partial(draw, whole)))
+        shown = _CallView(partial(self._drawn, draw, whole))
         run = partial(self._run, given, shown)
         return CheckedCall(arguments=arguments, run=run, details=shown.details)
 
@@ -201,11 +204,11 @@ class ExtensionTool(Value, frozen=True, kw_only=True):
         result = await self._called(given, context)
         views: JsonObject = {} if shown is None else await shown.details()
         if self.views.result is not None:
-            views = {**views, RESULT_VIEW: await self._drawn(partial(self.views.result, result))}
+            views = {**views, RESULT_VIEW: await self._drawn(self.views.result, lambda: result)}
         return _with_views(result, views)
 
-    async def _drawn(self, draw: Callable[[], View | str]) -> JsonObject:
-        return await self.threads.run(self.extension, partial(_view, draw))
+    async def _drawn(self, draw: Callable[[T], View | str], given: Callable[[], T]) -> JsonObject:
+        return await self.threads.run(self.extension, partial(_view, draw, given))
 
     async def _called(self, given: object, context: ToolContext) -> ToolResult:
         with inside(f"the tool {self.spec.name}"):

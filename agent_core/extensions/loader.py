@@ -19,6 +19,7 @@ from agent_core.extensions.discovery import (
 )
 from agent_core.extensions.registry import Registrations
 from agent_core.extensions.scope import ExtensionScope
+from agent_core.extensions.source_places import described_place
 from agent_core.hooks.calls import HookCall, OutOfTime, Threads, within_limit
 from agent_core.kernel.errors import ExtensionBroken, TillerError
 from agent_core.kernel.text import readable
@@ -144,12 +145,4 @@ def _line(error: BaseException, found: DiscoveredExtension) -> str:
     """Return where in its own code it went wrong."""
     if isinstance(error, SyntaxError) or found.path is None:
         return ""
-    folder = str(found.path.parent)
-    line = ""
-    trace = error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if file.startswith(folder):
-            line = f" ({file}, line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return line
+    return described_place(error, str(found.path.parent))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Literal, NoReturn, Protocol, TypeAlias, assert_never
+from typing import Final, Literal, NoReturn, Protocol, TypeAlias
 
 from agent_core.events import (
     Answer,
@@ -59,8 +59,12 @@ class TableView(Value, frozen=True, kw_only=True):
 View: TypeAlias = TextView | ListView | TableView
 
 
-def view_json(view: View | str) -> JsonObject:
-    """Return a view as JSON; plain words are a view as well."""
+def view_json(view: object) -> JsonObject:
+    """Return a view as JSON; plain words are a view as well.
+
+    Raises:
+        TypeError: An extension gave something else.
+    """
     match view:
         case str():
             return {"kind": "text", "text": view, "style": "plain"}
@@ -75,7 +79,8 @@ def view_json(view: View | str) -> JsonObject:
                 "rows": [list(one) for one in view.rows],
             }
         case _:
-            assert_never(view)
+            message = f"{view!r:.200} is no view; return a text, TextView, ListView or TableView"
+            raise TypeError(message)
     return {**made, "title": view.title} if view.title else made
 
 

@@ -411,7 +411,7 @@ def extension(api):
         "Find a person."
         return text_result("Ada", details={"count": 1})
 
-    @api.tool(kind="read", view_result=lambda result: 1 / 0)
+    @api.tool(kind="read", view_call=lambda arguments: 7, view_result=lambda result: 1 / 0)
     def broken(arguments: Find, ctx) -> str:
         "Find nobody."
         return "nobody"
@@ -494,7 +494,9 @@ async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -
         began = [one for one in seen if isinstance(one, ToolRunning)]
         assert [one.title for one in began] == ["Directory", "broken"]
         drawn = {"kind": "text", "text": "Looking for ada in town", "style": "plain"}
-        assert [one.details for one in began] == [{"call_view": drawn}, None]
+        text = "The view failed: TypeError: 7 is no view; return a text, TextView, ListView or TableView"
+        undrawn = {"kind": "text", "text": text, "style": "plain"}
+        assert [one.details for one in began] == [{"call_view": drawn}, {"call_view": undrawn}]
         found, broken = [one for one in seen if isinstance(one, ToolEnded)]
         assert found.details == {
             "count": 1,
@@ -503,10 +505,11 @@ async def test_a_tool_has_a_label_and_views_of_its_call_and_result(home: Home) -
         }
         assert broken.status == "ok"
         assert broken.details == {
+            "call_view": undrawn,
             "view": {
                 "kind": "text",
                 "text": f"The view failed: ZeroDivisionError: division by zero ({path}, line {line})",
                 "style": "plain",
-            }
+            },
         }
         assert it.errors() == []

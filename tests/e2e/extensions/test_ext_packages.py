@@ -418,6 +418,12 @@ def test_a_fault_of_the_declaration_has_its_line(
     assert [one for one in faults if message in one["message"] and one["line"] > 0] != [], faults
 
 
+def test_a_file_in_place_of_a_package_is_told(ground: Ground) -> None:
+    file = new(ground) / "words" / "__init__.py"
+    ran = tiller(ground, "ext", "check", str(file))
+    assert (ran.code, "a package is a folder that has one" in ran.out) == (1, True), ran
+
+
 def test_a_damaged_lock_file_is_named_and_runs_go_on(ground: Ground) -> None:
     _ = (ground.dirs.config / EXTENSION_LOCK).write_text("{", encoding="utf-8")
     assert EXTENSION_LOCK in tiller(ground, "ext", "list").complaint

@@ -142,8 +142,8 @@ class TypedAnswers:
         """Whether the line that is typed answers a question."""
         return self._questions > 0
 
-    def take(self, line: str) -> None:
-        """Send a line to the question as its answer."""
+    def answer(self, line: str) -> None:
+        """Send a line to the question that waits."""
         self._typed.send_nowait(line)
 
     async def serve(self, session: ChatSession) -> None:
@@ -155,7 +155,7 @@ class TypedAnswers:
         await serve_channel(channel, session)
 
     def close(self) -> None:
-        """Close the way from the line to the questions."""
+        """Close the stream of answers."""
         self._typed.close()
         self._received.close()
 
@@ -349,7 +349,7 @@ class ChatLoop:
             finally:
                 text = ""
             if self._answers is not None and self._answers.is_asked:
-                self._answers.take(line)
+                self._answers.answer(line)
                 continue
             match await self._fenced(line):
                 case Switch() as switch:
@@ -416,16 +416,16 @@ class ChatLoop:
     async def _prompt_with_pages(
         self, text: str, content: Sequence[UserContent], *, task_status: TaskStatus[None]
     ) -> None:
-        pages = await self._mentions.pages(text, task_status.started)
-        if pages is None:
-            self.tell("The page was not read and the prompt was not sent.", YELLOW)
-            if self._lines is not None:
-                self._lines.put_back(text)
-            return
         try:
-            await self._session.prompt((*content, *pages))
+            pages = await self._mentions.pages(text, task_status.started)
+            if pages is not None:
+                await self._session.prompt((*content, *pages))
+                return
+            self.tell("The page was not read and the prompt was not sent.", YELLOW)
         except TillerError as error:
             self.tell(str(error), RED)
+        if self._lines is not None:
+            self._lines.put_back(text)
 
     async def _shell(self, shell: Shell) -> None:
         try:

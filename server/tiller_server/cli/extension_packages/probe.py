@@ -17,6 +17,7 @@ from agent_core.extensions.api import EventBus, ExtensionApi, ExtensionTool
 from agent_core.extensions.discovery import DiscoveredExtension
 from agent_core.extensions.loader import LoadedExtension, load
 from agent_core.extensions.registry import RESERVED_KEYS, Registrations, extension_models
+from agent_core.extensions.source_places import place_in
 from agent_core.kernel.errors import ExtensionBroken
 from agent_core.tools.presets import PRESETS
 from tiller_server.cli.chat.slash_commands import COMMANDS
@@ -70,12 +71,7 @@ def _place(error: BaseException, entry: Path) -> tuple[str, int]:
     while cause is not None:
         if isinstance(cause, SyntaxError) and cause.filename:
             place = (cause.filename, cause.lineno or 0)
-        trace = cause.__traceback__
-        while trace is not None:
-            file = trace.tb_frame.f_code.co_filename
-            if file.startswith(str(entry.parent)):
-                place = (file, trace.tb_lineno)
-            trace = trace.tb_next
+        place = place_in(cause, str(entry.parent)) or place
         cause = cause.__cause__
     return place
 

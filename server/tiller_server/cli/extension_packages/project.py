@@ -66,9 +66,7 @@ def read_package(folder: Path) -> tuple[ExtensionPackage | None, Sequence[Packag
         text = path.read_text(encoding="utf-8-sig")
         project = tomllib.loads(text).get("project")
     except (FileNotFoundError, NotADirectoryError):
-        missing = (
-            f"there is no {FILE}; a package is a folder that has one, and `tiller ext new` makes it"
-        )
+        missing = f"there is no {FILE}; a package is a folder that has one; `tiller ext new` makes a package"
         return None, [PackageFault(message=missing, file=str(folder))]
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         line = re.search(r"line (\d+)", str(error))
