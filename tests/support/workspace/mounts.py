@@ -23,7 +23,7 @@ def small_file_system(folder: Path, *, size_bytes: int) -> Generator[None]:
     if shutil.which("mount") is None:
         pytest.skip("there is no mount command here")
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder)]
-    with changed_mounts():
+    with _locked(fcntl.LOCK_EX):
         mounted = subprocess.run(mount, capture_output=True, check=False)
         if mounted.returncode != 0:
             pytest.skip(f"nothing can be mounted here: {mounted.stderr.decode().strip()}")
@@ -35,15 +35,8 @@ def small_file_system(folder: Path, *, size_bytes: int) -> Generator[None]:
 
 
 @contextmanager
-def changed_mounts() -> Generator[None]:
-    """Keep other processes out of `unchanged_mounts` while this one mounts or unmounts. Blocking."""
-    with _locked(fcntl.LOCK_EX):
-        yield
-
-
-@contextmanager
 def unchanged_mounts() -> Generator[None]:
-    """Keep other processes from mounting by `small_file_system` and within `changed_mounts`. Blocking."""
+    """Keep `small_file_system` of other processes from mounting. Blocking."""
     with _locked(fcntl.LOCK_SH):
         yield
 
