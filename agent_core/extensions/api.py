@@ -23,7 +23,6 @@ from agent_core.extensions.registry import (
     Registrations,
 )
 from agent_core.extensions.scope import ExtensionScope
-from agent_core.extensions.source_places import described_place
 from agent_core.extensions.ui import View, view_json
 from agent_core.hooks import Hook
 from agent_core.hooks.calls import HookCall, Threads
@@ -129,6 +128,8 @@ def _view(draw: Callable[[T], View | str], given: Callable[[], T]) -> JsonObject
     except Exception as error:  # noqa: BLE001 - the fence around foreign code: the call was made, so it keeps its result
         code: object = getattr(draw, "__code__", None)
         folder = str(Path(code.co_filename).parent) if isinstance(code, CodeType) else ""
+        from agent_core.extensions.source_places import described_place  # noqa: PLC0415 - few extensions fail
+
         place = described_place(error, folder) if folder else ""
         return view_json(f"The view failed: {type(error).__name__}: {error}{place}")
 

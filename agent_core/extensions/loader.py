@@ -19,7 +19,6 @@ from agent_core.extensions.discovery import (
 )
 from agent_core.extensions.registry import Registrations
 from agent_core.extensions.scope import ExtensionScope
-from agent_core.extensions.source_places import described_place
 from agent_core.hooks.calls import HookCall, OutOfTime, Threads, within_limit
 from agent_core.kernel.errors import ExtensionBroken, TillerError
 from agent_core.kernel.text import readable
@@ -145,4 +144,6 @@ def _line(error: BaseException, found: DiscoveredExtension) -> str:
     """Return where in its own code it went wrong."""
     if isinstance(error, SyntaxError) or found.path is None:
         return ""
+    from agent_core.extensions.source_places import described_place  # noqa: PLC0415 - few extensions fail
+
     return described_place(error, str(found.path.parent))
