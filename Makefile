@@ -178,9 +178,9 @@ $(WORKBENCH_STAMP): $(NODE_STAMP) scripts/vscode/install-workbench scripts/vscod
 EXTRA_WANTED := $(filter true,$(CI))$(filter 1,$(TILLER_CAMPAIGN))
 .PHONY: e2e-setup
 e2e-setup: $(DEV_STAMP) $(DOCS_STAMP) $(if $(EXTRA_WANTED),postgres-setup remote-setup $(RELEASE_STAMP) $(REFERENCE_STAMP) $(PI_STAMP) $(EDITOR_STAMP) $(ACP_STAMP))
-	@if [ "$(CI)" = true ] && ! { command -v strace && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
-	  { apt-get update -qq && apt-get install -y -qq strace bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
-	  echo "strace, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
+	@if [ "$(CI)" = true ] && ! { command -v strace && command -v jq && command -v curl && command -v bwrap && command -v emacs && command -v chromium && test -x /usr/bin/nvim; } >/dev/null; then \
+	  { apt-get update -qq && apt-get install -y -qq strace jq curl bubblewrap neovim emacs-nox elpa-eglot chromium >/dev/null; } || \
+	  echo "strace, jq, curl, bubblewrap, neovim, emacs and chromium cannot be installed"; fi
 
 .PHONY: docs-setup
 docs-setup: $(DOCS_STAMP)

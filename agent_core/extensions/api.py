@@ -321,9 +321,13 @@ class ExtensionApi(Registrar):
     ) -> None:
         """Create the registrar of one extension, as `Registrar` does, with the bus of the session."""
         super().__init__(scope, registered, flags=flags, changed=changed)
-        self.events = OwnBus(bus, scope.extension, scope.life)
-        """Event bus between extensions."""
+        self._events = OwnBus(bus, scope.extension, scope.life)
         self._threads = Threads()
+
+    @property
+    def events(self) -> OwnBus:
+        """Return the bus between the extensions of a session, with `on(channel, listener)` and `emit(channel, data)`."""
+        return self._events
 
     def on(self, event: AnyInput | str) -> Callable[[HandlerFunction], HandlerFunction]:
         """Have a function asked at a point, after those that are there.

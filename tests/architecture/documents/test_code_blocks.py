@@ -6,19 +6,30 @@ import itertools
 import json
 import re
 import shlex
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
+from agent_core.assembly.config_schemas import shipped
 from scripts.site.pages import paths
 from tests.architecture.documents.guide_tables import command_parser
+from tests.architecture.documents.test_guide_pages import PAGES as GUIDE
 from tests.support.harness.shared import ROOT
+from tests.support.programs.page_commands import NOT_RUN, READ_BY, STANDS
 from tiller_server.cli.command_line import COMMANDS, SERVERS, expanded
+from tiller_server.fleet.config import FleetConfig
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SHELLS = {"sh", "bash"}
+SCHEMAS = {"mcpServers": "mcp", "providers": "models", "rules": "policy"}
+"""Keys of JSON blocks, and the schema of the file that has them; other blocks are settings."""
+OF_OTHERS = {"agent_servers", "clients", "languages", "sessionDir"}
+"""Keys of files that other programs read."""
 PLACEHOLDER = re.compile(r"…|\.\.\.|\$")
 """A line with one of these is an example of a form, or needs a shell to be read."""
 
@@ -55,6 +66,40 @@ def test_every_command_of_a_shell_block_is_one_of_the_parser() -> None:
     assert [f"{page}: {line}: {why}" for page, line in lines if (why := _refusal(line))] == []
 
 
+def test_every_shell_block_is_run_by_a_test_or_says_why_not() -> None:
+    pages = {
+        page
+        for page, language, text in _blocks()
+        if language in SHELLS
+        or (language in {"", "text"} and re.match(r"tiller |make |podman ", text))
+    }
+    guide = {f"docs/{name}.md" for name in GUIDE}
+    assert pages - guide - {*STANDS, *READ_BY, *NOT_RUN} == set()
+    assert {*guide, *STANDS, *READ_BY, *NOT_RUN} - pages == set()
+    for page, reader in READ_BY.items():
+        assert page.rpartition("/")[2] in (ROOT / reader).read_text(encoding="utf-8")
+
+
+def test_every_block_of_settings_fits_its_schema() -> None:
+    faults = [
+        f"{page}: {error.message[:200]}"
+        for page, language, text in _blocks()
+        if language == "json" and (value := json.loads(text)) and page != "docs/fleet.md"
+        if isinstance(value, dict) and not OF_OTHERS & set(value)
+        for error in _validator(value).iter_errors(value)
+    ]
+    assert faults == []
+
+
+def test_the_blocks_of_the_fleet_are_read_as_its_configuration() -> None:
+    blocks = [
+        text for page, language, text in _blocks() if (page, language) == ("docs/fleet.md", "json")
+    ]
+    assert len(blocks) > 1
+    for text in blocks:
+        _ = msgspec.json.decode(text, type=FleetConfig)
+
+
 @pytest.mark.parametrize(
     "line", ["tiller sessions lst", "tiller run --permision ask x", "tiller sessions show"]
 )
@@ -74,7 +119,12 @@ def _blocks() -> Iterator[tuple[str, str, str]]:
         if path.suffix != ".md" or not is_page:
             continue
         for language, text in BLOCK.findall((ROOT / path).read_text(encoding="utf-8")):
-            yield name, language, text
+            yield name, language, textwrap.dedent(text)
+
+
+def _validator(value: Mapping[str, object]) -> Draft202012Validator:
+    name = next((SCHEMAS[key] for key in value if key in SCHEMAS), "settings")
+    return Draft202012Validator(json.loads(shipped(name)))
 
 
 def _fault(language: str, text: str) -> str:
