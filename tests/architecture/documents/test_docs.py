@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import agent_core
 from tests.support.harness.shared import ROOT
 from tests.support.harness.sources import repository_files, text_files
 
@@ -218,3 +219,8 @@ def _broken(page: str, text: str) -> Iterator[str]:
 def _anchors(page: Path) -> set[str]:
     headings = HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_library_page_has_every_public_name() -> None:
+    page = (ROOT / "docs/library.md").read_text(encoding="utf-8")
+    assert [name for name in agent_core.__all__ if not re.search(rf"\b{name}\b", page)] == []
