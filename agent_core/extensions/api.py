@@ -4,8 +4,6 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
-from types import CodeType
 from typing import Any, Final, TypeVar, cast, get_type_hints, overload
 
 import msgspec
@@ -126,12 +124,11 @@ def _view(draw: Callable[[T], View | str], given: Callable[[], T]) -> JsonObject
     try:
         return view_json(draw(given()))
     except Exception as error:  # noqa: BLE001 - the fence around foreign code: the call was made, so it keeps its result
-        code: object = getattr(draw, "__code__", None)
-        folder = str(Path(code.co_filename).parent) if isinstance(code, CodeType) else ""
-        from agent_core.extensions.source_places import described_place  # noqa: PLC0415 - few extensions fail
+        from agent_core.extensions.source_places import place_beside  # noqa: PLC0415 - few extensions fail
 
-        place = described_place(error, folder) if folder else ""
-        return view_json(f"The view failed: {type(error).__name__}: {error}{place}")
+        return view_json(
+            f"The view failed: {type(error).__name__}: {error}{place_beside(error, draw)}"
+        )
 
 
 class _CallView:
@@ -505,18 +502,21 @@ def _run(handler: AnyHandler, point: Point) -> AnyHandler:
     """Return a handler of the same colour that takes both arguments and says where it is."""
     takes_both = _takes_context(handler)
     where = f"a hook of {point.name}"
+    name: str = getattr(handler, "__name__", where)
     if inspect.iscoroutinefunction(handler):
 
         async def run_async(event: object, ctx: Context) -> object:
             with inside(where):
                 return await (handler(event, ctx) if takes_both else handler(event))  # pyright: ignore[reportAny] - as above
 
+        run_async.__name__ = name
         return run_async
 
     def run(event: object, ctx: Context) -> object:
         with inside(where):
             return handler(event, ctx) if takes_both else handler(event)  # pyright: ignore[reportAny] - as above
 
+    run.__name__ = name
     return run
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
@@ -80,9 +81,9 @@ class ExtensionCommands(Value, frozen=True):
         if command is None:
             message = f"there is no command /{name} any more"
             raise ExtensionBroken(message)
-        _ = await call_either(
-            command.run, arguments, CommandContext(self._host.scope(command.extension))
-        )
+        context = CommandContext(self._host.scope(command.extension))
+        with _noting_place(command.run):
+            _ = await call_either(command.run, arguments, context)
 
     async def press(self, key: str) -> None:
         """Run the function of a keyboard shortcut.
@@ -97,7 +98,22 @@ class ExtensionCommands(Value, frozen=True):
         if shortcut is None:
             message = f"no extension has the key {key!r}"
             raise ExtensionBroken(message)
-        _ = await call_either(shortcut.run, CommandContext(self._host.scope(shortcut.extension)))
+        context = CommandContext(self._host.scope(shortcut.extension))
+        with _noting_place(shortcut.run):
+            _ = await call_either(shortcut.run, context)
+
+
+@contextmanager
+def _noting_place(function: object) -> Generator[None]:
+    """Add the file and the line of an extension, as a note, to an error that its function raises."""
+    try:
+        yield
+    except Exception as error:
+        from agent_core.extensions.source_places import place_beside  # noqa: PLC0415 - few extensions fail
+
+        if place := place_beside(error, function):
+            error.add_note(place)
+        raise
 
 
 class ExtensionOffers(Value, frozen=True):

@@ -282,6 +282,9 @@ class _Asking:
     def _take(self, outcome: object) -> None:
         """Apply a hook's answer as its class requires; count an answer that does not fit the point as a failure."""
         why = fault(outcome, self._point)
+        if why is not None and self._asked is not None:
+            function = getattr(self._asked[0].hook.run, "__name__", "the hook")
+            why = f"{function} {why}"
         if why is not None or not isinstance(outcome, HookOutcome):
             # Where a failure means no, a forgotten `return` must not count as consent.
             self._failed(TypeError(why), why or "")

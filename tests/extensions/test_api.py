@@ -1,5 +1,6 @@
 """What an extension registers, and what becomes of it in a session."""
 
+import re
 import threading
 from typing import cast
 
@@ -129,6 +130,20 @@ async def test_a_hook_of_an_extension_blocks_a_tool_of_ours(home: Home) -> None:
         assert tool.calls == []
 
 
+async def test_a_hook_that_forgets_its_answer_is_named_by_its_function(home: Home) -> None:
+    def mine(api: ExtensionApi) -> None:
+        @api.on(ToolCalled)
+        async def keep_migrations(event, ctx):
+            pass
+
+    model = ScriptedModel([call("echo"), say("ok")])
+    async with extended(home, model, given=[mine], tools=[echo()]) as it:
+        await it.say("go")
+        ((_, event, text),) = it.errors()
+    assert event == "tool_call"
+    assert text.startswith("keep_migrations gave no answer to tool_call: return GoOn()")
+
+
 async def test_a_tool_may_stand_in_the_place_of_a_built_in_one(home: Home) -> None:
     def mine(api: ExtensionApi) -> None:
         @api.tool(name="echo", description="d", parameters={"type": "object"}, kind="read")
@@ -200,7 +215,9 @@ async def test_a_command_that_fails_is_told(home: Home) -> None:
 
     async with extended(home, given=[mine]) as it:
         await it.command("/bad", lambda: bool(it.errors()))
-        assert it.errors() == [("/bad", "command", "ValueError: no")]
+        ((name, event, text),) = it.errors()
+        assert (name, event) == ("/bad", "command")
+        assert re.fullmatch(rf"ValueError: no \({re.escape(__file__)}, line \d+\)", text)
 
 
 @pytest.mark.parametrize("name", ["two words", "a/b", ""])

@@ -220,7 +220,7 @@ async def test_without_hooks_nothing_changes(point: Point) -> None:
         pytest.param(raises(TimeoutError("mine")), "TimeoutError: mine", id="own-timeout"),
         pytest.param(raises(SystemExit(3)), "SystemExit: 3", id="exits"),
         pytest.param(hangs, "no answer within 0.02 s", id="hangs"),
-        pytest.param(gives({"block": True}), "gave {'block': True}, which", id="foreign-value"),
+        pytest.param(gives({"block": True}), "run gave {'block': True}, which", id="foreign-value"),
     ],
 )
 async def test_a_failing_hook_is_reported_and_costs_its_own_effect_only(
@@ -249,7 +249,7 @@ async def test_silence_is_consent_only_where_a_failure_is_none(point: Point) -> 
     odd = (
         "bad",
         point.name,
-        f"gave no answer to {point.name}: return GoOn() where nothing is to change",
+        f"run gave no answer to {point.name}: return GoOn() where nothing is to change",
     )
     assert failures == ([odd] if point.input in REFUSED else [])
 
@@ -260,7 +260,7 @@ async def test_an_outcome_of_another_point_does_not_count() -> None:
     hooks, failures = runner(table)
     assert await hooks.ask(called()) == BLOCKED
     assert failures == [
-        ("bad", "tool_call", "gave InputHandled(), which is no outcome of tool_call")
+        ("bad", "tool_call", "run gave InputHandled(), which is no outcome of tool_call")
     ]
 
 

@@ -202,7 +202,8 @@ class SlashCommands:
         except Exception as error:
             # Code of others: that it fails is told, and ends nothing. Where is for the log of whoever wrote it.
             log.warning("%s failed", readable(name), exc_info=True)
-            text = f"{type(error).__name__}: {error}"
+            notes: list[str] = getattr(error, "__notes__", [])
+            text = f"{type(error).__name__}: {error}{''.join(notes)}"
             _ = self._publish(ExtensionError(extension=name, event=EVENT, error=text))
         finally:
             self._running.discard(running)

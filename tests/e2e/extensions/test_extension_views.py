@@ -179,7 +179,8 @@ async def test_a_key_that_fails_is_told_and_one_that_nobody_offers_is_refused(
         await stream.ready()
         assert await client.request("agent/extension/press", {"key": "ctrl+k"}) == {}
         error = await stream.wait(type="extension.error")
-        assert (error["extension"], error["error"]) == ("ctrl+k", "RuntimeError: boom")
+        assert error["extension"] == "ctrl+k"
+        assert error["error"].startswith("RuntimeError: boom (")
         with pytest.raises(ClientError, match="no extension offers the key 'f1'; offered are ctrl"):
             await client.request("agent/extension/press", {"key": "f1"})
 

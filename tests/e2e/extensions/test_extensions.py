@@ -143,7 +143,8 @@ def test_a_command_that_fails_is_said_and_fails_the_run(ground: Ground) -> None:
     with_commands(ground)
     ran = tiller(ground, "run", "/bad feature")
     assert (ran.code, ran.out) == (1, "")
-    assert "/bad failed: ValueError: no such branch: feature\n" in ran.err
+    assert "/bad failed: ValueError: no such branch: feature (" in ran.err
+    assert "extensions/commands.py, line 9)\n" in ran.err
     assert "Traceback" not in ran.err
     as_json = tiller(ground, "run", "--json", "/bad feature")
     assert as_json.code == 1
