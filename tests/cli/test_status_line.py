@@ -1,6 +1,9 @@
 """The line of a run says what goes on, and what waits for its turn is listed below it."""
 
 from agent_core.events import (
+    Question,
+    QuestionRequested,
+    QuestionResolved,
     QueueChanged,
     QueueItem,
     RunStarted,
@@ -9,7 +12,7 @@ from agent_core.events import (
     ToolRunning,
     ToolStarted,
 )
-from agent_core.kernel import ItemId, JsonObject, QueueId, RunId, ToolCallId
+from agent_core.kernel import ItemId, JsonObject, QueueId, RunId, SessionId, ToolCallId
 from agent_core.messages import Image, Text, UserContent
 from tiller_server.cli.terminal.status_line import StatusLine
 
@@ -81,3 +84,22 @@ def test_a_call_that_the_model_writes_shows_its_path_or_command_at_80_columns() 
         "waiting for the model · 0 s",
     ]
     assert max(map(len, lines)) < 78
+
+
+def test_an_open_question_is_waited_for_and_not_the_model() -> None:
+    status = StatusLine(now_s=lambda: 75.0)
+    run = RunId("r")
+    status.see(RunStarted(run=run, message_id=None, model="lab/m"))
+    question = Question(
+        request="q",
+        session=SessionId("s"),
+        run=run,
+        questions=(),
+        blocking=True,
+        since_ms=0,
+        expires_ms=None,
+    )
+    status.see(QuestionRequested(run=run, request=question))
+    assert status.line().endswith(" waiting for your answer · 0 s")
+    status.see(QuestionResolved(run=run, request="q", by="cli"))
+    assert status.line().endswith(" waiting for the model · 0 s")

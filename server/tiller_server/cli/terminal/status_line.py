@@ -13,6 +13,10 @@ from agent_core.events import (
     CompactionStarted,
     Event,
     MessageDelta,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionRequested,
+    QuestionResolved,
     QueueChanged,
     QueueItem,
     RetryStarted,
@@ -43,6 +47,7 @@ QUEUE_SHOWN: Final = 3
 GROWING_CHARS: Final = 48
 """How much of a title that grows is shown: behind it stands the time, at 80 columns too."""
 WAITING: Final = "waiting for the model"
+ASKING: Final = "waiting for your answer"
 
 
 class StatusLine(Struct, kw_only=True):
@@ -58,6 +63,8 @@ class StatusLine(Struct, kw_only=True):
     _names: dict[str, str] = msgspec.field(default_factory=dict)
     """Names of the tools of the calls that the model writes, by item."""
     _queue: tuple[QueueItem, ...] = ()
+    _requests: set[str] = msgspec.field(default_factory=set)
+    """Permissions and questions that a person has not answered yet, by id."""
 
     @property
     def is_busy(self) -> bool:
@@ -77,8 +84,13 @@ class StatusLine(Struct, kw_only=True):
                 self._began_s = None
                 self._tools.clear()
                 self._names.clear()
+                self._requests.clear()
             case ToolStarted() | ToolInputDelta() | ToolRunning() | ToolEnded():
                 self._tool(event)
+            case PermissionRequested(request=asked) | QuestionRequested(request=asked):
+                self._requests.add(asked.request)
+            case PermissionResolved(request=answered) | QuestionResolved(request=answered):
+                self._requests.discard(answered)
             case SessionUsage(usage=usage):
                 self._usage = usage
             case QueueChanged(queue=queue):
@@ -106,7 +118,7 @@ class StatusLine(Struct, kw_only=True):
         """Return the line as it is now."""
         now_s = self.now_s()
         frame = self.frames[int(now_s / FRAME_S) % len(self.frames)]
-        doing = ", ".join(self._tools.values()) or self._doing
+        doing = ASKING if self._requests else ", ".join(self._tools.values()) or self._doing
         parts = [f"{frame} {doing}"]
         if self._began_s is not None:
             parts.append(seconds(now_s - self._began_s))
