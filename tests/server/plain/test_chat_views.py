@@ -39,6 +39,11 @@ def status(text: str | None, *, key: str = "k", extension: str = "x") -> UiStatu
             "T\n| x   | y   |\n| --- | --- |\n| 1   | 2   |",
             id="table",
         ),
+        pytest.param(
+            TableView(head=["x", "y"], rows=[["数量", "2"]]),
+            "| x    | y   |\n| ---- | --- |\n| 数量 | 2   |",
+            id="wide-characters",
+        ),
     ],
 )
 def test_a_view_is_shown_as_words(view: View | str, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from agent_core.events import UiEditorText, UiEvent, UiNotify, UiStatus, UiTitle, UiWidget
 from agent_core.kernel import JsonValue
 from agent_core.kernel.json import as_object
+from agent_core.kernel.text import cell_count
 from tiller_server.lsp.plain.chat.format import ChatPiece, escaped
 from tiller_server.lsp.plain.chat.pieces import line
 
@@ -82,9 +83,13 @@ def _table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> list[str
     """Return the lines of a table; a terminal shows them as they are, so columns are aligned."""
     table = [[str(cell) for cell in row or ()] for row in (head, *rows)]
     columns = zip_longest(*table, fillvalue="")
-    widths = [min(max(3, *map(len, column)), WIDEST) for column in columns]
+    widths = [min(max(3, *map(cell_count, column)), WIDEST) for column in columns]
     table.insert(1, ["-" * width for width in widths[: len(head)]])
-    return [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in table]
+    return [f"| {' | '.join(map(_padded, row, widths))} |" for row in table]
+
+
+def _padded(cell: str, width: int) -> str:
+    return cell + " " * (width - cell_count(cell))
 
 
 def _text(value: JsonValue) -> str:
