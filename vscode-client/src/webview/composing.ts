@@ -115,6 +115,11 @@ function reading(composer: Composer, page: string): Composer {
   return { ...composer, attachments };
 }
 
+/** Returns whether a page is among the attachments while it is read, also of a message that was set aside. */
+export function isReading({ attachments, draft }: Composer, page: string): boolean {
+  return [...attachments, ...(draft?.attachments ?? [])].some((one) => one.reading === page);
+}
+
 /** Puts what was read in the place of a page that nobody has removed, also in a message that was set aside meanwhile. */
 function pageRead(
   composer: Composer,

@@ -2,6 +2,7 @@
 
 import type { Gathered } from "../shared/messages.js";
 import type { Block, EditorContext } from "../shared/wire.js";
+import { isReading } from "./composing.js";
 import { newId } from "./ids.js";
 import type { Panel } from "./panel-context.js";
 import { type Draft, isBusy, type Rewriting } from "./state.js";
@@ -199,6 +200,9 @@ export function attachPage(panel: Panel, page: string): void {
     let blocks: readonly Block[] = [];
     try {
       blocks = await panel.host.readPage(page);
+    } catch (error) {
+      // Nobody waits for a page that was removed.
+      if (isReading(panel.state.composer, page)) throw error;
     } finally {
       panel.dispatch({ type: "composer", action: { type: "pageRead", page, blocks } });
     }

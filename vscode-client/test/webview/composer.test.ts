@@ -1,6 +1,7 @@
 // The composer in a real browser: sending, steering, completing, pasting.
 
 import assert from "node:assert/strict";
+import type { ToPanel } from "../../src/shared/messages.js";
 import { panelTest } from "./panel-test.js";
 import { emptySnapshot, HELLO } from "./stage.js";
 
@@ -194,8 +195,15 @@ panelTest(
     await stage.settled();
     const [asked] = await stage.requests("agent/prompt");
     assert.deepEqual(asked?.["content"], [{ type: "text", text: "Explain " }]);
-    const urls = (await stage.sent()).flatMap((one) => (one.type === "readPage" ? [one.url] : []));
-    assert.deepEqual(urls, ["https://docs.example/a#b"]);
+    const reads = (await stage.sent()).flatMap((one) => (one.type === "readPage" ? [one] : []));
+    assert.deepEqual(
+      reads.map((one) => one.url),
+      ["https://docs.example/a#b"],
+    );
+    // Why a page that was removed could not be read is of no use.
+    const error = { message: "The page does not answer." };
+    await stage.play(...reads.map(({ id }): ToPanel => ({ type: "answer", id, error })));
+    assert.equal(await stage.page.getByText(error.message).count(), 0);
   },
 );
 
