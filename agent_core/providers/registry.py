@@ -71,8 +71,8 @@ ModelFactory = Callable[[ModelInfo, Authenticator], Model]
 """Makes a model of one API, ready to be asked."""
 
 NO_MODEL = (
-    "no model can be used: sign in (tiller auth login), set ANTHROPIC_API_KEY or OPENAI_API_KEY, or choose a model of a "
-    "server on this machine (Ollama, LM Studio, llama.cpp, vLLM; tiller models use)"
+    "no model can be used: sign in (tiller auth login; or set ANTHROPIC_API_KEY or OPENAI_API_KEY), or choose a model of a "
+    "server on this machine (tiller models use; Ollama, LM Studio, llama.cpp and vLLM are found while they run)"
 )
 SUGGESTIONS = 3
 NEVER_BY_CHANCE = ("embedded",)

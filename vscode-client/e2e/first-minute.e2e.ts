@@ -29,7 +29,11 @@ test("the extension installs its own server, and asks for a model", async () => 
   await installing.or(asked).first().waitFor();
   if (await installing.isVisible()) await window.picture("first-1-installing");
   await asked.waitFor({ timeout: 60_000 });
+  await window.panel.button("Use Repair").waitFor();
   await window.picture("first-2-nobody");
+  await window.panel.say("Hello?");
+  await window.panel.text("no model can be used").waitFor();
+  assert.doesNotMatch(await window.panel.transcript(), /tiller (auth|models)/);
 });
 
 test("a key is typed into a box that hides it, and a model is chosen", async () => {
@@ -39,6 +43,7 @@ test("a key is typed into a box that hides it, and a model is chosen", async () 
   assert.equal(await window.answerBox(`Key of ${STRANGER.name}`, KEY), "password");
   await window.answerBox("Model", STRANGER.model);
   await window.panel.text("Choose a model").waitFor({ state: "hidden" });
+  await window.panel.text("no model can be used").waitFor({ state: "hidden" });
   await window.picture("first-3-signed-in");
 });
 

@@ -342,7 +342,7 @@ class TrustManager(Struct, kw_only=True):
         about = f" ({why})" if why else ""
         text = (
             f"{self.trust.root} is not trusted{about}: nothing is changed or run, and its own instructions and "
-            f"settings are not used. Trust the folder to change that (/trust in tiller chat, or tiller trust add {self.trust.root})."
+            f"settings are not used. Trust the folder to change that (tiller trust add {self.trust.root}, or /trust in a conversation)."
         )
         if text != self._notices.notice:
             self._notices.notice = text

@@ -26,7 +26,7 @@ export type LocalAction =
   | { type: "busy"; name: string; on: boolean }
   | { type: "withoutContext"; on: boolean }
   | { type: "noted"; request: string; note: string }
-  | { type: "toast"; level: Toast["level"]; text: string }
+  | ({ type: "toast" } & Omit<Toast, "id">)
   | { type: "untoast"; id: number }
   | { type: "listed"; lists: Partial<Lists> }
   | { type: "changeSet"; session: string; changeSet: ChangeSet }
@@ -68,7 +68,10 @@ export function reduce(state: PanelState, action: Action): PanelState {
     case "snapshot":
       return replaced(state, sessionOf(action, state.session));
     case "events":
-      return onSession(state, action.session, (session) => follow(session, action.events));
+      return withModel(
+        state,
+        onSession(state, action.session, (session) => follow(session, action.events)),
+      );
     case "task":
       return taskRead(state, action);
     case "compose":
@@ -100,7 +103,7 @@ function local(state: PanelState, action: Simple): PanelState {
       return {
         ...state,
         composer: compose(state.composer, action.action),
-        toasts: action.action.type === "cleared" ? lasting(state.toasts) : state.toasts,
+        toasts: action.action.type === "cleared" ? lasting(withoutRefusals(state.toasts)) : state.toasts,
       };
     case "went":
       return { ...arrived(state, action.place), focus: action.focus, menu: undefined };
@@ -181,6 +184,13 @@ function settled(
   return outcome ? { ...rest, [task]: outcome } : rest;
 }
 
+/** Removes the refusal of a prompt that had no model, once one is chosen. */
+function withModel(before: PanelState, state: PanelState): PanelState {
+  const model = state.session?.config.model ?? null;
+  if (model === null || before.session?.config.model !== null) return state;
+  return { ...state, toasts: withoutRefusals(state.toasts) };
+}
+
 /** Another session takes nothing along of the one before but the words in the composer. */
 function replaced(state: PanelState, session: PanelState["session"]): PanelState {
   if (state.session?.session === session?.session) return { ...state, session };
@@ -238,8 +248,13 @@ function lasting(toasts: readonly Toast[]): readonly Toast[] {
   return toasts.filter((one) => one.level === "error");
 }
 
-function toasted(toasts: readonly Toast[], { level, text }: Omit<Toast, "id">): readonly Toast[] {
+/** Removes the refusals of earlier prompts, which the next prompt or a change of the model answers. */
+function withoutRefusals(toasts: readonly Toast[]): readonly Toast[] {
+  return toasts.filter((one) => one.about !== "prompt");
+}
+
+function toasted(toasts: readonly Toast[], { level, text, about }: Omit<Toast, "id">): readonly Toast[] {
   const id = 1 + Math.max(0, ...toasts.map((one) => one.id));
   const others = toasts.filter((one) => one.text !== text);
-  return [...others, { id, level, text }].slice(-TOASTS_SHOWN);
+  return [...others, { id, level, text, ...(about && { about }) }].slice(-TOASTS_SHOWN);
 }

@@ -60,8 +60,12 @@ export function send(panel: Panel, delivery: Delivery = "auto"): void {
   if (text.trim()) content.push({ type: "text", text });
   const messageId = newId();
   panel.dispatch({ type: "composer", action: { type: "cleared", sent: text } });
-  attempt(panel, `prompt:${messageId}`, () =>
-    deliver(panel, { text, attachments, rewriting, said: { content, messageId, delivery } }),
+  const said = { content, messageId, delivery };
+  attempt(
+    panel,
+    `prompt:${messageId}`,
+    () => deliver(panel, { text, attachments, rewriting, said }),
+    "prompt",
   );
 }
 

@@ -219,6 +219,8 @@ export interface Toast {
   id: number;
   level: "info" | "warning" | "error";
   text: string;
+  /** Set when it says why a prompt was refused. */
+  about?: "prompt";
 }
 
 export interface PanelState {

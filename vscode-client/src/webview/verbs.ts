@@ -17,16 +17,18 @@ import { Refused } from "./host.js";
 import type { Panel } from "./panel-context.js";
 import type { Plan } from "./plan.js";
 import type { SaidRow } from "./rows.js";
-import type { Rewriting } from "./state.js";
+import type { Rewriting, Toast } from "./state.js";
 import { isWeb } from "./surface.js";
 import { plural } from "./words.js";
 
 /** Runs what was asked for, marks it as going on meanwhile, and shows why it failed. */
-export function attempt(panel: Panel, name: string, act: () => Promise<void>): void {
+export function attempt(panel: Panel, name: string, act: () => Promise<void>, about?: Toast["about"]): void {
   if (panel.state.busy[name]) return;
   panel.dispatch({ type: "busy", name, on: true });
   act()
-    .catch((error: unknown) => panel.dispatch({ type: "toast", level: "error", text: sentenceOf(error) }))
+    .catch((error: unknown) =>
+      panel.dispatch({ type: "toast", level: "error", text: sentenceOf(error), ...(about && { about }) }),
+    )
     .finally(() => panel.dispatch({ type: "busy", name, on: false }));
 }
 

@@ -104,6 +104,10 @@ test("the status bar says state, model, context and cost", () => {
   );
   const asking = statusText({ ready: true }, { ...overview, state: "requiresAction" });
   assert.deepEqual([asking.text.startsWith("$(bell-dot) Tiller asks"), asking.colour], [true, "warning"]);
+  const none = { ...overview, model: null, context: { ...overview.context, used: 0, size: 0 } };
+  const { tooltip } = statusText({ ready: true }, none);
+  assert.match(tooltip, /^Model: none\. Choose one in the panel\.$/m);
+  assert.doesNotMatch(tooltip, /Context/);
   const broken = statusText({ ready: false, problem: { text: "No Python." } }, overview);
   assert.deepEqual([broken.tooltip, broken.colour], ["No Python.", "error"]);
   assert.equal(money({ amount: 1.5, currency: "EUR" }), "1.50 EUR");

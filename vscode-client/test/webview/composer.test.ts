@@ -28,6 +28,10 @@ panelTest("words that were not taken come back, and it is said why", async (stag
   await stage.settled();
   assert.equal(await stage.value(stage.page.locator("#composer-text")), "Mend it");
   assert.match(await stage.text(stage.page.locator(".toast")), /The queue is full/);
+  await stage.answer({ "agent/prompt": {} });
+  await stage.page.locator("#composer-text").press("Enter");
+  await stage.settled();
+  assert.equal(await stage.count(stage.page.locator(".toast")), 0);
 });
 
 panelTest("while it works Enter steers, Alt+Enter queues, Escape stops", async (stage) => {

@@ -1,6 +1,7 @@
 // The built panel in a real browser: what a user sees, decides and hears.
 
 import assert from "node:assert/strict";
+import type { Locator } from "playwright-core";
 import type { ToPanel } from "../../src/shared/messages.js";
 import type { AgentEvent } from "../../src/shared/wire.js";
 import { REVIEW } from "./a-review.js";
@@ -38,6 +39,71 @@ panelTest("a session without a model offers those that need no key, and no other
   await stage.settled();
   const asked = await stage.requests("agent/session/configure");
   assert.deepEqual(asked, [{ set: { model: "ollama/qwen3:8b" } }]);
+});
+
+panelTest(
+  "without a server or a key the embedded rules are offered, and nothing is cut off",
+  async (stage) => {
+    const name = "Repair (rule-based, not a language model)";
+    const rules = {
+      ...{ model: "embedded/repair", name, provider: "embedded", contextWindow: 0, maxTokens: 4096 },
+      ...{ thinking: ["off"], images: false, auth: "ok" },
+    };
+    await stage.answer({
+      "agent/model/list": { models: [rules], current: null },
+      "agent/auth/status": { providers: [] },
+    });
+    await stage.page.setViewportSize({ width: 290, height: 720 });
+    const empty = emptySnapshot();
+    if (empty.type !== "snapshot") throw new Error("not a snapshot");
+    const config = { ...empty.snapshot.config, model: null };
+    await stage.play(HELLO, { ...empty, snapshot: { ...empty.snapshot, config } });
+    for (const menu of ["Model: none", "Permission mode"]) {
+      await stage.page.getByTitle(menu).click();
+      await stage.settled();
+      assert.deepEqual(await cutOff(stage.page.locator(".menu-label, .menu-detail")), []);
+    }
+    await stage.page.keyboard.press("Escape");
+    await stage.page.getByRole("button", { name: "Use Repair" }).click();
+    await stage.settled();
+    const asked = await stage.requests("agent/session/configure");
+    assert.deepEqual(asked, [{ set: { model: "embedded/repair" } }]);
+  },
+);
+
+/** Returns the texts that are wider than their place or than the menu around them. */
+function cutOff(words: Locator): Promise<string[]> {
+  return words.evaluateAll((all) =>
+    all
+      .filter((one) => {
+        const menu = one.closest(".menu")?.getBoundingClientRect();
+        return (
+          one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right > (menu?.right ?? 0)
+        );
+      })
+      .map((one) => one.textContent ?? ""),
+  );
+}
+
+panelTest("a session in front shows which others need an answer, and opens them", async (stage) => {
+  await stage.play(HELLO, emptySnapshot(), {
+    type: "others",
+    sessions: [
+      { session: "s7", title: "Fix the tests", doing: "asks", unreviewed: 0 },
+      { session: "s8", doing: "asks", unreviewed: 0 },
+      { session: "s9", doing: "works", unreviewed: 0 },
+    ],
+  });
+  await stage.settled();
+  const asking = stage.page.getByRole("region", { name: "Other sessions that need an answer" });
+  const names = await asking.getByRole("button").allInnerTexts();
+  assert.deepEqual(
+    names.map((one) => one.trim()),
+    ["Needs your answer: “Fix the tests”", "Needs your answer: an untitled session"],
+  );
+  await asking.getByText("Fix the tests").click();
+  await stage.settled();
+  assert.deepEqual(await stage.requests("agent/session/open"), [{ session: "s7" }]);
 });
 
 panelTest("a finding leads to its place, and what it suggests is asked for", async (stage) => {

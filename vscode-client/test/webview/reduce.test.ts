@@ -306,6 +306,34 @@ test("what was said of the step before goes when the user goes on; what failed s
   }
 });
 
+test("the refusal of a prompt goes with the next prompt, and when a model is chosen", () => {
+  const start = played([HELLO, ...messagesOf(readLog("edits"))]);
+  const session = sessionOf(start);
+  const config = { ...session.config, model: null };
+  const refused: Action = { type: "toast", level: "error", text: "No model.", about: "prompt" };
+  const failed: Action = { type: "toast", level: "error", text: "Lost." };
+  const before = [refused, failed].reduce(reduce, { ...start, session: { ...session, config } });
+  const chosen = { ...config, model: "lab/m" };
+  const seq = session.seq + 1;
+  const steps: [Action, string[]][] = [
+    [{ type: "composer", action: { type: "cleared", sent: "Again." } }, ["Lost."]],
+    [
+      {
+        type: "events",
+        session: session.session,
+        events: [{ seq, at: "2026-01-01T00:00:00Z", type: "session.config", config: chosen }],
+      } as unknown as Action,
+      ["Lost."],
+    ],
+    [{ type: "went", place: "models" }, ["No model.", "Lost."]],
+  ];
+  for (const [step, left] of steps)
+    assert.deepEqual(
+      reduce(before, step).toasts.map((one) => one.text),
+      left,
+    );
+});
+
 test("a thought stops thinking when words follow, before the answer is stored", () => {
   const sent = messagesOf(readLog("thinking")).map((message) =>
     message.type === "events"

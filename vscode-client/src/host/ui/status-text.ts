@@ -105,9 +105,11 @@ function details(overview: Overview, state: string): string {
   return [
     overview.title ?? "New session",
     `State: ${state}`,
-    `Model: ${overview.model ?? "none; sign in to a provider first"}, thinking ${overview.thinking}`,
+    overview.model === null
+      ? "Model: none. Choose one in the panel."
+      : `Model: ${overview.model}, thinking ${overview.thinking}`,
     `Permissions: ${overview.mode}`,
-    `Context: ${used} of ${context.size.toLocaleString("en-US")} tokens`,
+    ...(context.size > 0 ? [`Context: ${used} of ${context.size.toLocaleString("en-US")} tokens`] : []),
     ...(overview.cost === undefined
       ? []
       : [`Cost: ${money(overview.cost)}${overview.cost.estimated ? " (estimated)" : ""}`]),

@@ -10,7 +10,7 @@ import { go, openSession, rejectAll, resolve } from "../verbs.js";
 import { plural } from "../words.js";
 import { fileDiff } from "./diff.js";
 import { placeHead } from "./header.js";
-import { counts, iconButton, spinner, type View } from "./parts.js";
+import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 
 const FILES_SHOWN = 100;
 const SESSIONS_SHOWN = 3;
@@ -38,6 +38,25 @@ export function changesElsewhere(panel: Panel): View {
       </button>`,
   )}
   ${rest > 0 ? html`<button type="button" class="link elsewhere" @click=${() => go(panel, "sessions")}>and in ${plural(rest, "more session")}</button>` : nothing}`;
+}
+
+/** Sessions that are not in front and wait for an answer, each with the way there. */
+export function asksElsewhere(panel: Panel): View {
+  const front = panel.state.session?.session;
+  const all = Object.values(panel.state.others).filter(
+    (one) => one.doing === "asks" && one.session !== front,
+  );
+  const rest = all.length - SESSIONS_SHOWN;
+  if (all.length === 0) return nothing;
+  return html`<section class="strip" aria-label="Other sessions that need an answer">
+    ${all.slice(0, SESSIONS_SHOWN).map(
+      ({ session, title }) =>
+        html`<button type="button" class="link elsewhere clip" title="Open this session to answer" @click=${() => openSession(panel, session)}>
+          ${icon("bell-dot")} Needs your answer: ${title ? `“${oneLine(title)}”` : "an untitled session"}
+        </button>`,
+    )}
+    ${rest > 0 ? html`<button type="button" class="link elsewhere" @click=${() => go(panel, "sessions")}>and ${plural(rest, "more session")}</button>` : nothing}
+  </section>`;
 }
 
 export function othersWaiting(panel: Panel): readonly OtherSession[] {

@@ -37,7 +37,7 @@ function entry(panel: Panel, one: Checkpoint): View {
   return html`<div class="entry ${open ? "current" : ""}" role="listitem">
     <button type="button" class="entry-main" aria-expanded=${String(open)} @click=${toggle}>
       <span class="entry-title clip">${icon("git-commit")} ${words}</span>
-      <span class="entry-detail dim">${agoText(one.at, panel.state.nowMs || Date.now())} · ${one.run ? "before this run" : "undoes it"}${one.files > 0 ? ` · ${plural(one.files, "file")}` : ""}</span>
+      <span class="entry-detail dim">${agoText(one.at, panel.state.nowMs || Date.now())} · ${one.run ? "before this run" : "restoring undoes it"}${one.files > 0 ? ` · ${plural(one.files, "file")}` : ""}</span>
     </button>
     ${open && shown ? previewed(panel, one.checkpoint, shown.scope, shown.files) : nothing}
   </div>`;
@@ -45,7 +45,7 @@ function entry(panel: Panel, one: Checkpoint): View {
 
 /** A checkpoint is best known by the words that began its run: the last that were said before it. */
 function wordsOf(panel: Panel, one: Checkpoint): string {
-  if (!one.run) return "A restore or a rejection";
+  if (!one.run) return "Before a restore or a rejection";
   const said = panel.state.session?.rows.findLast(
     (row) => row.kind === "said" && row.role === "user" && row.at !== undefined && row.at <= one.at,
   );

@@ -172,7 +172,7 @@ function placeholder(panel: Panel): string {
   if (!host.ready) return "Tiller is not ready yet";
   // A phone has no Alt key.
   const isTouched = matchMedia("(hover: none)").matches;
-  if (session && isBusy(session)) return isTouched ? "Interrupt" : "Interrupt · Alt+Enter: queue";
+  if (session && isBusy(session)) return isTouched ? "Interrupt" : "Enter: interrupt · Alt+Enter: queue";
   return "Describe a task or ask a question";
 }
 

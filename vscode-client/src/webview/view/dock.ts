@@ -14,7 +14,7 @@ import { isUnended } from "../tasks.js";
 import { openTodo } from "../todo.js";
 import { changeQueue, go, resolve, stopBackground } from "../verbs.js";
 import { plural } from "../words.js";
-import { answersToAll, changesElsewhere, othersWaiting } from "./changes.js";
+import { answersToAll, asksElsewhere, changesElsewhere, othersWaiting } from "./changes.js";
 import { extensionViews } from "./extensions.js";
 import { counts, icon, iconButton, type View } from "./parts.js";
 import { permission } from "./permission.js";
@@ -25,7 +25,7 @@ import { activityOf } from "./task-card.js";
 import { working } from "./working.js";
 
 export function dock(panel: Panel, session: SessionView): View {
-  return html`${working(panel, session)} ${plan(panel, session)} ${background(panel, session)} ${tasks(panel, session)} ${changes(panel, session)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
+  return html`${working(panel, session)} ${plan(panel, session)} ${background(panel, session)} ${tasks(panel, session)} ${changes(panel, session)} ${asksElsewhere(panel)} ${queue(panel, session)} ${extensionViews(session)} ${pending(panel, session)}`;
 }
 
 /**

@@ -60,7 +60,7 @@ export function permission(panel: Panel, asked: PermissionRequest): View {
       "approver",
       html`<label class="note"
         ><span class="unseen">Message to the agent</span>
-        <input id=${noteId(asked.request)} type="text" maxlength="4000" placeholder="Reason, or what to do instead (optional)" />
+        <input id=${noteId(asked.request)} type="text" maxlength="4000" placeholder="Reason or instruction (optional)" />
       </label>`,
     )}
     ${left(panel, asked.expires)}

@@ -44,6 +44,7 @@ export function modePicker(panel: Panel, session: SessionView): View {
   return picker(panel, {
     name: "mode",
     title: "Permission mode",
+    now: name,
     shown: html`${icon(sign)} <span class="picker-word">${name}</span>`,
     choices,
     chosen: session.config.mode,
@@ -58,6 +59,7 @@ export function thinkingPicker(panel: Panel, session: SessionView): View {
   return picker(panel, {
     name: "thinking",
     title: "Thinking effort",
+    now: session.config.thinking,
     shown: html`${icon("lightbulb")} <span class="picker-word">${session.config.thinking}</span>`,
     choices: levels.map((level) => ({ id: level, label: level })),
     chosen: session.config.thinking,
@@ -76,7 +78,8 @@ export function modelPicker(panel: Panel, session: SessionView): View {
   const usable = shortList(models, model);
   return picker(panel, {
     name: "model",
-    title: "The model",
+    title: "Model",
+    now: model ? oneLine(name) : "none",
     shown: html`<span class="picker-model ${model ? "" : "wanting"}">${oneLine(name)}</span>`,
     choices: [
       ...usable.map((one) => ({ id: one.model, label: oneLine(one.name), detail: oneLine(one.provider) })),
@@ -103,6 +106,8 @@ function shortList(models: readonly ModelEntry[], chosen: string | null): readon
 interface Picker {
   name: string;
   title: string;
+  /** The current choice in words: a narrow panel cuts it off or shows an icon only. */
+  now: string;
   shown: View;
   choices: readonly Choice[];
   chosen: string;
@@ -110,14 +115,14 @@ interface Picker {
   opened?(): void;
 }
 
-function picker(panel: Panel, { name, title, shown, choices, chosen, choose, opened }: Picker): View {
+function picker(panel: Panel, { name, title, now, shown, choices, chosen, choose, opened }: Picker): View {
   const open = panel.state.menu === name;
   const toggle = () => {
     if (!open) opened?.();
     panel.dispatch({ type: "menu", name: open ? undefined : name });
   };
   return html`<span class="picker">
-    <button type="button" class="picker-button" title=${title} aria-haspopup="menu" aria-expanded=${String(open)} @click=${toggle}>
+    <button type="button" class="picker-button" title="${title}: ${now}" aria-haspopup="menu" aria-expanded=${String(open)} @click=${toggle}>
       ${shown} ${icon("chevron-down", "small")}
     </button>
     ${

@@ -17,6 +17,9 @@ const IDEAS = [
   ],
 ] as const;
 const OFFERS_MAX = 4;
+const EMBEDDED = "embedded";
+const EMBEDDED_OFFER =
+  "Repair needs no key: it is a rule-based program, not a language model, and repairs simple failures of Python tests.";
 const NONE_ANSWERS =
   "No model server answers on this machine. Start Ollama, LM Studio, llama.cpp or vLLM and look again, or sign in to a provider.";
 
@@ -34,8 +37,12 @@ export function welcome(panel: Panel): View {
       }
     </p>
     ${session?.config.model === null ? chooseModel(panel) : ideas(panel)}
-    <p class="dim keys">${editorOnly(panel, html`<kbd>@</kbd> files <kbd>#</kbd> symbols `)}<kbd>/</kbd> commands${editorOnly(panel, html` <kbd>!</kbd> shell`)}</p>
+    <p class="dim keys">${editorOnly(panel, html`${key("@", "files")} ${key("#", "symbols")} `)}${key("/", "commands")}${editorOnly(panel, html` ${key("!", "shell")}`)}</p>
   </div>`;
+}
+
+function key(sign: string, words: string): View {
+  return html`<span class="key"><kbd>${sign}</kbd> ${words}</span>`;
 }
 
 function ideas(panel: Panel): View {
@@ -53,6 +60,7 @@ function ideas(panel: Panel): View {
 export function chooseModel(panel: Panel): View {
   const { models, keyless } = panel.state.lists;
   const local = (models ?? []).filter((one) => one.auth === "ok" && keyless?.has(one.provider));
+  const rules = keyless && local.length === 0 ? embedded(models) : undefined;
   return html`<div class="card">
     <div class="card-title">${icon("server-process")} Choose a model</div>
     ${local.length > 0 ? offers(panel, local) : html`<p>${models && keyless ? NONE_ANSWERS : "Searching for model servers on this machine…"}</p>`}
@@ -63,8 +71,15 @@ export function chooseModel(panel: Panel): View {
           ? html`<button type="button" class="secondary" @click=${() => go(panel, "models")}>All models</button>`
           : html`<button type="button" class="secondary" @click=${() => loadModels(panel)}>Look again</button>`
       }
+      ${rules ? html`<button type="button" class="secondary" title=${oneLine(rules.name)} @click=${() => configure(panel, { model: rules.model })}>Use Repair</button>` : nothing}
     </div>
+    ${rules ? html`<p class="dim hint">${EMBEDDED_OFFER}</p>` : nothing}
   </div>`;
+}
+
+/** Returns the embedded rules, for a user who has neither a model server nor a key. */
+function embedded(models: readonly ModelEntry[] | undefined): ModelEntry | undefined {
+  return models?.find((one) => one.provider === EMBEDDED && one.auth === "ok");
 }
 
 function offers(panel: Panel, local: readonly ModelEntry[]): View {
