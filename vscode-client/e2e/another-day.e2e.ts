@@ -146,6 +146,18 @@ test("a picture that is pasted arrives at the model as a picture", async () => {
   await window.picture("picture-2-seen");
 });
 
+test("a run that ends while the panel is hidden is shown in a notification, which leads back", async () => {
+  const { window, ground } = on;
+  await ground.provider.script({ text: "It was nothing.", delay_s: LATE_MS / 1000 });
+  await window.panel.say("Look once more.");
+  await window.command("View: Toggle Secondary Side Bar Visibility");
+  const toast = window.page.locator(".notification-toast", { hasText: "Tiller finished in" });
+  await toast.waitFor();
+  await window.picture("hidden-1-finished");
+  await toast.getByRole("button", { name: "Show" }).click();
+  await window.panel.text("It was nothing.").waitFor();
+});
+
 test("a review finds something, leads to it, and its suggestion is applied", async () => {
   const { window, ground } = on;
   await put(ground, "sums.py", SUMS.replace("a - b", "b - a"));

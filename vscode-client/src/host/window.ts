@@ -136,7 +136,7 @@ export function ofSession({ feed }: Pick<Window, "feed">): { session?: string } 
 
 /** Joins the parts, and keeps the panel and the status bar up to date. */
 export function joinParts(window: Window): void {
-  const { context, daemon, watch, others, panel, log } = window;
+  const { context, daemon, feed, watch, others, panel, log } = window;
   const status = new Status();
   const show = () => {
     status.show(daemon.state, daemon.state.ready ? watch.now : undefined, others.all);
@@ -153,7 +153,7 @@ export function joinParts(window: Window): void {
     panel.tellOthers(others.all, others.unread);
   });
   announceQuestions(watch, others, panel);
-  announceEnds(others);
+  announceEnds(feed, watch, others, panel);
   daemon.serving.listen(() => void begin(window));
   context.subscriptions.push(
     status,

@@ -92,10 +92,15 @@ test("the end of its run is told, with the error, and then it is followed no mor
   );
   const [end] = window.ends;
   assert.ok(end);
-  assert.deepEqual(endText(end.overview, end.event), {
+  assert.deepEqual(endText(end.overview, end.event, { isFront: false }), {
     text: "Tiller stopped in “Parse  dates”: the key is wrong",
     failed: true,
   });
+  const untitled = { ...end.overview, title: undefined };
+  assert.equal(
+    endText(untitled, end.event, { isFront: true }).text,
+    "Tiller stopped in this session: the key is wrong",
+  );
   assert.deepEqual(window.others.all, []);
   assert.deepEqual(window.others.unread, ["s1"]);
   assert.deepEqual(window.kept, []);

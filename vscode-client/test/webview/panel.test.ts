@@ -331,6 +331,14 @@ panelTest("a permission is said to screen readers, and shown at the end of the t
   );
 });
 
+panelTest("a file that a command changed is opened from its row", async (stage) => {
+  await stage.playLog("permission");
+  await stage.page.locator(".tool-head").first().click();
+  await stage.page.getByRole("button", { name: "made.txt", exact: true }).click();
+  const uris = (await stage.sent()).flatMap((one) => (one.type === "open" ? [one.uri] : []));
+  assert.deepEqual(uris, ["file:///home/ada/project/made.txt"]);
+});
+
 panelTest("a page that is loaded again shows the same session", async (stage) => {
   await stage.playLog("edits");
   const before = await stage.text(stage.page.locator("#timeline"));

@@ -1,8 +1,9 @@
-// Notifications: when the agent asks something that the panel does not show, and when a run ends in a session not in front.
+// Notifications: when the agent asks something that the panel does not show, and when a run ends that it does not show.
 
 import * as vscode from "vscode";
 import type { PermissionRequest, Question } from "../../shared/wire.js";
-import type { Others } from "../agent/others.js";
+import type { Others, RunEnd } from "../agent/others.js";
+import type { SessionFeed } from "../agent/session-feed.js";
 import type { Watch } from "../agent/watch.js";
 import type { PanelView } from "../panel/panel-view.js";
 import { notifications } from "../settings.js";
@@ -40,17 +41,26 @@ interface Shown {
   close: () => void;
 }
 
-/** Tells how a run ended in a session that is not in front. */
-export function announceEnds(others: Others): void {
-  others.ended.listen(({ overview, event }) => {
-    if (notifications() === "never") return;
-    const show = (chosen: string | undefined) => {
-      if (chosen !== undefined) void vscode.commands.executeCommand("tiller.openSession", overview.session);
-    };
-    const { text, failed } = endText(overview, event);
-    if (failed) void vscode.window.showWarningMessage(text, "Show").then(show);
-    else void vscode.window.showInformationMessage(text, "Show").then(show);
+/** Shows how a run ended in a session that is not in front, and in the one in front while the panel is hidden. */
+export function announceEnds(feed: SessionFeed, watch: Watch, others: Others, panel: PanelView): void {
+  others.ended.listen((end) => {
+    if (notifications() !== "never") announceEnd(end, { isFront: false });
   });
+  feed.news.listen((news) => {
+    if (news.kind !== "events" || watch.now === undefined || !isWanted(panel, true)) return;
+    // Who stopped a run knows that it has ended.
+    const event = news.events.findLast((one) => one.type === "run.ended" && one.status !== "cancelled");
+    if (event?.type === "run.ended") announceEnd({ overview: watch.now, event }, { isFront: true });
+  });
+}
+
+function announceEnd({ overview, event }: RunEnd, { isFront }: { isFront: boolean }): void {
+  const { text, failed } = endText(overview, event, { isFront });
+  const show = (chosen: string | undefined) => {
+    if (chosen !== undefined) void vscode.commands.executeCommand("tiller.openSession", overview.session);
+  };
+  if (failed) void vscode.window.showWarningMessage(text, "Show").then(show);
+  else void vscode.window.showInformationMessage(text, "Show").then(show);
 }
 
 function isWanted(panel: PanelView, isFront: boolean): boolean {

@@ -64,9 +64,14 @@ function besideWords(other: Overview): string {
   return `Also open: ${other.title ?? "a session without a title"} (${state}${waiting})`;
 }
 
-/** What is told when a run ends in a session that is not in front. */
-export function endText(other: Overview, end: RunEnd["event"]): { text: string; failed: boolean } {
-  const name = other.title === undefined ? "another session" : `“${noticeLine(other.title)}”`;
+/** What is shown when a run ends that the panel does not show. */
+export function endText(
+  overview: Overview,
+  end: RunEnd["event"],
+  { isFront }: { isFront: boolean },
+): { text: string; failed: boolean } {
+  const untitled = isFront ? "this session" : "another session";
+  const name = overview.title === undefined ? untitled : `“${noticeLine(overview.title)}”`;
   if (end.status === "completed") return { text: `Tiller finished in ${name}.`, failed: false };
   if (end.status === "cancelled") return { text: `Tiller was stopped in ${name}.`, failed: false };
   const why = end.error === undefined ? "" : `: ${noticeLine(end.error.message)}`;

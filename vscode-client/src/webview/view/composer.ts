@@ -141,12 +141,12 @@ function attachments(panel: Panel, all: readonly Attachment[]): View {
   </div>`;
 }
 
-/** Warns before the model gets a prompt without its pictures. */
+/** Warns that the model does not take the pictures of a prompt, which is then refused. */
 function blind(panel: Panel, all: readonly Attachment[]): View {
   const { session, lists } = panel.state;
   const model = lists.models?.find((one) => one.model === session?.config.model);
   if (!model || model.images || !all.some((one) => one.block.type === "image")) return nothing;
-  return html`<div class="editing dim" role="status">${icon("warning")} ${oneLine(model.name)} does not accept images. They will be left out.</div>`;
+  return html`<div class="editing dim" role="status">${icon("warning")} ${oneLine(model.name)} does not accept images. Remove them, or choose another model.</div>`;
 }
 
 function implicit(panel: Panel): View {

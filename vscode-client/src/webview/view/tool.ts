@@ -11,7 +11,7 @@ import { type Plan, planOf, waits } from "../plan.js";
 import type { GroupRow, ToolRow } from "../rows.js";
 import { oneLine, plainText } from "../safe-text.js";
 import { isBusy } from "../state.js";
-import { editorOnly, may } from "../surface.js";
+import { editorOnly, isWeb, may } from "../surface.js";
 import { todoSteps } from "../todo.js";
 import { answerPlan, moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
@@ -160,7 +160,7 @@ function body(panel: Panel, row: ToolRow, changed: FileHunks[]): View {
   const asDrawn = field(row.details, "call_view");
   const sent = asDrawn === undefined ? input(row) : viewBody(fieldsOf(asDrawn));
   const came = drawn === undefined || row.status !== "ok" ? output(panel, row) : viewBody(fieldsOf(drawn));
-  return html`${sent} ${came} ${changedFiles(row)}`;
+  return html`${sent} ${came} ${changedFiles(panel, row)}`;
 }
 
 /** Shows a plan, and the ways to answer it while it waits. */
@@ -224,11 +224,17 @@ function failure(panel: Panel, row: ToolRow): View {
   return row.status === "ok" || row.status === undefined ? nothing : output(panel, row);
 }
 
-function changedFiles(row: ToolRow): View {
+function changedFiles(panel: Panel, row: ToolRow): View {
   const files = field(row.details, "changed_files");
   if (!Array.isArray(files) || files.length === 0) return nothing;
   const count = field(row.details, "changed_count");
-  const names = files.slice(0, 5).map((file) => String(file).split("/").at(-1));
-  const rest = typeof count === "number" && count > names.length ? ` and ${count - names.length} more` : "";
-  return html`<div class="dim pad">Changed ${oneLine(names.join(", "))}${rest}</div>`;
+  const shown = files.slice(0, 5).map(String);
+  const rest = typeof count === "number" && count > shown.length ? ` and ${count - shown.length} more` : "";
+  return html`<div class="dim pad">Changed ${shown.map((path, at) => html`${at > 0 ? ", " : ""}${changedFile(panel, path)}`)}${rest}</div>`;
+}
+
+function changedFile(panel: Panel, path: string): View {
+  const name = oneLine(path.split("/").at(-1) ?? path);
+  if (isWeb(panel)) return html`${name}`;
+  return html`<button type="button" class="link" title="Open ${oneLine(path)}" @click=${() => openPath(panel, { path, line0: 0 })}>${name}</button>`;
 }
