@@ -151,7 +151,7 @@ test("a run that ends while the panel is hidden is shown in a notification, whic
   await ground.provider.script({ text: "It was nothing.", delay_s: LATE_MS / 1000 });
   await window.panel.say("Look once more.");
   await window.command("View: Toggle Secondary Side Bar Visibility");
-  const toast = window.page.locator(".notification-toast", { hasText: "Tiller finished in" });
+  const toast = window.page.locator(".notification-toast", { hasText: "Tiller finished" });
   await toast.waitFor();
   await window.picture("hidden-1-finished");
   await toast.getByRole("button", { name: "Show" }).click();

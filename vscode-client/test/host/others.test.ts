@@ -97,10 +97,7 @@ test("the end of its run is told, with the error, and then it is followed no mor
     failed: true,
   });
   const untitled = { ...end.overview, title: undefined };
-  assert.equal(
-    endText(untitled, end.event, { isFront: true }).text,
-    "Tiller stopped in this session: the key is wrong",
-  );
+  assert.equal(endText(untitled, end.event, { isFront: true }).text, "Tiller stopped: the key is wrong");
   assert.deepEqual(window.others.all, []);
   assert.deepEqual(window.others.unread, ["s1"]);
   assert.deepEqual(window.kept, []);

@@ -70,12 +70,12 @@ export function endText(
   end: RunEnd["event"],
   { isFront }: { isFront: boolean },
 ): { text: string; failed: boolean } {
-  const untitled = isFront ? "this session" : "another session";
-  const name = overview.title === undefined ? untitled : `“${noticeLine(overview.title)}”`;
-  if (end.status === "completed") return { text: `Tiller finished in ${name}.`, failed: false };
-  if (end.status === "cancelled") return { text: `Tiller was stopped in ${name}.`, failed: false };
+  const untitled = isFront ? "" : " in another session";
+  const where = overview.title === undefined ? untitled : ` in “${noticeLine(overview.title)}”`;
+  if (end.status === "completed") return { text: `Tiller finished${where}.`, failed: false };
+  if (end.status === "cancelled") return { text: `Tiller was stopped${where}.`, failed: false };
   const why = end.error === undefined ? "" : `: ${noticeLine(end.error.message)}`;
-  return { text: `Tiller stopped in ${name}${why}`, failed: true };
+  return { text: `Tiller stopped${where}${why}`, failed: true };
 }
 
 const NOTICE_CHARS = 160;
