@@ -126,6 +126,23 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
   await until("the shouting on the disk", async () => (await onDisk()) === shouted);
 });
 
+test("changes are found, kept and rejected by keys in the editor", async () => {
+  const { window } = on;
+  const { keyboard } = window.page;
+  await window.openFile("greet.py");
+  await keyboard.press("Control+Home");
+  await keyboard.press("Alt+F9");
+  await keyboard.press("Control+k");
+  await keyboard.press("y");
+  await window.page.getByText("Keep all 2 changes").waitFor();
+  await keyboard.press("Alt+F9");
+  await keyboard.press("Control+k");
+  await keyboard.press("x");
+  const text = await window.untilEditorText("the rejected line", (now) => now.includes("good day"));
+  assert.ok(text.includes("GOOD MORNING") && text.includes("GOOD EVENING"), text);
+  await window.picture("keys-1-decided");
+});
+
 test("a picture that is pasted arrives at the model as a picture", async () => {
   const { window, ground } = on;
   await window.pressTitle("New Session");

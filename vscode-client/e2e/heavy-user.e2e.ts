@@ -53,10 +53,16 @@ test("every key arrives, and the menu of files leaves out what Git ignores", asy
   await smooth("typing", () => window.panel.composer.pressSequentially(words));
   assert.equal(await window.panel.composer.inputValue(), words);
   await put(ground, "bills/june.csv", "a,b\n");
+  await put(ground, "node_modules/package-0/billing.js", "export {};\n");
   await smooth("the menu of files", async () => {
     await window.panel.composer.pressSequentially("@bill");
     await window.panel.frame.getByRole("option", { name: /billing\.py/ }).waitFor();
   });
+  const offered = await window.panel.frame.getByRole("option").allInnerTexts();
+  assert.deepEqual(
+    offered.filter((one) => one.includes("billing.js")),
+    [],
+  );
   await window.picture("heavy-4-files");
   await window.page.keyboard.press("Escape");
   await window.panel.composer.fill(words);
