@@ -39,14 +39,7 @@ async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: 
     """
     await checkpoint_if_cancelled()
     loop = get_running_loop()
-    try:
-        idle = _IDLE.get()
-    except LookupError:
-        idle = _IdleThreads()
-        _ = _IDLE.set(idle)
-    job = _Job(lambda: function(*arguments), loop)
-    thread = idle.threads.pop() if idle.threads else _Thread(idle.threads)
-    thread.jobs.put(cast("_Job[object]", job))  # the thread only hands the result on
+    job = _begun(function, arguments, loop)
     try:
         await job.over
     except asyncio.CancelledError:
@@ -57,6 +50,34 @@ async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: 
             with anyio.CancelScope(shield=True):
                 await job.over
     return job.outcome()
+
+
+async def run_abandonable(function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments) -> T:
+    """Do as `run_in_thread` does, but leave a call that has begun to itself when the caller is cancelled.
+
+    Raises:
+        Exception: Any exception of the function.
+    """
+    await checkpoint_if_cancelled()
+    job = _begun(function, arguments, get_running_loop())
+    await job.over
+    return job.outcome()
+
+
+def _begun(
+    function: Callable[[Unpack[Arguments]], T],
+    arguments: tuple[*Arguments],
+    loop: AbstractEventLoop,
+) -> "_Job[T]":
+    try:
+        idle = _IDLE.get()
+    except LookupError:
+        idle = _IdleThreads()
+        _ = _IDLE.set(idle)
+    job = _Job(lambda: function(*arguments), loop)
+    thread = idle.threads.pop() if idle.threads else _Thread(idle.threads)
+    thread.jobs.put(cast("_Job[object]", job))  # the thread only hands the result on
+    return job
 
 
 class ReadAhead(Generic[T]):

@@ -10,7 +10,13 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from agent_core.kernel.threads import AHEAD_S, MOST_IDLE, ReadAhead, run_in_thread
+from agent_core.kernel.threads import (
+    AHEAD_S,
+    MOST_IDLE,
+    ReadAhead,
+    run_abandonable,
+    run_in_thread,
+)
 
 
 async def test_what_a_call_returns_comes_back_and_it_ran_beside_the_loop() -> None:
@@ -168,3 +174,27 @@ async def test_what_was_read_ahead_is_used_within_a_second(monkeypatch: pytest.M
     await run_in_thread(ahead.prepare((), lambda: "ahead"))
     now_s += AHEAD_S
     assert await ahead.take((), lambda: "anew") == "anew"
+
+
+async def test_a_call_that_may_be_abandoned_is_left_to_itself_when_its_time_is_over() -> None:
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        _ = may_end.wait()
+        ended.set()
+
+    with anyio.move_on_after(0.05) as limit:
+        await run_abandonable(hang)
+    assert limit.cancelled_caught
+    assert await run_in_thread(begun.wait, 5)
+    assert not ended.is_set()
+    may_end.set()
+    assert await run_in_thread(ended.wait, 5)
+    assert await run_abandonable(lambda: "the next call") == "the next call"
+    with pytest.raises(OSError, match="no space"):
+        await run_abandonable(_fail_on_disk)
+
+
+def _fail_on_disk() -> None:
+    raise OSError(28, "no space")
