@@ -21,7 +21,7 @@ from agent_core.assembly.extensions import SessionExtensions
 from agent_core.assembly.mcp import server_ground
 from agent_core.assembly.models import InitialModelChoice, ModelSet, RequestedModel, choose_start
 from agent_core.assembly.request import SessionRequest
-from agent_core.assembly.resources import ExtraResourcePaths, LiveResources
+from agent_core.assembly.resources import ExtraResourcePaths, LiveResources, RunStartTrust
 from agent_core.assembly.session_parts import SessionDeps
 from agent_core.assembly.workspace import LiveFolders, notice_of
 from agent_core.changes import BlobStore
@@ -33,6 +33,7 @@ from agent_core.kernel import SessionId
 from agent_core.kernel.environment import EnvironmentPlus, EnvironmentWithout
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.mcp.servers import McpDeps
 from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import PromptSection, render_prompt
 from agent_core.resources.paths import home_of
@@ -109,11 +110,11 @@ def choose_session_deps(
     built_in = _built_in(request, config, settings, agents)
     tools = _tools(request, extensions, values, transcript, built_in=built_in)
     start = _start(request, models, settings, transcript)
-    resources = _resources(request, config, settings, extensions, agents)
-    sections = _sections(resources, request.redactor)
+    resources, sections = _resources(request, config, settings, extensions, agents)
     options = session_options(values, scratch=scratch)
     workspace = _workspace_context(request, config, scratch, models, sandbox, contents=contents)
     env, problems = workspace.workspace.env, _problems(config, models, opened, sandbox)
+    servers = server_ground(request, config, sandbox=sandbox, env=env, options=options)
     return SessionDeps(
         clock=request.clock,
         opened=opened,
@@ -130,12 +131,12 @@ def choose_session_deps(
         tools=(*built_in, *request.custom_tools),
         active_tools=tools.active,
         extensions=extensions,
-        servers=server_ground(request, config, sandbox=sandbox, env=env, options=options),
+        servers=servers,
         wants_tool=tools.wants,
         hooks=request.hooks,
         hook_limits=HookLimits(short_s=values.hooks.timeout_s, long_s=values.hooks.long_timeout_s),
         redactor=request.redactor,
-        trust=config.trust if request.task is None else None,  # checked by who gave the task
+        trust=_trust(request, config, resources, servers),
         settings=settings,
         watches=request.watches,
         system_prompt=_whole(sections),
@@ -244,7 +245,7 @@ def _resources(
     settings: LiveSettings,
     extensions: SessionExtensions,
     agents: AgentSource | None,
-) -> LiveResources:
+) -> tuple[LiveResources, Sections]:
     resources = LiveResources(
         request,
         config,
@@ -253,7 +254,20 @@ def _resources(
     )
     if agents is not None:
         agents.resources = resources
-    return resources
+    return resources, _sections(resources, request.redactor)
+
+
+def _trust(
+    request: SessionRequest,
+    config: WorkspaceConfig,
+    resources: LiveResources,
+    servers: McpDeps | None,
+) -> RunStartTrust | None:
+    """Return the trust that is checked before each run; that of a task is checked by the session that gave it."""
+    if config.trust is None or request.task is not None:
+        return None
+    of_servers = () if servers is None else (servers.files.read_ahead,)
+    return RunStartTrust(config.trust, (*of_servers, resources.read_ahead))
 
 
 def _brought(extensions: SessionExtensions) -> ExtraResourcePaths:

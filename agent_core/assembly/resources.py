@@ -6,21 +6,22 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
-import anyio.to_thread
 from msgspec.structs import replace
 
 from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
 from agent_core.assembly.request import SessionRequest
 from agent_core.compaction import estimate_text
 from agent_core.hooks import HookRunner, ResourcesGiven, ResourcesSought
+from agent_core.kernel.threads import ReadAhead, run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import (
     ContextFiles,
+    ContextPlaces,
     PromptSection,
     ToolPrompt,
-    load_context_files,
     prompt_sections,
+    read_context_files,
 )
 from agent_core.resources.load_result import LoadedResources, LoadProblem, Resource
 from agent_core.resources.offers import CommandSource, SlashCommand, SlashInvocation
@@ -34,6 +35,7 @@ from agent_core.resources.prompts import (
 from agent_core.resources.settings.values import SettingsValues
 from agent_core.resources.skills import PREFIX, expand_skill, skills_section
 from agent_core.resources.templates import expand_template
+from agent_core.resources.trust.workspace_trust import TrustCheckResult, WorkspaceTrust
 from agent_core.session.input.commands import TemplateSource
 from agent_core.tools import ToolSpec
 
@@ -71,7 +73,7 @@ class LiveResources:
         self._values = values
         self._reader = PromptResourceReader()
         self._shelf = PromptResources()
-        self._turn = anyio.Lock()
+        self._ahead = ReadAhead[tuple[ContextFiles, PromptResources]]()
 
     def commands(self) -> tuple[SlashCommand, ...]:
         """List the skills and templates that were found when they were last read."""
@@ -109,16 +111,24 @@ class LiveResources:
 
     async def look(self) -> PromptResources:
         """Read skills and templates."""
-        async with self._turn:
-            read = partial(self._reader.read, self._places())
-            self._shelf = await anyio.to_thread.run_sync(read)
+        self._shelf = await run_in_thread(self._reader.read, self._places())
         return self._shelf
+
+    def read_ahead(self) -> Callable[[], None]:
+        """Return a blocking function that reads everything for the next `sections`."""
+        inputs = (self._context_places(), self._places())
+        return self._ahead.prepare(inputs, partial(self._read, *inputs))
+
+    def _read(
+        self, context: ContextPlaces, places: PromptResourcePaths
+    ) -> tuple[ContextFiles, PromptResources]:
+        return read_context_files(context), self._reader.read(places)
 
     async def reload(self) -> LoadedResources:
         """Read everything, and say what there is and what is wrong with it."""
-        files = await self._files()
-        shelf = await self.look()
-        return _context_resources(files).plus(shelf.loaded)
+        inputs = (self._context_places(), self._places())
+        files, self._shelf = await run_in_thread(self._read, *inputs)
+        return _context_resources(files).plus(self._shelf.loaded)
 
     async def sections(
         self, specs: Sequence[ToolSpec], topic: str = ""
@@ -128,8 +138,9 @@ class LiveResources:
         # What configures the agent may have changed in an added folder, as it may in the primary one.
         if await request.added.look():
             _ = await self._config.permission_state.refresh()
-        files = await self._files()
-        shelf = await self.look()
+        inputs = (self._context_places(), self._places())
+        files, shelf = await self._ahead.take(inputs, partial(self._read, *inputs))
+        self._shelf = shelf
         return prompt_sections(
             root=self._config.root,
             added=[(one.folder, one.trusted) for one in request.added.roots],
@@ -154,14 +165,14 @@ class LiveResources:
         task = self._request.task
         return own if task is None else [*own, task.instructions]
 
-    async def _files(self) -> ContextFiles:
+    def _context_places(self) -> ContextPlaces:
         config = self._config
-        return await load_context_files(
+        return ContextPlaces(
             config=config.paths.config,
             root=config.root,
             project_trusted=config.permission_state.is_trusted(),
             added=self._request.added.trusted,
-            above=() if config.trust is None else config.trust.above,
+            above=frozenset() if config.trust is None else config.trust.above,
             expected=config.expected,
         )
 
@@ -181,6 +192,47 @@ class LiveResources:
             added_skills=(*brought.skills, *self._named.skills),
             added_prompts=(*brought.prompts, *self._named.prompts),
         )
+
+
+class RunStartTrust:
+    """The trust of a workspace, whose check also reads, in the same call in a thread, what the run that begins asks for next."""
+
+    def __init__(
+        self, trust: WorkspaceTrust, readers: Sequence[Callable[[], Callable[[], None]]]
+    ) -> None:
+        """Create it.
+
+        Args:
+            trust: The trust of the workspace.
+            readers: Prepare one read each. The functions that they return are called in the thread, after the check.
+        """
+        self._trust = trust
+        self._readers = tuple(readers)
+
+    @property
+    def root(self) -> Path:
+        """The workspace."""
+        return self._trust.root
+
+    async def check(self) -> TrustCheckResult:
+        """Check the files and the decision again, then read ahead unless the trust has changed. Never raises."""
+        reads = [prepare() for prepare in self._readers]
+        return await run_in_thread(self._check, reads)
+
+    def _check(self, reads: Sequence[Callable[[], None]]) -> TrustCheckResult:
+        was_trusted = self._trust.is_trusted
+        verdict = self._trust.check_now()
+        # With another trust other files count, and settings that say where they lie.
+        if verdict.is_trusted == was_trusted:
+            for read in reads:
+                read()
+        return verdict
+
+    async def record(
+        self, said: Literal["trusted", "refused"], *, lasting: bool
+    ) -> TrustCheckResult:
+        """Record the user's decision, as `WorkspaceTrust.record` does."""
+        return await self._trust.record(said, lasting=lasting)
 
 
 async def load_inputs(request: SessionRequest) -> tuple[SessionRequest, WorkspaceConfig]:

@@ -7,6 +7,7 @@ import asyncio
 import gc
 import math
 import threading
+import time
 from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ Arguments = TypeVarTuple("Arguments")
 
 MOST_IDLE: Final = 4
 """How many threads of a loop wait for the next call; there is no bound for those that work."""
+AHEAD_S: Final = 1.0
+"""How old a result of `ReadAhead` may be: a run can wait for a person between the read and its use."""
 
 
 async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments) -> T:
@@ -36,14 +39,7 @@ async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: 
     """
     await checkpoint_if_cancelled()
     loop = get_running_loop()
-    try:
-        idle = _IDLE.get()
-    except LookupError:
-        idle = _IdleThreads()
-        _ = _IDLE.set(idle)
-    job = _Job(lambda: function(*arguments), loop)
-    thread = idle.threads.pop() if idle.threads else _Thread(idle.threads)
-    thread.jobs.put(cast("_Job[object]", job))  # the thread only hands the result on
+    job = _begun(function, arguments, loop)
     try:
         await job.over
     except asyncio.CancelledError:
@@ -54,6 +50,62 @@ async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: 
             with anyio.CancelScope(shield=True):
                 await job.over
     return job.outcome()
+
+
+async def run_abandonable(function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments) -> T:
+    """Do as `run_in_thread` does, but leave a call that has begun to itself when the caller is cancelled.
+
+    Raises:
+        Exception: Any exception of the function.
+    """
+    await checkpoint_if_cancelled()
+    job = _begun(function, arguments, get_running_loop())
+    await job.over
+    return job.outcome()
+
+
+def _begun(
+    function: Callable[[Unpack[Arguments]], T],
+    arguments: tuple[*Arguments],
+    loop: AbstractEventLoop,
+) -> "_Job[T]":
+    try:
+        idle = _IDLE.get()
+    except LookupError:
+        idle = _IdleThreads()
+        _ = _IDLE.set(idle)
+    job = _Job(lambda: function(*arguments), loop)
+    thread = idle.threads.pop() if idle.threads else _Thread(idle.threads)
+    thread.jobs.put(cast("_Job[object]", job))  # the thread only hands the result on
+    return job
+
+
+class ReadAhead(Generic[T]):
+    """A blocking read made in the same call in a thread as others, for the code that asks for its result next.
+
+    A result is used once. It depends on the inputs of the read, and on the files as they were within the last second:
+    with other inputs, or later, the files are read again.
+    """
+
+    def __init__(self) -> None:
+        self._made: tuple[object, float, T] | None = None
+
+    def prepare(self, inputs: object, read: Callable[[], T]) -> Callable[[], None]:
+        """Drop an unused result; return a blocking function that reads and keeps the result."""
+        self._made = None
+
+        def make() -> None:
+            at_s = time.monotonic()
+            self._made = (inputs, at_s, read())
+
+        return make
+
+    async def take(self, inputs: object, read: Callable[[], T]) -> T:
+        """Return the result that was kept for equal inputs, else read in a thread."""
+        made, self._made = self._made, None
+        if made is not None and made[0] == inputs and time.monotonic() - made[1] < AHEAD_S:
+            return made[2]
+        return await run_in_thread(read)
 
 
 class _Job(Generic[T]):

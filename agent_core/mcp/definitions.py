@@ -5,15 +5,16 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, assert_never
 from urllib.parse import urlsplit
 
-import anyio.to_thread
 import msgspec
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import is_object
+from agent_core.kernel.threads import ReadAhead, run_in_thread
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean
 from agent_core.kernel.values import Value
 from agent_core.resources.load_result import JsonTextError, read_object
@@ -331,10 +332,22 @@ class ServerFiles(Value, frozen=True, kw_only=True):
     of_client: JsonObject = msgspec.field(default_factory=dict[str, JsonValue])
     """Servers that the client of the session brings. They have the rights of a project's, and no text in them is a variable."""
 
+    ahead: ReadAhead[Defined] = msgspec.field(default_factory=ReadAhead[Defined])
+
     async def read(self) -> Defined:
         """Read the current definitions. Never raises: a file that cannot be read is a problem in the result."""
         # Asked here: the answer belongs to the thread of the session.
-        return await anyio.to_thread.run_sync(self._read, self.is_trusted())
+        return await run_in_thread(self._read, self.is_trusted())
+
+    def read_ahead(self) -> Callable[[], None]:
+        """Return a blocking function that reads for the next `of_run`."""
+        is_trusted = self.is_trusted()
+        return self.ahead.prepare(is_trusted, partial(self._read, is_trusted))
+
+    async def of_run(self) -> Defined:
+        """Return the definitions for the run that begins."""
+        is_trusted = self.is_trusted()
+        return await self.ahead.take(is_trusted, partial(self._read, is_trusted))
 
     def read_now(self) -> Defined:
         """Do as `read` does, blocking."""

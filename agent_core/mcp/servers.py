@@ -129,7 +129,7 @@ class McpServers:
 
     async def before_run(self, run: RunId) -> None:
         """Look at the files again, have the servers started, and ask about what nobody approved. Cancellable."""
-        await self.look()
+        await self._follow(await self._around.files.of_run())
         if not self._kept:
             return
         kept = tuple(self._kept.values())
@@ -150,6 +150,10 @@ class McpServers:
     async def look(self) -> Defined:
         """Read which servers there are; those that are new or others than before are known from now on."""
         defined = await self._around.files.read()
+        await self._follow(defined)
+        return defined
+
+    async def _follow(self, defined: Defined) -> None:
         for problem in defined.problems:
             self._tell(problem)
         wanted = {server.name: server for server in defined.servers}
@@ -160,7 +164,6 @@ class McpServers:
         for name, server in wanted.items():
             if name not in self._kept:
                 self._kept[name] = await self._began(server)
-        return defined
 
     async def reload(self) -> LoadedResources:
         """Read the files again, and forget what failed: the next run tries it anew. Never raises."""

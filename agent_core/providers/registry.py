@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from agent_core.events import ThinkingLevel
 from agent_core.kernel.errors import ConfigError, ModelUnknown
 from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import SecretValue, Value
 from agent_core.providers.auth.credentials import (
     Authenticator,
@@ -22,7 +23,7 @@ from agent_core.providers.auth.credentials import (
     state_of,
 )
 from agent_core.providers.auth.oauth import OAuthFacts
-from agent_core.providers.auth.store import AuthStore
+from agent_core.providers.auth.store import AuthRead, AuthStore
 from agent_core.providers.catalog.catalogue import (
     FoundServer,
     ModelScope,
@@ -43,7 +44,7 @@ from agent_core.providers.catalog.models_file import (
     ProviderShape,
     WrittenAccess,
     apply_models_file,
-    load_models_file,
+    reload_models_file,
     written_access,
 )
 from agent_core.providers.messages.request_options import LEVELS
@@ -155,19 +156,20 @@ class ModelRegistry:
         Args:
             servers: `find` asks the model servers of this machine what they have; that can be chosen until the next time.
         """
+        stored, file = await run_in_thread(_read_files, self._ground, self._models_path)
         if self._ground.auth is not None:
-            await self._ground.auth.load()
-        changed = await self._read_models()
+            self._ground.auth.adopt(stored)
+        changed = self._adopt_models(file)
         if servers == "find":
             self.servers = await local_servers(self.providers())
         if changed or servers == "find":
             self.set_extension_models(self._brought)
         return changed
 
-    async def _read_models(self) -> bool:
-        if self._models_path is None:
+    def _adopt_models(self, file: ModelsFile) -> bool:
+        previous = self._ground.file
+        if file is previous:
             return False
-        file, previous = await load_models_file(self._models_path), self._ground.file
         same_problems = [*map(str, file.problems)] == [*map(str, previous.problems)]
         self._ground = replace(self._ground, file=file)
         return not (same_problems and file.providers == previous.providers)
@@ -458,6 +460,15 @@ class _ProviderTable(SecretValue, frozen=True, kw_only=True):
     def secret_variables(self) -> frozenset[str]:
         """The variables of the environment that may hold a key of some provider."""
         return frozenset[str]().union(*(one.variables() for one in self.credentials.values()))
+
+
+def _read_files(
+    ground: _ProviderConfig, models_path: Path | None
+) -> tuple[AuthRead | None, ModelsFile]:
+    """Read auth.json and models.json if they have changed. Blocking."""
+    stored = None if ground.auth is None else ground.auth.read()
+    file = ground.file
+    return stored, file if models_path is None else reload_models_file(models_path, file)
 
 
 def _build_provider_table(ground: _ProviderConfig, brought: ExtensionModels) -> _ProviderTable:

@@ -5,13 +5,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path, PurePath
 from xml.sax.saxutils import quoteattr
 
-import anyio.to_thread
-
 from agent_core.kernel.text import for_model, one_line
+from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.workspace.permissions.protected_names import is_secret
 
@@ -235,21 +233,32 @@ async def load_context_files(
         expected: The trusted content of files of the project and of the folders above; a file that has changed is
             left out.
     """
-    load = partial(
-        _load, config, root, tuple(added), tuple(above), expected, project_trusted=project_trusted
+    places = ContextPlaces(
+        config=config,
+        root=root,
+        project_trusted=project_trusted,
+        added=tuple(added),
+        above=frozenset(above),
+        expected=expected,
     )
-    return await anyio.to_thread.run_sync(load)
+    return await run_in_thread(read_context_files, places)
 
 
-def _load(
-    config: Path,
-    root: Path,
-    added: Sequence[Path],
-    above: Collection[Path],
-    expected: ExpectedContentHash,
-    *,
-    project_trusted: bool,
-) -> ContextFiles:
+class ContextPlaces(Value, frozen=True, kw_only=True):
+    """Where instructions lie and which of them count, as `load_context_files` describes it."""
+
+    config: Path
+    root: Path
+    project_trusted: bool
+    added: tuple[Path, ...]
+    above: frozenset[Path]
+    expected: ExpectedContentHash
+
+
+def read_context_files(inputs: ContextPlaces) -> ContextFiles:
+    """Do as `load_context_files` does, blocking."""
+    config, root, added, above = inputs.config, inputs.root, inputs.added, inputs.above
+    expected, project_trusted = inputs.expected, inputs.project_trusted
     problems: list[str] = []
     places = (root / ".tiller", config) if project_trusted else (config,)
     project: tuple[Path, ...] = ()

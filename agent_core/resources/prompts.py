@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar, Final, TypeVar
 
 import msgspec
@@ -189,15 +190,23 @@ class PromptResources(SecretValue, frozen=True, kw_only=True):
 
 
 class PromptResourceReader:
-    """Reads the shelf as often as somebody asks; a file that holds what it held is not understood anew. Blocking."""
+    """Reads the shelf as often as somebody asks; a file that holds what it held is not understood anew. Blocking.
+
+    Several threads may read; they take turns.
+    """
 
     def __init__(self) -> None:
+        self._turn = Lock()
         self._skills: dict[Path, tuple[str, ReadSkill]] = {}
         self._templates: dict[Path, tuple[str, ReadTemplate]] = {}
         self._agents: dict[Path, tuple[str, ReadAgent]] = {}
 
     def read(self, places: PromptResourcePaths) -> PromptResources:
         """Read everything. Never raises because of a file."""
+        with self._turn:
+            return self._read(places)
+
+    def _read(self, places: PromptResourcePaths) -> PromptResources:
         reading = _Reading(places)
         skills = reading.skills(self._skills)
         templates = reading.templates(self._templates)

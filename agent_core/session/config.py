@@ -75,9 +75,11 @@ class ActiveConfig:
 
     async def refresh_models(self, *, servers: Servers = "keep") -> None:
         """Read models and keys again; publish the configuration if another model is in force after that."""
-        before = self.now()
-        await self._models.refresh(servers=servers)
-        self.publish_change(before)
+        models = self._models
+        before = (models.ref, models.thinking)
+        await models.refresh(servers=servers)
+        if (models.ref, models.thinking) != before:
+            self.publish()
 
     def configure(
         self,

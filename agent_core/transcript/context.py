@@ -86,6 +86,40 @@ def context_messages(path: Sequence[AnyEntry]) -> tuple[Message, ...]:
     return tuple([message for _, message in _shown(context_entries(path)) if message is not None])
 
 
+class LeafContext:
+    """The messages of `context_messages` for the leaf of a transcript, built once and then extended.
+
+    They depend on the path to the leaf alone. The transcript makes a new list of it when it moves or swaps entries, and
+    appends to the same list what it adds; an added compaction or context edit changes earlier messages.
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+        self._path: Sequence[StoredEntry] = ()
+        self._count = 0
+        """How many entries of the path the messages are of."""
+        self._has_edits = False
+        self._messages: tuple[Message, ...] = ()
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return the messages of the current branch as the model should see them."""
+        path = self._transcript.stored_path
+        if path is self._path and len(path) == self._count:
+            return self._messages
+        entries = self._transcript.path()
+        added = entries[self._count :] if path is self._path else entries
+        self._has_edits = any(isinstance(entry, ContextEditEntry) for entry in added) or (
+            path is self._path and self._has_edits
+        )
+        changes_earlier = self._has_edits or latest_compaction(added) is not None
+        if path is self._path and not changes_earlier:
+            self._messages += context_messages(added)
+        else:
+            self._messages = context_messages(entries)
+        self._path, self._count = path, len(entries)
+        return self._messages
+
+
 def project(path: Sequence[AnyEntry]) -> tuple[ProjectedEntry, ...]:
     """Return the entries that the latest compaction leaves, in the model's order, with their messages."""
     shown = _shown(context_entries(path))

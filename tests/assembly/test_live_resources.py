@@ -170,3 +170,79 @@ async def test_words_of_a_program_are_not_written_out(desk: Desk) -> None:
         _ = await session.prompt("/mend roof")
         _ = await session.wait_idle()
         assert "Mend roof." in json.dumps(desk.lab.requests[-1]["body"])
+
+
+async def test_each_file_of_the_user_counts_from_the_next_prompt(desk: Desk) -> None:
+    config = desk.folder.dirs.config
+    files = {
+        "AGENTS.md": "Speak of {0}.",
+        "APPEND_SYSTEM.md": "Append {0}.",
+        "skills/own/SKILL.md": SKILL.format("skill-{0}"),
+        "mcp.json": '{{"mcpServers": {{"{0}": {{"url": 7}}}}}}',
+    }
+    desk.configure(defaultProjectTrust="never")
+    async with desk.session() as session:
+        for version in ("one", "two", "six"):
+            for name, text in files.items():
+                _ = write(config / name, text.format(version))
+            sent = await desk.say(session, f"prompt {version}")
+            assert f"Speak of {version}." in sent
+            assert f"Append {version}." in sent
+            assert f"skill-{version}" in sent
+            notices = [one.text for one in desk.events if isinstance(one, Notice)]
+            assert any(f"'{version}'" in text for text in notices), notices
+        for name in files:
+            (config / name).unlink()
+        desk.events.clear()
+        sent = await desk.say(session, "prompt without files")
+        assert "(nothing any more)" in sent
+        assert not [one for one in desk.events if isinstance(one, Notice)]
+
+
+async def test_each_file_of_a_workspace_counts_from_the_next_prompt_as_it_was_trusted(
+    desk: Desk,
+) -> None:
+    root = desk.folder.root
+    files = {
+        "AGENTS.md": "Speak of {0}.",
+        ".tiller/APPEND_SYSTEM.md": "Append {0}.",
+        ".tiller/skills/ours/SKILL.md": SKILL.format("skill-{0}"),
+    }
+    async with desk.session() as session:
+        for version, option in (
+            ("one", "allowProject"),
+            ("two", "allowSession"),
+            ("six", "rejectOnce"),
+        ):
+            for name, text in files.items():
+                _ = write(root / name, text.format(version))
+            sent = await desk.say(session, f"prompt {version}", option)
+            counts = option != "rejectOnce"
+            assert (f"Speak of {version}." in sent) is counts
+            assert (f"Append {version}." in sent) is counts
+            assert (f"skill-{version}" in sent) is counts
+        for name, text in files.items():
+            _ = write(root / name, text.format("two"))
+        assert "Speak of two." in await desk.say(session, "as it was trusted again")
+
+
+async def test_a_file_that_changes_during_the_question_about_trust_counts_as_it_is_then(
+    desk: Desk,
+) -> None:
+    own = desk.folder.dirs.config / "AGENTS.md"
+    _ = write(own, "Before the question.")
+    async with desk.session() as session:
+        reader = session.subscribe()
+        desk.lab.script([{"text": "done"}])
+        _ = await session.prompt("go")
+        async for stamped in reader:
+            event: Any = stamped.event
+            if type(event).__name__ == "PermissionRequested":
+                _ = write(own, "During the question.")
+                session.permissions.answer(event.request.request, "allowProject")
+            if type(event).__name__ == "RunEnded":
+                break
+        reader.close()
+    sent = json.dumps(desk.lab.requests[-1]["body"])
+    assert "During the question." in sent
+    assert "Speak in verse." in sent

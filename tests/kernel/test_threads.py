@@ -5,11 +5,18 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import anyio
 import pytest
 
-from agent_core.kernel.threads import MOST_IDLE, run_in_thread
+from agent_core.kernel.threads import (
+    AHEAD_S,
+    MOST_IDLE,
+    ReadAhead,
+    run_abandonable,
+    run_in_thread,
+)
 
 
 async def test_what_a_call_returns_comes_back_and_it_ran_beside_the_loop() -> None:
@@ -133,3 +140,61 @@ def _joins(thread: threading.Thread) -> Callable[[], None]:
             thread.join(0.2)
 
     return join
+
+
+async def test_what_was_read_ahead_serves_once_and_only_for_the_same_inputs() -> None:
+    ahead, reads = ReadAhead[int](), list[str]()
+
+    def read(inputs: str) -> int:
+        reads.append(inputs)
+        return len(reads)
+
+    def prepare() -> Callable[[], None]:
+        return ahead.prepare("a", lambda: read("a"))
+
+    await run_in_thread(prepare())
+    assert await ahead.take("a", lambda: read("a")) == 1
+    assert await ahead.take("a", lambda: read("a")) == 2, "used once"
+    await run_in_thread(prepare())
+    assert await ahead.take("b", lambda: read("b")) == 4
+    assert await ahead.take("a", lambda: read("a")) == 5, "dropped by the other inputs"
+    await run_in_thread(prepare())
+    _ = prepare()
+    assert await ahead.take("a", lambda: read("a")) == 7, "dropped by the next preparation"
+
+
+async def test_what_was_read_ahead_is_used_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead = ReadAhead[str]()
+    now_s = 100.0
+    clock = SimpleNamespace(monotonic=lambda: now_s)
+    monkeypatch.setattr("agent_core.kernel.threads.time", clock)
+    await run_in_thread(ahead.prepare((), lambda: "ahead"))
+    now_s += 0.9
+    assert await ahead.take((), lambda: "anew") == "ahead"
+    await run_in_thread(ahead.prepare((), lambda: "ahead"))
+    now_s += AHEAD_S
+    assert await ahead.take((), lambda: "anew") == "anew"
+
+
+async def test_a_call_that_may_be_abandoned_is_left_to_itself_when_its_time_is_over() -> None:
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        _ = may_end.wait()
+        ended.set()
+
+    with anyio.move_on_after(0.05) as limit:
+        await run_abandonable(hang)
+    assert limit.cancelled_caught
+    assert await run_in_thread(begun.wait, 5)
+    assert not ended.is_set()
+    may_end.set()
+    assert await run_in_thread(ended.wait, 5)
+    assert await run_abandonable(lambda: "the next call") == "the next call"
+    with pytest.raises(OSError, match="no space"):
+        await run_abandonable(_fail_on_disk)
+
+
+def _fail_on_disk() -> None:
+    raise OSError(28, "no space")

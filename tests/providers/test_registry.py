@@ -415,3 +415,24 @@ async def test_a_file_is_read_from_the_disk_and_may_be_absent(tmp_path: Path):
     assert len((await load_models_file(path)).problems) == 1
     path.write_text(json.dumps({"providers": {"lab": LAB}}), encoding="utf-8-sig")
     assert set((await load_models_file(path)).providers) == {"lab"}
+
+
+async def test_a_file_is_decoded_again_only_when_its_text_is_another(tmp_path: Path):
+    path = tmp_path / "models.json"
+    path.write_text(json.dumps({"providers": {"lab": LAB}}), encoding="utf-8")
+    models = ModelRegistry(
+        openers=dict.fromkeys(APIS, opener),
+        environment={},
+        file=await load_models_file(path),
+        models_path=path,
+    )
+    before = models.find("lab/m")
+    assert not await models.refresh()
+    assert models.find("lab/m") is before, "nothing was built again"
+    path.write_text(json.dumps({"providers": {"other": LAB}}), encoding="utf-8")
+    assert await models.refresh()
+    assert {one.provider for one in models.models()} >= {"other"}
+    assert "lab" not in {one.provider for one in models.models()}
+    path.unlink()
+    assert await models.refresh()
+    assert "other" not in {one.provider for one in models.models()}

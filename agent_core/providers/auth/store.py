@@ -1,6 +1,7 @@
 """The stored credentials of the user: a file of its own, or the keyring of the system."""
 
 import errno
+import math
 import os
 import stat
 import sys
@@ -19,6 +20,7 @@ from agent_core.kernel import Clock, JsonObject, json
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.private_file import make_private_folder
 from agent_core.kernel.redaction.redactor import Redactor
+from agent_core.kernel.threads import run_in_thread
 from agent_core.providers.auth.oauth import (
     AuthEntry,
     AuthFile,
@@ -64,7 +66,7 @@ async def locked(path: Path, *, wait_s: float) -> AsyncGenerator[None]:
         OSError: The folder cannot be written.
     """
     lock = path.with_name(path.name + SUFFIX)
-    fd = await anyio.to_thread.run_sync(_opened, lock)
+    fd = await run_in_thread(_opened, lock)
     try:
         with anyio.move_on_after(wait_s) as waiting:
             # The kernel's lock is asked for again and again: a thread that waits in it could not be called back.
@@ -169,7 +171,11 @@ FOR_OTHERS = 0o077
 
 Refresher = Callable[[OAuthFacts, StoredTokens, int], Awaitable[StoredTokens]]
 """Exchanges tokens, at a time in milliseconds; a `LoginFailed` when the provider does not want them any more."""
+ADOPTED_S = 1.0
+"""How long a content that was adopted, as it is at the start of a run, stands in for the read of one request."""
 _Mark = tuple[int, int, int]
+AuthRead = tuple[_Mark | None, AuthFile, tuple[ConfigError, ...]]
+"""A content of the file, and its problems."""
 
 
 class AuthStore:
@@ -192,11 +198,21 @@ class AuthStore:
         self._refresh = refresh
         self._file = AuthFile()
         self._mark: _Mark | None = None
+        self._adopted_s = -math.inf
         self.problems: tuple[ConfigError, ...] = ()
 
     async def load(self) -> None:
         """Read the file if it has changed; one that is not there holds nothing."""
-        read = await anyio.to_thread.run_sync(_read, self.path, self._mark)
+        self.adopt(await run_in_thread(self.read))
+        self._adopted_s = -math.inf
+
+    def read(self) -> AuthRead | None:
+        """Read the file if it has changed, and change nothing here. Blocking."""
+        return _read(self.path, self._mark)
+
+    def adopt(self, read: AuthRead | None) -> None:
+        """Hold what `read` has just returned."""
+        self._adopted_s = self._clock.monotonic_s()
         if read is not None:
             self._mark, self._file, self.problems = read
             if self._redactor is not None:
@@ -211,12 +227,16 @@ class AuthStore:
     async def fresh(self, provider: str, oauth: OAuthFacts | None) -> AuthEntry | None:
         """Return what is stored now; tokens that end within five minutes are exchanged first.
 
+        The first call within a second after `adopt` uses what was adopted; all others read the file again.
+
         Once begun, an exchange is not cancelled: the provider may have made the old tokens useless already.
 
         Raises:
             LoginFailed: The tokens have ended and cannot be exchanged; the text says what to do.
         """
-        await self.load()
+        adopted_s, self._adopted_s = self._adopted_s, -math.inf
+        if self._clock.monotonic_s() - adopted_s > ADOPTED_S:
+            await self.load()
         found = self.entry(provider)
         if not isinstance(found, StoredTokens) or oauth is None or not self._ends_soon(found):
             return found
@@ -284,9 +304,7 @@ class AuthStore:
         return not tokens.lives_until(self._clock.now_ms() + REFRESH_BEFORE_MS)
 
 
-def _read(
-    path: Path, last_mark: _Mark | None
-) -> tuple[_Mark | None, AuthFile, tuple[ConfigError, ...]] | None:
+def _read(path: Path, last_mark: _Mark | None) -> AuthRead | None:
     """Read the file, unless it is the one that is known."""
     try:
         with path.open("rb") as file:

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-import anyio
-import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, JsonValue as AnyJson, ValidationError
@@ -14,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError
+from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.unknown_keys import NOTES, did_you_mean, unknown_keys
 from agent_core.kernel.values import SecretValue
 from agent_core.providers.catalog.catalogue import ProviderInfo, builtin_providers
@@ -113,25 +112,33 @@ class WrittenAccess(SecretValue, frozen=True, kw_only=True):
 class ModelsFile(SecretValue, frozen=True, kw_only=True):
     """Content of a models.json, as far as it could be read."""
 
-    hidden: ClassVar = frozenset({"providers"})
+    hidden: ClassVar = frozenset({"providers", "text"})
 
     path: Path | None = None
+    text: str | None = None
+    """The text of the file; None: there was no text to read."""
     providers: Mapping[str, ProviderShape] = msgspec.field(default_factory=dict[str, ProviderShape])
     problems: tuple[ConfigError, ...] = ()
 
 
 async def load_models_file(path: Path) -> ModelsFile:
     """Read the file; one that is not there says nothing."""
+    return await run_in_thread(reload_models_file, path, ModelsFile())
+
+
+def reload_models_file(path: Path, previous: ModelsFile) -> ModelsFile:
+    """Read the file again; return `previous` itself when its text is the same. Blocking."""
     # The table of known providers, over which it is laid, is read here once, where that hinders nobody.
-    _ = await anyio.to_thread.run_sync(builtin_providers)
+    _ = builtin_providers()
     try:
-        text = await anyio.Path(path).read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return ModelsFile(path=path)
     except (OSError, UnicodeDecodeError) as error:
         problem = ConfigError(f"{path} cannot be read ({error}); it is ignored", path=path)
         return ModelsFile(path=path, problems=(problem,))
-    return read_models_file(text, path=path)
+    same = text == previous.text and path == previous.path
+    return previous if same else replace(read_models_file(text, path=path), text=text)
 
 
 def read_models_file(text: str, *, path: Path) -> ModelsFile:

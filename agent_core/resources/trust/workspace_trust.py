@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
-import anyio.to_thread
 import msgspec
 
 from agent_core.kernel import Clock, JsonObject, JsonValue, rfc3339
 from agent_core.kernel.errors import ConfigError
 from agent_core.kernel.json import as_object, is_object
 from agent_core.kernel.private_file import locked, replace_text
+from agent_core.kernel.threads import run_in_thread
 from agent_core.kernel.values import Value
 from agent_core.resources.instructions import NAMES, folders_above
 from agent_core.resources.load_result import JsonTextError, read_object
@@ -290,7 +290,7 @@ class WorkspaceTrust:
 
     async def check(self) -> TrustCheckResult:
         """Check the files and the decision again. Never raises: an unknown result counts as not trusted."""
-        return await anyio.to_thread.run_sync(self.check_now)
+        return await run_in_thread(self.check_now)
 
     async def record(
         self, said: Literal["trusted", "refused"], *, lasting: bool
@@ -305,7 +305,7 @@ class WorkspaceTrust:
             ConfigError: The decision could not be stored; nothing changed.
         """
         record = partial(self.record_now, said, lasting=lasting)
-        return await anyio.to_thread.run_sync(record)
+        return await run_in_thread(record)
 
     @property
     def above(self) -> frozenset[Path]:

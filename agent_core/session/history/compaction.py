@@ -1,6 +1,6 @@
 """Compaction of a session: asked for or needed, run, reported and kept."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
@@ -14,6 +14,7 @@ from agent_core.compaction import (
     NothingToCompact,
     SummaryUsage,
     cut_outputs,
+    estimate_text,
     prepare,
     should_compact,
 )
@@ -31,6 +32,7 @@ from agent_core.kernel import EntryId
 from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage
+from agent_core.providers import ToolDeclaration
 from agent_core.session.context import EventPublisher, SessionOptions, SessionServices, failure_of
 from agent_core.session.history.entries import (
     added_entry,
@@ -192,6 +194,8 @@ class Compaction:
     ) -> None:
         self.overhead_tokens = 0
         """Tokens of the system prompt and the tools, beside the conversation, as of the last run."""
+        self._overhead_of: tuple[str, Sequence[ToolDeclaration]] = ("", ())
+        """The system prompt and the tools whose tokens were estimated."""
         self._services = services
         self._models = models
         self._options = options
@@ -208,6 +212,13 @@ class Compaction:
     def goes_on(self) -> bool:
         """Return whether one goes on; an abandoned one does not count."""
         return self._active is not None and not self._active.abandoned
+
+    def set_overhead(self, system: str, tools: Sequence[ToolDeclaration]) -> None:
+        """Estimate `overhead_tokens`; anew when the system prompt or a tool is another than at the last call."""
+        if (system, tools) != self._overhead_of:
+            self._overhead_of = (system, tools)
+            declared = "".join(map(repr, tools))
+            self.overhead_tokens = estimate_text(system) + estimate_text(declared)
 
     def gave_up_in(self, activity: Activity) -> bool:
         """Return whether this run asked for room and did not get it: it would be refused again each turn."""

@@ -22,7 +22,7 @@ from agent_core.session.redaction import long_texts, redacted
 from agent_core.storage import SessionLog
 from agent_core.storage.port import SessionAttachments
 from agent_core.transcript import Transcript
-from agent_core.transcript.context import context_entries, context_messages
+from agent_core.transcript.context import LeafContext, context_entries
 from agent_core.transcript.entries import AnyEntry, ColdEntry, CompactionEntry, WholeEntry
 
 T = TypeVar("T")
@@ -179,6 +179,7 @@ class Recorder:
         """The first line of the session's file; a session in memory has it as well."""
         self.transcript: Final = transcript
         """All entries of all branches, for reading; those outside of the present context may lack their bodies."""
+        self._context = LeafContext(transcript)
         self._clock = clock
         self._news = news
         self._durability = durability
@@ -203,7 +204,7 @@ class Recorder:
 
     def context(self) -> tuple[Message, ...]:
         """Return the messages of the current branch as the model should see them."""
-        return context_messages(self.transcript.path())
+        return self._context.messages()
 
     def path(self) -> tuple[AnyEntry, ...]:
         """Return the entries of the current branch."""
@@ -274,6 +275,8 @@ class Recorder:
         ]
         cooled = zip(idle, self._log.cool(idle), strict=True)
         self.transcript.swap(after for before, after in cooled if after is not before)
+        # It would hold the bodies until the next request.
+        self._context = LeafContext(self.transcript)
 
     async def sync(self) -> None:
         """Make everything so far survive a power cut; a failure is told."""

@@ -8,7 +8,6 @@ from typing import Protocol
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
-from agent_core.compaction import estimate_text
 from agent_core.events import (
     ChangeCounts,
     Failure,
@@ -279,10 +278,7 @@ class RunPreparation:
         answer = await self._hooks.ask(RunPreparing(content=content, system=system))
         prepared = answer if isinstance(answer, RunPrepared) else RunPrepared()
         self._requests.system = system if prepared.system is None else prepared.system
-        declared = "".join(map(repr, self._toolbox.declarations()))
-        self._compaction.overhead_tokens = estimate_text(self._requests.system) + estimate_text(
-            declared
-        )
+        self._compaction.set_overhead(self._requests.system, self._toolbox.declarations())
         for message in (*changed, *prepared.messages):
             entry = await self._recorder.keep(added_entry(message))
             publish_added(

@@ -368,3 +368,27 @@ async def test_an_odd_moment_is_no_reason_to_fail(tmp_path: Path, expires: str, 
     auth = store(written(tmp_path, text))
     await auth.load()
     assert auth.entry("x") == StoredTokens(access="a", refresh="r", expires_ms=kept)
+
+
+async def test_the_look_at_the_start_of_a_run_serves_one_request(tmp_path: Path):
+    path, clock = written(tmp_path, {"openai": KEY}), FakeClock(NOW_MS)
+    auth = AuthStore(path, clock=clock, refresh=Exchange())
+
+    async def key_of(provider: str) -> object:
+        return await auth.fresh(provider, None)
+
+    def write(key: str) -> None:
+        _ = path.write_text(json.dumps({"openai": {"type": "api_key", "key": key}}), "utf-8")
+
+    registry = made(auth)
+    _ = await registry.refresh()
+    write("sk-after-the-look")
+    assert await key_of("openai") == StoredKey(key="sk-stored")
+    assert await key_of("openai") == StoredKey(key="sk-after-the-look")
+    _ = await registry.refresh()
+    write("sk-a-second-later")
+    clock.advance(2.0)
+    assert await key_of("openai") == StoredKey(key="sk-a-second-later")
+    write("sk-of-the-next-run")
+    _ = await registry.refresh()
+    assert await key_of("openai") == StoredKey(key="sk-of-the-next-run")

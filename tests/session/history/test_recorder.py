@@ -1,10 +1,12 @@
 """The recorder on a disk: bodies come and go with the context, a disk that fails is tried again, entries last."""
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
 import pytest
+from msgspec import Struct
 
 from agent_core.events import ErrorRaised, Notice
 from agent_core.kernel import EntryId, SessionId
@@ -227,3 +229,18 @@ def test_entries_are_forced_to_the_disk_with_runs_unless_it_is_said_otherwise() 
 def _as_it_is(given: AnyEntry) -> EntryFactory:
     """Draft an entry that is made already."""
     return lambda _entry, _parent, _at_ms: given
+
+
+async def test_no_message_that_was_shown_before_a_compaction_stays_in_memory(
+    tmp_path: Path,
+) -> None:
+    desk = Desk(Log(await JsonlStore(tmp_path, FakeClock()).create(header())))
+    messages = [user("1"), assistant("2"), user("3"), assistant("4")]
+    _ = await desk.recorder.keep(*map(_as_it_is, chain(*messages)))
+    assert desk.recorder.context() == tuple(messages)
+    _ = await desk.recorder.keep(_as_it_is(compaction("c", parent="e4", first_kept="e3")))
+    first = messages.pop(0)
+    assert desk.transcript.path()[0].id == "e1"
+    holders = [one for one in gc.get_referrers(first) if isinstance(one, tuple | list | Struct)]
+    assert holders == []
+    assert len(desk.recorder.context()) == 3

@@ -10,6 +10,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
+from agent_core.kernel.threads import run_abandonable
 from agent_core.kernel.values import Value
 from tiller_server.lsp.events.cache_file import CacheMark, NumberedEvent, ReplayFile
 
@@ -127,8 +128,9 @@ class ReplayWriter:
         queue.is_writing = True
         try:
             with anyio.fail_after(SLOW_S):
-                work = partial(_append, file, lines, mark, self._source.is_stored)
-                is_written = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+                is_written = await run_abandonable(
+                    _append, file, lines, mark, self._source.is_stored
+                )
         except (OSError, TimeoutError) as error:
             self._give_up(str(error) or f"a write took longer than {SLOW_S} s")
             return
