@@ -10,7 +10,7 @@ import threading
 import time
 from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Final, Generic, TypeVar, cast
@@ -96,7 +96,9 @@ class ReadAhead(Generic[T]):
 
         def make() -> None:
             at_s = time.monotonic()
-            self._made = (inputs, at_s, read())
+            # A failure belongs to the code that asks for the result, which reads again.
+            with suppress(Exception):
+                self._made = (inputs, at_s, read())
 
         return make
 

@@ -163,6 +163,15 @@ async def test_what_was_read_ahead_serves_once_and_only_for_the_same_inputs() ->
     assert await ahead.take("a", lambda: read("a")) == 7, "dropped by the next preparation"
 
 
+async def test_what_could_not_be_read_ahead_is_read_again_by_who_asks_for_it() -> None:
+    ahead = ReadAhead[str]()
+    await run_in_thread(ahead.prepare((), _fail_on_disk))
+    assert await ahead.take((), lambda: "anew") == "anew"
+    await run_in_thread(ahead.prepare((), _fail_on_disk))
+    with pytest.raises(OSError, match="no space"):
+        await ahead.take((), _fail_on_disk)
+
+
 async def test_what_was_read_ahead_is_used_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     ahead = ReadAhead[str]()
     now_s = 100.0
@@ -196,5 +205,5 @@ async def test_a_call_that_may_be_abandoned_is_left_to_itself_when_its_time_is_o
         await run_abandonable(_fail_on_disk)
 
 
-def _fail_on_disk() -> None:
+def _fail_on_disk() -> str:
     raise OSError(28, "no space")
