@@ -288,6 +288,8 @@ def rehearse() -> None:
     log = logging.getLogger()
     for handler in log.handlers[:]:
         log.removeHandler(handler)
+    # Threads of calls end with their loop, which cycles of frames and errors still refer to.
+    _ = gc.collect()
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
             thread.join()  # a fork has only the thread that forks
