@@ -129,13 +129,17 @@ test("a checkpoint shows what it would take back, takes it back, and can be take
 test("changes are found, kept and rejected by keys in the editor", async () => {
   const { window } = on;
   const { keyboard } = window.page;
+  const next = async (line: number) => {
+    await keyboard.press("Alt+F9");
+    await window.page.getByText(`Ln ${line}, Col 1`).waitFor();
+  };
   await window.openFile("greet.py");
   await keyboard.press("Control+Home");
-  await keyboard.press("Alt+F9");
+  await next(5);
   await keyboard.press("Control+k");
   await keyboard.press("y");
   await window.page.getByText("Keep all 2 changes").waitFor();
-  await keyboard.press("Alt+F9");
+  await next(9);
   await keyboard.press("Control+k");
   await keyboard.press("x");
   const text = await window.untilEditorText("the rejected line", (now) => now.includes("good day"));
