@@ -87,7 +87,9 @@ class ReadAhead(Generic[T]):
     with other inputs, or later, the files are read again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        """Create it with a clock that only goes on."""
+        self._now_s = now_s
         self._made: tuple[object, float, T] | None = None
 
     def prepare(self, inputs: object, read: Callable[[], T]) -> Callable[[], None]:
@@ -95,7 +97,7 @@ class ReadAhead(Generic[T]):
         self._made = None
 
         def make() -> None:
-            at_s = time.monotonic()
+            at_s = self._now_s()
             # A failure belongs to the code that asks for the result, which reads again.
             with suppress(Exception):
                 self._made = (inputs, at_s, read())
@@ -105,7 +107,7 @@ class ReadAhead(Generic[T]):
     async def take(self, inputs: object, read: Callable[[], T]) -> T:
         """Return the result that was kept for equal inputs, else read in a thread."""
         made, self._made = self._made, None
-        if made is not None and made[0] == inputs and time.monotonic() - made[1] < AHEAD_S:
+        if made is not None and made[0] == inputs and self._now_s() - made[1] < AHEAD_S:
             return made[2]
         return await run_in_thread(read)
 

@@ -1,5 +1,7 @@
 """The line of a run says what goes on, and what waits for its turn is listed below it."""
 
+from msgspec.structs import replace
+
 from agent_core.events import (
     Question,
     QuestionRequested,
@@ -99,6 +101,8 @@ def test_an_open_question_is_waited_for_and_not_the_model() -> None:
         since_ms=0,
         expires_ms=None,
     )
+    status.see(QuestionRequested(run=run, request=replace(question, blocking=False)))
+    assert status.line().endswith(" waiting for the model · 0 s")
     status.see(QuestionRequested(run=run, request=question))
     assert status.line().endswith(" waiting for your answer · 0 s")
     status.see(QuestionResolved(run=run, request="q", by="cli"))

@@ -5,7 +5,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -172,11 +171,9 @@ async def test_what_could_not_be_read_ahead_is_read_again_by_who_asks_for_it() -
         await ahead.take((), _fail_on_disk)
 
 
-async def test_what_was_read_ahead_is_used_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    ahead = ReadAhead[str]()
+async def test_what_was_read_ahead_is_used_within_a_second() -> None:
     now_s = 100.0
-    clock = SimpleNamespace(monotonic=lambda: now_s)
-    monkeypatch.setattr("agent_core.kernel.threads.time", clock)
+    ahead = ReadAhead[str](lambda: now_s)
     await run_in_thread(ahead.prepare((), lambda: "ahead"))
     now_s += 0.9
     assert await ahead.take((), lambda: "anew") == "ahead"

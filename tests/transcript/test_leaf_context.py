@@ -37,7 +37,7 @@ def added(draw: Random, tree: Transcript, name: str) -> AnyEntry:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_it_is_what_the_path_says_after_each_change(seed: int) -> None:
+def test_it_equals_a_rebuild_from_the_path_after_each_change(seed: int) -> None:
     draw, tree = Random(seed), Transcript()  # noqa: S311 - the same draw each time
     context = LeafContext(tree)
     for number in range(60):

@@ -200,10 +200,10 @@ class SlashCommands:
             if text := await work():
                 _ = self._publish(Notice(level="info", text=text))
         except Exception as error:
-            # Code of others: that it fails is told, and ends nothing. Where is for the log of whoever wrote it.
+            # Code of others: that it fails is told, and ends nothing. The traceback is for the log of whoever wrote it.
             log.warning("%s failed", readable(name), exc_info=True)
             notes: list[str] = getattr(error, "__notes__", [])
-            text = f"{type(error).__name__}: {error}{''.join(notes)}"
+            text = " ".join((f"{type(error).__name__}: {error}", *map(str.strip, notes)))
             _ = self._publish(ExtensionError(extension=name, event=EVENT, error=text))
         finally:
             self._running.discard(running)

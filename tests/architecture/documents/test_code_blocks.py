@@ -66,7 +66,7 @@ def test_every_command_of_a_shell_block_is_one_of_the_parser() -> None:
     assert [f"{page}: {line}: {why}" for page, line in lines if (why := _refusal(line))] == []
 
 
-def test_every_shell_block_is_run_by_a_test_or_says_why_not() -> None:
+def test_every_page_with_shell_blocks_is_run_or_listed_with_a_reason() -> None:
     pages = {
         page
         for page, language, text in _blocks()

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from tests.support.clients.server import Ground, says
 from tests.support.clients.shims import end_daemon
 from tests.support.harness.shared import ROOT
 from tests.support.programs.acp_clients import NODE, npm_client
-from tests.support.programs.page_commands import FILES, STANDS
+from tests.support.programs.page_commands import FILES, STANDS, run_script
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -55,13 +54,4 @@ def test_the_commands_of_a_page_run(stand: Ground, page: str) -> None:
         "PATH": f"{Path(sys.executable).parent}:{stand.env.get('PATH', '')}",
         "PYTHON": sys.executable,
     }
-    done = subprocess.run(
-        ["bash", "-euxo", "pipefail", "-c", f"{rules.before}{text}\n{rules.after}"],
-        cwd=stand.root,
-        env=env,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_script(f"{rules.before}{text}\n{rules.after}", cwd=stand.root, env=env)

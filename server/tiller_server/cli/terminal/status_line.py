@@ -64,7 +64,7 @@ class StatusLine(Struct, kw_only=True):
     """Names of the tools of the calls that the model writes, by item."""
     _queue: tuple[QueueItem, ...] = ()
     _requests: set[str] = msgspec.field(default_factory=set)
-    """Permissions and questions that a person has not answered yet, by id."""
+    """Permissions and questions that wait for the answer of a person, by id."""
 
     @property
     def is_busy(self) -> bool:
@@ -87,10 +87,13 @@ class StatusLine(Struct, kw_only=True):
                 self._requests.clear()
             case ToolStarted() | ToolInputDelta() | ToolRunning() | ToolEnded():
                 self._tool(event)
-            case PermissionRequested(request=asked) | QuestionRequested(request=asked):
-                self._requests.add(asked.request)
-            case PermissionResolved(request=answered) | QuestionResolved(request=answered):
-                self._requests.discard(answered)
+            case (
+                PermissionRequested()
+                | QuestionRequested()
+                | PermissionResolved()
+                | QuestionResolved()
+            ):
+                self._request(event)
             case SessionUsage(usage=usage):
                 self._usage = usage
             case QueueChanged(queue=queue):
@@ -113,6 +116,17 @@ class StatusLine(Struct, kw_only=True):
                 _ = self._names.pop(item, None), self._tools.pop(item, None)
                 if not self._tools and not self._names:
                     self._doing = WAITING
+
+    def _request(
+        self, event: PermissionRequested | QuestionRequested | PermissionResolved | QuestionResolved
+    ) -> None:
+        match event:
+            case PermissionResolved(request=answered) | QuestionResolved(request=answered):
+                self._requests.discard(answered)
+            case QuestionRequested(request=asked) if not asked.blocking:
+                pass  # the run goes on without the answer
+            case PermissionRequested(request=asked) | QuestionRequested(request=asked):
+                self._requests.add(asked.request)
 
     def line(self) -> str:
         """Return the line as it is now."""
