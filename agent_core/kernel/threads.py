@@ -70,12 +70,12 @@ def _begun(
     loop: AbstractEventLoop,
 ) -> "_Job[T]":
     try:
-        idle = _IDLE.get()
+        workers = _WORKERS.get()
     except LookupError:
-        idle = _IdleThreads()
-        _ = _IDLE.set(idle)
+        workers = _Workers()
+        _ = _WORKERS.set(workers)
     job = _Job(lambda: function(*arguments), loop)
-    thread = idle.threads.pop() if idle.threads else _Thread(idle.threads)
+    thread = workers.idle.pop() if workers.idle else _Thread(workers.idle, workers.all)
     thread.jobs.put(cast("_Job[object]", job))  # the thread only hands the result on
     return job
 
@@ -141,11 +141,13 @@ class _Job(Generic[T]):
 class _Thread(threading.Thread):
     """A thread that makes one call after the other until it gets None."""
 
-    def __init__(self, idle: "list[_Thread]") -> None:
+    def __init__(self, idle: "list[_Thread]", workers: "set[_Thread]") -> None:
         # A process that ends waits for its loop, and the loop for its calls; only an idle thread is left then.
         super().__init__(name="agent worker", daemon=True)
         self.jobs: SimpleQueue[_Job[object] | None] = SimpleQueue()
         self._idle = idle
+        self._workers = workers
+        workers.add(self)
         self.start()
 
     @override
@@ -170,21 +172,27 @@ class _Thread(threading.Thread):
         if len(self._idle) < MOST_IDLE:
             self._idle.append(self)
         else:
+            self._workers.discard(self)
             self.jobs.put(None)
 
 
-class _IdleThreads:
-    """The threads of a loop that wait for a call; they end with the loop."""
+class _Workers:
+    """The threads of a loop; they end when the loop is freed.
+
+    Those that make a call then are ended as well: a call that is left to itself ends after the last step of the loop,
+    which no longer counts its thread as idle.
+    """
 
     def __init__(self) -> None:
-        self.threads: list[_Thread] = []
+        self.idle: list[_Thread] = []
+        self.all: set[_Thread] = set()
 
     def __del__(self) -> None:
-        for thread in self.threads:
+        for thread in self.all:
             thread.jobs.put(None)
 
 
-_IDLE: Final[RunVar[_IdleThreads]] = RunVar("agent_core.kernel.threads")
+_WORKERS: Final[RunVar[_Workers]] = RunVar("agent_core.kernel.threads")
 
 
 async def uncancelled(step: Awaitable[T]) -> T:

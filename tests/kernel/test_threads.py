@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import anyio
 import pytest
+from typing_extensions import override
 
 from agent_core.kernel.threads import (
     AHEAD_S,
@@ -121,6 +122,43 @@ def test_the_threads_end_with_their_loop() -> None:
         used.append(await run_in_thread(threading.current_thread))
 
     asyncio.run(call())
+    _ = gc.collect()
+    used[0].join(10)
+    assert not used[0].is_alive()
+
+
+def test_a_thread_whose_call_ends_after_the_last_step_of_the_loop_ends_too() -> None:
+    queued, begun, may_end = threading.Event(), threading.Event(), threading.Event()
+    used: list[threading.Thread] = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        """Report what threads schedule."""
+
+        @override
+        def call_soon_threadsafe(self, *arguments: object, **options: object) -> asyncio.Handle:
+            handle = super().call_soon_threadsafe(*arguments, **options)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+            queued.set()
+            return handle
+
+    def work() -> None:
+        used.append(threading.current_thread())
+        begun.set()
+        assert may_end.wait(10)
+
+    async def leave() -> None:
+        call = asyncio.create_task(run_abandonable(work))  # noqa: TID251 - nobody's task: the loop stops before it ends
+        await run_in_thread(_waits(begun))
+        _ = call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    loop = Loop()
+    loop.run_until_complete(leave())
+    queued.clear()
+    may_end.set()
+    assert queued.wait(10)
+    loop.close()
+    del loop
     _ = gc.collect()
     used[0].join(10)
     assert not used[0].is_alive()

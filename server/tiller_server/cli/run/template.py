@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -38,6 +38,9 @@ REQUEST_S: Final = 5.0
 MAX_REQUEST_BYTES: Final = 16 * 1024 * 1024
 MAX_MESSAGE_BYTES: Final = 4096
 PDEATHSIG: Final = 1
+JOIN_S: Final = 10.0
+COLLECT_S: Final = 0.05
+"""Seconds between two collections while threads are waited for."""
 REHEARSED: Final = ("run", "--no-session", "--trust", "hello", "--workspace")
 LOADED: Final = (
     "agent_core.providers.adapters.anthropic_messages",
@@ -288,11 +291,27 @@ def rehearse() -> None:
     log = logging.getLogger()
     for handler in log.handlers[:]:
         log.removeHandler(handler)
-    # Threads of calls end with their loop, which cycles of frames and errors still refer to.
-    _ = gc.collect()
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join()  # a fork has only the thread that forks
+    # A fork has only the thread that forks.
+    join_others({threading.get_ident()})
+
+
+def join_others(kept: Collection[int | None]) -> None:
+    """Wait until all threads but those of some identifiers have ended.
+
+    The worker threads of a loop end when the loop is freed. Cycles of frames and errors refer to it, and so do other
+    threads until they have ended: it is collected again until then.
+
+    Raises:
+        RuntimeError: A thread has not ended in ten seconds; the daemon starts another template for the next run.
+    """
+    until_s = time.monotonic() + JOIN_S
+    while others := [one for one in threading.enumerate() if one.ident not in kept]:
+        if time.monotonic() > until_s:
+            message = f"threads of the rehearsal have not ended: {[one.name for one in others]}"
+            raise RuntimeError(message)
+        others[0].join(COLLECT_S)
+        del others  # a thread of anyio refers to the loop also when it has ended
+        _ = gc.collect()
 
 
 def main(arguments: Sequence[str]) -> int:
