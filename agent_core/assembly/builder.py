@@ -262,11 +262,14 @@ def _views(parts: SessionParts, starter: RunStarter, bash: UserBash) -> SessionV
     return SessionViews(
         models=ModelView(
             parts.models,
+            services=parts.services,
             recorder=parts.recorder,
-            publisher=parts.publisher,
             config=parts.config,
             queue=parts.queue,
             hooks=parts.hooks,
+            options=parts.deps.options,
+            allowance=parts.workspace.allowance,
+            redactor=parts.deps.redactor,
         ),
         tools=ToolView(parts.toolbox, recorder=parts.recorder, config=parts.config),
         permissions=PermissionView(parts.broker, parts.trust, parts.workspace.workspace.root),

@@ -93,6 +93,8 @@ def session_options(values: SettingsValues, *, scratch: Path) -> SessionOptions:
         durability=values.durability,
         titles=values.titles,
         title_model=values.title_model,
+        completion_trigger=values.completion.trigger,
+        completion_model=values.completion.model,
         scratch=str(scratch),
     )
 
@@ -260,6 +262,8 @@ class LiveSettings:
         options.steer_grace_s = made.steer_grace_s
         options.cache = made.cache
         options.titles, options.title_model = made.titles, made.title_model
+        options.completion_trigger = made.completion_trigger
+        options.completion_model = made.completion_model
         options.tool_options = made.tool_options
         workspace.allowance.adopt(allowance(values.budgets))
         workspace.permissions.fallback = values.permission.fallback

@@ -64,7 +64,9 @@ class QueueItem(EventValue, frozen=True, kw_only=True):
     source: InputSource = "person"
 
 
-CallPurpose = Literal["main", "compaction", "title", "memory", "task", "review", "extension"]
+CallPurpose = Literal[
+    "main", "compaction", "title", "completion", "memory", "task", "review", "extension"
+]
 """Purpose of a model call. `task` and `review`: an answer in the conversation of a task, or of a review."""
 
 

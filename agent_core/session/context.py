@@ -86,6 +86,10 @@ class SessionOptions(Struct, kw_only=True):
     """Whether a session that may have a title of a model gets one."""
     title_model: str | None = None
     """The model that makes it, by name; None: the session's."""
+    completion_trigger: Literal["off", "invoked", "automatic"] = "invoked"
+    """When text is completed at the cursor of an editor: never, when the user asks for it, or while the user types, too."""
+    completion_model: str | None = None
+    """The model that completes, by name; None: the session's."""
     scratch: str = ""
     """A private folder for whole outputs."""
 

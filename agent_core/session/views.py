@@ -1,7 +1,8 @@
 """Access of extensions and hooks to a session."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agent_core.events import (
     Budgets,
@@ -24,6 +25,7 @@ from agent_core.hooks.catalogue import SwitchReason
 from agent_core.kernel import EntryId, JsonValue, RunId, SessionId
 from agent_core.kernel.errors import SwitchRefused, UsageError
 from agent_core.kernel.json import decode, encode
+from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.messages import AssistantMessage, Message
 from agent_core.providers import Model, ModelInfo
 from agent_core.providers.auth.credentials import ProviderState
@@ -31,7 +33,12 @@ from agent_core.providers.catalog.catalogue import Named
 from agent_core.session.changes.checkpoints import Checkpoints
 from agent_core.session.changes.detection import UserEdits
 from agent_core.session.config import ActiveConfig
-from agent_core.session.context import EventPublisher, SessionServices, WorkspaceContext
+from agent_core.session.context import (
+    EventPublisher,
+    SessionOptions,
+    SessionServices,
+    WorkspaceContext,
+)
 from agent_core.session.history.entries import data_entry, model_entry, thinking_entry, tools_entry
 from agent_core.session.history.recorder import Recorder
 from agent_core.session.input.queue import InputQueue
@@ -45,7 +52,7 @@ from agent_core.session.model_selection import (
 from agent_core.session.permissions.broker import PermissionBroker
 from agent_core.session.permissions.question_prompts import QuestionPrompts
 from agent_core.session.runs.slot import ActivitySlot
-from agent_core.session.runs.usage import UsageTracker
+from agent_core.session.runs.usage import BudgetPolicy, UsageTracker
 from agent_core.session.snapshot import ContextUsage, SessionSnapshot, SessionStats, session_stats
 from agent_core.session.tools.registry import ToolRegistry
 from agent_core.session.tools.user_bash import BashResult, UserBash
@@ -53,6 +60,9 @@ from agent_core.tools import Tool
 from agent_core.tools.port import ToolInfo
 from agent_core.transcript.entries import AnyEntry, MessageEntry, WholeEntry
 from agent_core.transcript.tree import has_prompt_or_answer, newest_first
+
+if TYPE_CHECKING:
+    from agent_core.session.input.inline_completion import InlineCompletions
 
 
 class SessionSwitchHooks:
@@ -94,18 +104,24 @@ class ModelView:
         self,
         models: ModelSelection,
         *,
+        services: SessionServices,
         recorder: Recorder,
-        publisher: EventPublisher,
         config: ActiveConfig,
         queue: InputQueue,
         hooks: HookRunner,
+        options: SessionOptions,
+        allowance: BudgetPolicy,
+        redactor: Redactor,
     ) -> None:
         self._models = models
+        self._services = services
         self._recorder = recorder
-        self._publisher = publisher
         self._config = config
         self._queue = queue
         self._hooks = hooks
+        self._options = options
+        self._allowance = allowance
+        self._redactor = redactor
 
     @property
     def current(self) -> ModelInfo | None:
@@ -190,6 +206,19 @@ class ModelView:
             await self._thinks(level, before=before, source="cycle")
         return level
 
+    @cached_property
+    def completions(self) -> "InlineCompletions":
+        """Completion of text at the cursor of an editor."""
+        from agent_core.session.input.inline_completion import InlineCompletions  # noqa: PLC0415 - at first use
+
+        return InlineCompletions(
+            self._models,
+            options=self._options,
+            allowance=self._allowance,
+            redactor=self._redactor,
+            clock=self._services.clock,
+        )
+
     def _now(self) -> SelectedModel:
         return SelectedModel.of(self._models)
 
@@ -214,7 +243,7 @@ class ModelView:
         await notify_model_change(self._hooks, before, self._now(), source=source)
 
     def _publish_choice(self, ref: str, level: ThinkingLevel, *, source: _Source) -> None:
-        self._publisher.publish(ModelChanged(model=ref, thinking=level, source=source))
+        self._services.publish(ModelChanged(model=ref, thinking=level, source=source))
         self._config.publish()
 
 

@@ -9,7 +9,7 @@ import { stage } from "./support/stage.ts";
 import { until } from "./support/until.ts";
 
 const on = stage("everyday", {
-  files: { "greet.py": GREETINGS },
+  files: { "greet.py": GREETINGS, "noon.py": "" },
   settings: { sandbox: "off", permission: { mode: "ask" } },
 });
 
@@ -183,4 +183,21 @@ test("an MCP server is added and listed", async () => {
   await window.command("Tiller: MCP Servers…");
   await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "docs.invalid" }).waitFor();
   await window.picture("every-5-mcp");
+});
+
+test("text is completed at the cursor when a key asks for it, and taken with Tab", async () => {
+  const { window, ground } = on;
+  await window.openFile("noon.py");
+  await window.focusEditor();
+  await window.page.keyboard.press("Control+End");
+  // The editor indents the new line.
+  await window.page.keyboard.type("def noon(name):\n");
+  await ground.provider.script({ text: 'return f"Good noon, {name}"' });
+  await window.page.keyboard.press("Alt+\\");
+  await window.page.locator(".ghost-text, .ghost-text-decoration").first().waitFor();
+  const asked = (await ground.provider.asked()).at(-1) ?? "";
+  assert.match(asked, /def noon\(name\):\\n {4}<\/before>/);
+  await window.picture("every-9-completion");
+  await window.page.keyboard.press("Tab");
+  await window.untilEditorText("the completion", (now) => now.includes("Good noon"));
 });

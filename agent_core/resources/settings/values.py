@@ -265,6 +265,21 @@ class AttachmentSettings(SettingsGroup):
     )
 
 
+class CompletionSettings(SettingsGroup):
+    """Completion at the cursor of editors that show inline completions."""
+
+    trigger: Literal["off", "invoked", "automatic"] = Field(
+        default="invoked",
+        description="When text is completed at the cursor: never, when you ask the editor for it, or also while you type.",
+    )
+    model: str | None = Field(
+        default=None,
+        description=(
+            "The model that completes, as provider/id or a pattern; a small, fast one is best. null: the model of the session."
+        ),
+    )
+
+
 class MemorySettings(SettingsGroup):
     """Memory of projects in which it is on; only in the user's own settings."""
 
@@ -486,6 +501,7 @@ class SettingsValues(SettingsGroup):
         default=None,
         description="The model that makes titles, as provider/id or a pattern. null: the model of the session.",
     )
+    completion: CompletionSettings = CompletionSettings()
     idle_unload_minutes: Annotated[float, Field(gt=0)] = Field(
         default=30, description="Minutes after which a session that nobody uses leaves the memory."
     )

@@ -69,7 +69,7 @@ MESSAGE_TOKENS: Final = 8
 PER_MILLION: Final = 1_000_000
 LONG_WRITE: Final = 2
 """Writing to a cache that is kept for an hour costs this many times the plain input."""
-BESIDE_RUNS: Final = frozenset[CallPurpose]({"title", "memory"})
+BESIDE_RUNS: Final = frozenset[CallPurpose]({"title", "completion", "memory"})
 """Purposes of calls that belong to no run."""
 
 

@@ -32,6 +32,7 @@ PLAIN_METHODS: Final = (
     types.WORKSPACE_EXECUTE_COMMAND,
     types.TEXT_DOCUMENT_CODE_ACTION,
     types.TEXT_DOCUMENT_CODE_LENS,
+    types.TEXT_DOCUMENT_INLINE_COMPLETION,
     types.WORKSPACE_TEXT_DOCUMENT_CONTENT,
 )
 """Standard methods that are served raw: a text in the place of a list of arguments would be taken for characters."""
@@ -159,6 +160,8 @@ class App:
         workspace = as_object(declared.get("workspace")) or {}
         if "codeLens" in document:
             capabilities.code_lens_provider = types.CodeLensOptions()
+        if "inlineCompletion" in document:
+            capabilities.inline_completion_provider = True
         if "textDocumentContent" in workspace:
             offered = capabilities.workspace or types.WorkspaceOptions()
             offered.text_document_content = types.TextDocumentContentOptions(schemes=[DIFF_SCHEME])

@@ -1,7 +1,7 @@
 """The half of the front end that is loaded after the handshake: the host of all sessions, and the handlers of methods."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 from lsprotocol import types
 
@@ -18,6 +18,13 @@ from tiller_server.lsp.sessions.host import SessionHost
 from tiller_server.lsp.sessions.open_session import OpenSession
 from tiller_server.process.config import ServerConfig
 
+PLAIN: Final[Mapping[str, Callable[[PlainClient, Params], Awaitable[object]]]] = {
+    types.WORKSPACE_EXECUTE_COMMAND: execute,
+    types.TEXT_DOCUMENT_CODE_ACTION: PlainClient.code_actions,
+    types.TEXT_DOCUMENT_CODE_LENS: PlainClient.code_lenses,
+    types.WORKSPACE_TEXT_DOCUMENT_CONTENT: PlainClient.content,
+}
+
 
 class LoadedConnection:
     """One connection, when the agent is loaded."""
@@ -33,15 +40,11 @@ class LoadedConnection:
         Raises:
             RpcError: The params do not fit the method, or the handler failed.
         """
+        if (handler := PLAIN.get(method)) is not None:
+            return await handler(self._plain_client(), params)
         match method:
-            case types.WORKSPACE_EXECUTE_COMMAND:
-                return await execute(self._plain_client(), params)
-            case types.TEXT_DOCUMENT_CODE_ACTION:
-                return await self._plain_client().code_actions(params)
-            case types.TEXT_DOCUMENT_CODE_LENS:
-                return await self._plain_client().code_lenses(params)
-            case types.WORKSPACE_TEXT_DOCUMENT_CONTENT:
-                return await self._plain_client().content(params)
+            case types.TEXT_DOCUMENT_INLINE_COMPLETION:
+                return await self._inline_completion(params)
             case types.WORKSPACE_DID_CHANGE_CONFIGURATION:
                 return await self._host.configure(self._client, params)
             case _:
@@ -60,6 +63,11 @@ class LoadedConnection:
     async def detach(self) -> None:
         """End the subscriptions of the client, which has left; its sessions and their runs go on."""
         await self._client.detach()
+
+    async def _inline_completion(self, params: Params) -> object:
+        from tiller_server.lsp.operations.inline_completion import complete  # noqa: PLC0415 - at first use
+
+        return await complete(self._client, params)
 
     def _plain_client(self) -> PlainClient:
         if self._plain is None:

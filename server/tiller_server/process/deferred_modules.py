@@ -28,6 +28,7 @@ DEFERRED: Final[Sequence[str]] = (
     "agent_core.session.attachments",
     "agent_core.session.history.titles",
     "agent_core.session.history.todo",
+    "agent_core.session.input.inline_completion",
     "agent_core.session.permissions.guarded_files",
     "agent_core.session.permissions.requests",
     "agent_core.session.runs.model_calls",

@@ -69,6 +69,9 @@ export function makeClient(parts: ClientParts): Served {
     },
     synchronize: { configurationSection: "tiller" },
     middleware: {
+      // VS Code counts its two kinds from 0, the protocol from 1.
+      provideInlineCompletionItems: (document, position, context, token, next) =>
+        next(document, position, { ...context, triggerKind: context.triggerKind + 1 }, token),
       workspace: {
         configuration: () => [serverSettings()],
         // Told that something has changed; what counts is asked for, without what concerns the editor alone.
@@ -84,6 +87,8 @@ export function makeClient(parts: ClientParts): Served {
     return child;
   };
   const client = new Client("tiller", "Tiller", begin, options);
+  // Inline completions: the only one of them.
+  client.registerProposedFeatures();
   return {
     client,
     kill: () => {
