@@ -41,7 +41,7 @@ from agent_core.session.permissions.broker import LoadedRules, PermissionState, 
 from agent_core.session.runs.retry_policy import RetryOptions
 from agent_core.session.runs.usage import BudgetPolicy
 from agent_core.workspace.permissions.call_permission import SecretAccess
-from agent_core.workspace.permissions.policy import Rule
+from agent_core.workspace.permissions.policy import Rule, RuleSet
 from agent_core.workspace.permissions.policy.rules.rules_file import (
     NAME,
     RulesOrigin,
@@ -549,6 +549,7 @@ async def _permission_state(
         fallback=permission.fallback,
         timeout_s=permission.timeout_s,
         is_trusted=lambda: is_trusted,
+        rules=RuleSet(rules=tuple(request.rules)),
     )
     state.keeper = RuleFiles(
         config=paths.config,

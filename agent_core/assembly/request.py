@@ -27,6 +27,7 @@ from agent_core.storage import SessionStore
 from agent_core.tools import Tool
 from agent_core.workspace import Files, Processes, Workspace
 from agent_core.workspace.files.disk.disk_files import PathLocks
+from agent_core.workspace.permissions.policy.rules.rule import Rule
 from agent_core.workspace.sandbox import Prober, Sandbox
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class SessionRequest(Value, frozen=True, kw_only=True):
         default_factory=dict["LayerName", JsonObject]
     )
     """Settings above the user's file, by layer."""
+    rules: Sequence[Rule] = ()
+    """Permission rules of the scope `session`: in force beside those of the files, and written to none."""
     watches: FolderWatches | None = None
     """How it is seen that a file of settings is changed: to be shared by the sessions of a process. None: settings that
     change count when somebody asks to read them again."""

@@ -26,8 +26,10 @@ exec "$@"
 """
 
 
-def options(*, trust: bool = False, add_dir: Sequence[str] = ()) -> argparse.Namespace:
-    return argparse.Namespace(trust=trust, add_dir=list(add_dir), workspace=".")
+def options(
+    *, trust: bool = False, add_dir: Sequence[str] = (), allow: Sequence[str] = ()
+) -> argparse.Namespace:
+    return argparse.Namespace(trust=trust, add_dir=list(add_dir), allow=list(allow), workspace=".")
 
 
 @pytest.fixture
@@ -95,6 +97,7 @@ async def test_files_and_commands_are_those_of_the_container(
         ("ssh:host", options(), UsageError, "names no host and path"),
         ("docker:box:a", options(), UsageError, "must begin with / or ~/"),
         ("docker:box:/", options(add_dir=["x"]), UsageError, "--add-dir needs a workspace on this"),
+        ("docker:box:/", options(allow=["make"]), UsageError, "--allow needs a workspace on this"),
         ("docker:box:/not/there", options(), WorkspaceMissing, "'/not/there' cannot be found"),
         ("docker:other:/", options(), WorkspaceUnreachable, "no such container: other"),
         ("podman:box:/", options(), WorkspaceUnreachable, "no program `podman` on the PATH"),

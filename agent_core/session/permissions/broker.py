@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from shlex import join, quote
 from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
 import msgspec
@@ -534,6 +535,8 @@ def _unasked(ask: Ask, subject: Subject) -> CallRefused:
     rule = next((one.rule for one in ask.options if one.rule and one.rule.verdict == "allow"), None)
     ways: list[str] = []
     if rule is not None:
+        if rule.argv_prefix and rule.host is None:
+            ways.append(f"`--allow {quote(join(rule.argv_prefix))}`")
         what = " ".join(rule.argv_prefix) or rule.host or rule.path or rule.mcp
         ways.append(
             f"a rule for {f'the tool {rule.tool!r}' if what is None else repr(what)} in policy.json"

@@ -1,9 +1,11 @@
 """Options of every command that opens a session: which session, where, with which model and tools, and its limits."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable
 from math import isfinite
+from os import defpath
 from pathlib import Path
 from typing import Final
 
@@ -91,6 +93,52 @@ def add_session_options(parser: argparse.ArgumentParser, *, can_choose: bool = F
     add("--debug", action="store_true", help="show tracebacks")
 
 
+def add_allow_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option for permission rules of one process; `read_allow_rules` reads it."""
+    _ = parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="run commands that begin like this without a question, in this run or conversation only; as tiller policy allow, in one argument ('npm test'); can be repeated",
+    )
+
+
+def read_allow_rules(options: argparse.Namespace, environment: Environment) -> None:
+    """Replace the texts of `--allow` by rules, pinned to the programs that they name now. Blocking.
+
+    Raises:
+        UsageError: One cannot be read, or no rule can hold for it.
+    """
+    if not options.allow:
+        return
+    from agent_core.workspace.permissions.policy.rules.command_rule import command_rule  # noqa: PLC0415 - seldom needed
+    from agent_core.workspace.permissions.policy.rules.matching import RulesFileContext  # noqa: PLC0415 - as above
+
+    folders = (Path(options.workspace).expanduser(), *options.add_dir)
+    ground = RulesFileContext(
+        origin="user",
+        roots=tuple(folder.resolve() for folder in folders),
+        env_path=environment.variables.get("PATH", defpath),
+    )
+    options.allow = [
+        command_rule(_command(text), verdict="allow", scope="session", ground=ground)
+        for text in options.allow
+    ]
+
+
+def _command(text: str) -> tuple[str, ...]:
+    try:
+        argv = tuple(shlex.split(text))
+    except ValueError as error:
+        message = f"--allow {text!r} cannot be read: a quotation mark is not closed, or a backslash ends it"
+        raise UsageError(message) from error
+    if not argv:
+        message = "--allow names no command. example: --allow 'npm test'"
+        raise UsageError(message)
+    return argv
+
+
 def add_budgets(parser: argparse.ArgumentParser) -> None:
     """Add the budgets of a run; `budgets_of` reads them."""
     add = parser.add_argument
@@ -146,6 +194,7 @@ def request_of(options: argparse.Namespace, environment: Environment) -> Session
         env=environment.variables,
         traceparent=environment.variables.get("TRACEPARENT", ""),
         settings={"request": layer} if layer else {},
+        rules=options.allow,
         model=options.model,
         tools=options.tools,
         store="memory" if options.no_session else "files",

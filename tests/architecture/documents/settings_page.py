@@ -21,6 +21,11 @@ from tests.support.harness.shared import ROOT
 PAGE: Final = ROOT / "docs/settings.md"
 BEGIN: Final = "<!-- settings:begin -->\n"
 END: Final = "<!-- settings:end -->\n"
+PAGES: Final[Mapping[tuple[str, ...], str]] = {
+    ("prompts",): "[prompt files](prompts.md)",
+    ("skills",): "[skills](skills.md)",
+}
+"""Settings that have a page, and the link to it."""
 SCALARS: Final[Mapping[str, str]] = {
     "boolean": "`true`, `false`",
     "integer": "whole number",
@@ -94,6 +99,8 @@ def _row(key: tuple[str, ...], field: Mapping[str, Any]) -> str:
     values = ", ".join(dict.fromkeys(_values(field)))
     default = f"`{encode(field['default']).decode()}`" if "default" in field else ""
     meaning = str(field.get("description") or "").replace("|", "\\|").replace("\n", " ")
+    if key in PAGES:
+        meaning = f"{meaning} See {PAGES[key]}."
     cells = (f"`{'.'.join(key)}`", values, default, _setters(key), meaning)
     return f"| {' | '.join(cells)} |\n".replace("  |", " |")
 

@@ -11,8 +11,8 @@ from tests.support.harness.shared import ROOT
 from tests.support.programs.page_commands import PROJECT, run_script
 
 PAGES = (
-    "changes", "compaction", "hooks", "library", "models", "permissions", "sessions", "skills",
-    "troubleshooting", "trust",
+    "changes", "compaction", "hooks", "library", "models", "permissions", "prompts", "sessions",
+    "skills", "troubleshooting", "trust",
 )  # fmt: skip
 BLOCK = re.compile(r"(?:^In `([^`~]+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -41,6 +41,6 @@ def test_the_blocks_of_a_page_run_as_printed(
         "PYTHONPATH": f"{ROOT}:{ROOT / 'server'}",
     }
     run_script(script, cwd=project, env=env)
-    if "The tests fail" in script or "repair.py" in files:
+    if any("The tests fail" in text for text in (script, *files.values())) or "repair.py" in files:
         repaired = PROJECT["prices.py"].replace("amuont", "amount")
         assert (project / "prices.py").read_text(encoding="utf-8") == repaired

@@ -300,3 +300,28 @@ async def test_the_terminal_leaves_the_shared_session_for_another_of_the_folder(
             window.line("1")
             _ = await until(window, "The older one.")
             assert await leave(window) == 0
+
+
+async def test_allow_is_reported_to_have_no_effect_in_a_session_of_the_daemon(
+    ground: Ground,
+) -> None:
+    ground.configure(permission={"mode": "ask"}, sandbox="off", defaultProjectTrust="always")
+    call = calls(("bash", {"command": "touch made"}))
+    ground.provider.script([says("Ready."), call, says("Refused."), call, says("Allowed.")])
+    async with introduced(ground, options=PANEL) as client:
+        asked = LeavesOpen()
+        client.handlers |= {"agent/permission": asked, "window/showMessageRequest": asked}
+        _ = await ask(client, "hello", message="m1", wait=True)
+        with terminal(ground, [*CHAT, "--allow", "touch"], columns=100, lines=30) as window:
+            _ = await until(window, "--allow has no effect here")
+            window.line("touch it")
+            _ = await until(window, "Allow once")
+            window.line("no")
+            _ = await until(window, "Refused.")
+            assert not (ground.root / "made").exists()
+            window.line("/new")
+            _ = await until(window, "/help shows what you can type")
+            window.line("touch it now")
+            _ = await until(window, "Allowed.")
+            assert (ground.root / "made").exists()
+            assert await leave(window) == 0

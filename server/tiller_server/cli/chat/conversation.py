@@ -41,6 +41,9 @@ from tiller_server.cli.terminal.text import SHORT_ID
 HISTORY: Final = "chat_history"
 GREETING: Final = "/help shows what you can type. Ctrl-D quits."
 SHARED: Final = "The daemon has this session open. Its editors show the same run; each can prompt, stop and answer."
+NOT_ALLOWED: Final = (
+    "--allow has no effect here: the rules of the daemon are in force. It counts after /new."
+)
 PICK: Final = "/resume"
 OPEN_S: Final = 10.0
 """How long a daemon may take to open a session that it has loaded."""
@@ -194,6 +197,8 @@ async def _share(
             view.begin({"model": session.state.config.model, "cwd": str(root)})
             show_history(entries, view, session=identity, title=session.state.title)
             view.tell(SHARED, YELLOW)
+            if request.rules:
+                view.tell(NOT_ALLOWED, YELLOW)
             view.tell(GREETING)
             return await talk.run(line, text=text, prompt=prompt)
 

@@ -60,6 +60,9 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.add_dir:
         message = "--add-dir needs a workspace on this machine; leave it out"
         raise UsageError(message)
+    if options.allow:
+        message = "--allow needs a workspace on this machine: no allow rule covers a command elsewhere; leave it out"
+        raise UsageError(message)
 
 
 def _folder_name(address: str) -> str:

@@ -9,7 +9,11 @@ import anyio
 from agent_core.kernel.errors import UsageError
 from tiller_server.cli.command_exit import code_of
 from tiller_server.cli.environment import Environment
-from tiller_server.cli.session_options import add_session_options
+from tiller_server.cli.session_options import (
+    add_allow_option,
+    add_session_options,
+    read_allow_rules,
+)
 from tiller_server.process.memory_privacy import forbid_ptrace
 
 EXAMPLE: Final = "example: tiller chat --continue"
@@ -26,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="send this prompt first; @FILE attaches a file or picture",
     )
     add_session_options(parser, can_choose=True)
+    add_allow_option(parser)
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
@@ -34,6 +39,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
     def work() -> int:
         _check_terminal(environment)
+        read_allow_rules(options, environment)
         from tiller_server.cli.chat.conversation import converse  # noqa: PLC0415 - takes long to load
 
         return anyio.run(converse, options, environment)

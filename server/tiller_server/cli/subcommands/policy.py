@@ -20,19 +20,15 @@ from agent_core.workspace.permissions.policy import (
     RuleSet,
     git_starts_programs,
 )
-from agent_core.workspace.permissions.policy.commands.prefixes import COMMAND_TOOL
 from agent_core.workspace.permissions.policy.explanation import (
     CommandExplanation,
     Explanation,
     explain,
 )
+from agent_core.workspace.permissions.policy.rules.command_rule import command_rule
 from agent_core.workspace.permissions.policy.rules.entries import entry_of
-from agent_core.workspace.permissions.policy.rules.matching import (
-    RulesFileContext,
-    pinned,
-    why_unsound,
-)
-from agent_core.workspace.permissions.policy.rules.rule import Rule, named
+from agent_core.workspace.permissions.policy.rules.matching import RulesFileContext
+from agent_core.workspace.permissions.policy.rules.rule import Rule
 from agent_core.workspace.permissions.policy.rules.rules_file import (
     NAME,
     LoadedRulesFile,
@@ -280,13 +276,7 @@ def _add(
     ground = RulesFileContext(
         origin=origin, roots=(workspace,), env_path=variables.get("PATH", defpath)
     )
-    rule = Rule(
-        id="", tool=COMMAND_TOOL, verdict=options.verb, scope=origin, argv_prefix=tuple(argv)
-    )
-    if (why := why_unsound(rule, ground)) is not None:
-        message = f"no rule can {options.verb} {shlex.join(argv)!r}: {why}"
-        raise UsageError(message)
-    rule = named(pinned(rule, ground) if options.verb == "allow" else rule)
+    rule = command_rule(tuple(argv), verdict=options.verb, scope=origin, ground=ground)
     path = _files(paths, workspace)[origin]
     path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     save_rule(path, rule)

@@ -40,7 +40,12 @@ from tiller_server.cli.exit_codes import DONE, FAILED, REFUSED, code_of_run, com
 from tiller_server.cli.run.daemon_client import Report, run_detached
 from tiller_server.cli.run.prompt_input import missing_notes, read_prompt
 from tiller_server.cli.run.session import local_folder, open_wanted
-from tiller_server.cli.session_options import add_session_options, is_attended
+from tiller_server.cli.session_options import (
+    add_allow_option,
+    add_session_options,
+    is_attended,
+    read_allow_rules,
+)
 from tiller_server.cli.terminal.run_renderer import JsonRunRenderer, RunRenderer, TextRunRenderer
 from tiller_server.cli.terminal.stdio import OutputLost, StandardStream, speak_json
 from tiller_server.cli.terminal.text import SHORT_ID, nearest_name, unknown_command
@@ -79,9 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument(
-        "--json",
-        action="store_true",
-        help="print session, events and result as JSON lines",
+        "--json", action="store_true", help="print session, events and result as JSON lines"
     )
     shape.add_argument(
         "--verbose",
@@ -118,6 +121,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # Read by `run/daemon_client.py`, before there is a parser.
     add("--no-daemon", action="store_true", help="run in this process, also when the daemon serves")
     add_session_options(parser)
+    add_allow_option(parser)
 
 
 def main(options: argparse.Namespace, environment: Environment) -> int:
@@ -126,6 +130,7 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
 
     def work() -> int:
         _check_output(options.output)
+        read_allow_rules(options, environment)
         prompt = _prompt(options)
         if not options.detach:
             return anyio.run(_run, options, environment, prompt, _open_quietly)
