@@ -66,11 +66,15 @@ class _Completion(Value, frozen=True, kw_only=True):
 
     def rest(self, at: CursorContext) -> str | None:
         """Return what is left of it at another place; None: it does not fit there, or all of it is typed."""
-        typed_from = self.at.before[-TYPED_CHARS:]
         if (at.path, at.after[:TYPED_CHARS]) != (self.at.path, self.at.after[:TYPED_CHARS]):
             return None
+        start = self.at.before[-TYPED_CHARS:]
+        # A text before the cursor that is not cut begins with the document.
+        is_whole = len(self.at.before) < TYPED_CHARS
+        before = at.before if is_whole else at.before[-(len(start) + len(self.text)) :]
         for typed in range(len(self.text)):
-            if at.before.endswith(typed_from + self.text[:typed]):
+            expected = start + self.text[:typed]
+            if before == expected or (not is_whole and before.endswith(expected)):
                 return self.text[typed:]
         return None
 

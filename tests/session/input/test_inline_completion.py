@@ -15,6 +15,7 @@ from agent_core.session.input.inline_completion import (
     AFTER_CHARS,
     BEFORE_CHARS,
     PAUSE_S,
+    TYPED_CHARS,
     CursorContext,
     insertion,
 )
@@ -93,6 +94,17 @@ async def test_while_the_user_types_the_completion_no_model_is_asked_again() -> 
         assert len(model.requests) == 1
         assert await completions.complete(place(before + "rex"), trigger="automatic") == "# other"
     assert len(model.requests) == 2
+
+
+async def test_the_last_completion_is_not_shown_at_another_place() -> None:
+    model = scripted(say("x = 1"), say("y = 2"), say("z = 3"))
+    async with bench(model) as b:
+        completions = b.session.models.completions
+        assert await completions.complete(place(""), trigger="invoked") == "x = 1"
+        assert await completions.complete(place("# note\n"), trigger="invoked") == "y = 2"
+        long = "# " + "n" * TYPED_CHARS + "\n"
+        assert await completions.complete(place(long), trigger="invoked") == "z = 3"
+        assert await completions.complete(place(f"{long}z "), trigger="invoked") == "= 3"
 
 
 async def test_a_newer_request_cancels_the_one_before_with_its_call() -> None:
