@@ -64,8 +64,8 @@ SERVER: Final[Mapping[str, JsonObject]] = {
         "description": "The address of a server that is running.",
     },
     "headers": {**TEXTS, "description": "HTTP headers of every request."},
-    "disabled": {"type": "boolean", "description": "Whether the server is left out."},
-    "enabled": {"type": "boolean", "description": "False leaves the server out."},
+    "disabled": {"type": "boolean", "description": "True switches the server off."},
+    "enabled": {"type": "boolean", "description": "False switches the server off."},
     "timeoutS": {**SECONDS, "description": "The time limit of a call, in seconds."},
     "startTimeoutS": {**SECONDS, "description": "The time limit of the start, in seconds."},
 }

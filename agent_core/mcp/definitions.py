@@ -32,7 +32,8 @@ LONGEST_S: Final = 86_400.0
 STDIO_KEYS: Final = frozenset({"type", "command", "args", "env", "cwd", "needs", "sandbox"})
 HTTP_KEYS: Final = frozenset({"type", "url", "headers"})
 OUTERMOST: Final = ("mcpServers",)
-COMMON_KEYS: Final = frozenset({"disabled", "enabled", "timeoutS", "startTimeoutS"})
+SWITCHES: Final = ("disabled", "enabled")
+COMMON_KEYS: Final = frozenset({*SWITCHES, "timeoutS", "startTimeoutS"})
 HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamableHttp"})
 WORD_OF_NEED: Final[Mapping[str, Needs]] = {"network": "network", "sockets": "sockets"}
 
@@ -70,12 +71,28 @@ class Server(Value, frozen=True, kw_only=True):
     start_timeout_s: float | None = None
 
 
+class DisabledServer(Value, frozen=True, kw_only=True):
+    """An entry that is switched off; it is listed, and never started."""
+
+    name: str
+    origin: McpServerOrigin
+    at: Path
+    way: str
+    """How the server would be reached, as `shown_way` has it; empty when the entry is not valid."""
+
+
 class Defined(Value, frozen=True, kw_only=True):
     """The definitions read from a file."""
 
-    servers: tuple[Server, ...] = ()
+    entries: tuple[Server | DisabledServer, ...] = ()
+    """All that are valid, in the order of the file."""
     problems: tuple[str, ...] = ()
     """A sentence for each thing that is not used as it stands."""
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """Those that are switched on."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Server))
 
 
 def read_definitions(
@@ -99,11 +116,14 @@ def read_definitions(
         for unknown in document
         if unknown not in OUTERMOST and not unknown.startswith(NOTES)
     )
-    found = [reading.server(name, entry) for name, entry in named.items()]
-    servers = tuple(one for one in found if one is not None)
-    if len(servers) > MOST_SERVERS:
+    read = [reading.server(name, entry) for name, entry in named.items()]
+    entries = [entry for entry in read if entry is not None]
+    excess = [entry for entry in entries if isinstance(entry, Server)][MOST_SERVERS:]
+    if excess:
         reading.problems.append(f"{at}: only the first {MOST_SERVERS} servers are used")
-    return Defined(servers=servers[:MOST_SERVERS], problems=tuple(reading.problems))
+        left_out = {server.name for server in excess}
+        entries = [entry for entry in entries if entry.name not in left_out]
+    return Defined(entries=tuple(entries), problems=tuple(reading.problems))
 
 
 def shown_way(server: Server) -> str:
@@ -133,25 +153,31 @@ class _Reading(Value, frozen=True, kw_only=True):
     env: Mapping[str, str]
     problems: list[str] = msgspec.field(default_factory=list[str])
 
-    def server(self, name: str, entry: JsonValue) -> Server | None:
+    def server(self, name: str, entry: JsonValue) -> Server | DisabledServer | None:
         try:
-            return self._server(name, entry)
+            if NAME.fullmatch(name) is None or "__" in name:
+                message = "its name is to be of letters, digits, `-`, `_` and `.`, at most 40, without `__`"
+                raise _Unfit(message)
+            if not is_object(entry):
+                message = f"it is to be an object, not {entry!r}"
+                raise _Unfit(message)
+            if _is_on(entry):
+                return self.valid_server(name, entry)
+            return self._disabled(name, entry)
         except ValueError as error:
             # Not only ours: an address may be none in many ways.
             self._tell(name, f"{error}; the server is left out")
             return None
 
-    def _server(self, name: str, entry: JsonValue) -> Server | None:
-        if NAME.fullmatch(name) is None or "__" in name:
-            message = (
-                "its name is to be of letters, digits, `-`, `_` and `.`, at most 40, without `__`"
-            )
-            raise _Unfit(message)
-        if not is_object(entry):
-            message = f"it is to be an object, not {entry!r}"
-            raise _Unfit(message)
-        if entry.get("disabled") is True or entry.get("enabled") is False:
-            return None
+    def _disabled(self, name: str, entry: JsonObject) -> DisabledServer:
+        """Read an entry that is switched off; nothing else in it is a problem."""
+        try:
+            way = shown_way(msgspec.structs.replace(self, problems=[]).valid_server(name, entry))
+        except ValueError:
+            way = ""
+        return DisabledServer(name=name, origin=self.origin, at=self.at, way=way)
+
+    def valid_server(self, name: str, entry: JsonObject) -> Server:
         if any(
             is_object(value) and ("command" in value or "url" in value) for value in entry.values()
         ):
@@ -255,6 +281,14 @@ class _Reading(Value, frozen=True, kw_only=True):
         self.problems.append(f"{self.at}: MCP server {name!r}: {what}")
 
 
+def _is_on(entry: JsonObject) -> bool:
+    for key in SWITCHES:
+        if key in entry and not isinstance(entry[key], bool):
+            message = f'"{key}" is to be true or false, not {entry[key]!r}'
+            raise _Unfit(message)
+    return entry.get("disabled") is not True and entry.get("enabled") is not False
+
+
 def _list(value: JsonValue, key: str) -> Iterator[JsonValue]:
     if value is None:
         return iter(())
@@ -319,7 +353,10 @@ def project_files(root: Path) -> tuple[Path, Path]:
 
 
 class ServerFiles(Value, frozen=True, kw_only=True):
-    """The files that define servers. Of two servers with one name, the one defined nearer to the workspace wins."""
+    """The files that define servers.
+
+    Of two servers with one name, the one defined nearer to the workspace wins, also when it is switched off.
+    """
 
     config: Path
     """The user's configuration folder."""
@@ -354,7 +391,7 @@ class ServerFiles(Value, frozen=True, kw_only=True):
         return self._read(self.is_trusted())
 
     def _read(self, with_project: bool) -> Defined:  # noqa: FBT001 - for a thread
-        found: dict[str, Server] = {}
+        entries: dict[str, Server | DisabledServer] = {}
         problems: list[str] = []
         places: list[tuple[Path, McpServerOrigin]] = [(self.config / "mcp.json", "user")]
         if with_project:
@@ -362,7 +399,7 @@ class ServerFiles(Value, frozen=True, kw_only=True):
         for path, origin in places:
             defined = self._of(path, origin)
             problems.extend(defined.problems)
-            found.update({server.name: server for server in defined.servers})
+            entries.update({entry.name: entry for entry in defined.entries})
         if self.of_client:
             defined = read_definitions(
                 {"mcpServers": self.of_client},
@@ -372,8 +409,8 @@ class ServerFiles(Value, frozen=True, kw_only=True):
                 env={},
             )
             problems.extend(defined.problems)
-            found.update({server.name: server for server in defined.servers})
-        return Defined(servers=tuple(found.values()), problems=tuple(problems))
+            entries.update({entry.name: entry for entry in defined.entries})
+        return Defined(entries=tuple(entries.values()), problems=tuple(problems))
 
     def _of(self, path: Path, origin: McpServerOrigin) -> Defined:
         expected = self.expected(path) if origin == "project" else None

@@ -161,6 +161,21 @@ async def test_a_server_that_goes_takes_its_tools_along_and_one_that_comes_bring
         assert "mcp__two__echo" in office.declared(-1)
 
 
+async def test_a_server_that_is_switched_off_is_stopped_and_is_not_started(
+    office: McpOffice, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    office.servers(one=rogue("none"), two={**rogue("none", str(started)), "disabled": True})
+    async with office.session() as session:
+        await office.run(session, servers="allowSession")
+        assert "mcp__one__echo" in office.declared(-1)
+        assert "mcp__two__echo" not in office.declared(-1)
+        office.servers(one={**rogue("none"), "disabled": True})
+        await office.run(session, servers="allowSession")
+        assert "mcp__one__echo" not in office.declared(-1)
+    assert not started.exists()
+
+
 async def test_whoever_chose_tools_without_servers_gets_none(office: McpOffice) -> None:
     office.servers(one=rogue("none"))
     for tools, there in (

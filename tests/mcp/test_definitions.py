@@ -8,6 +8,8 @@ import pytest
 
 from agent_core.mcp.approvals import Declared, believed, tool_name
 from agent_core.mcp.definitions import (
+    MOST_SERVERS,
+    DisabledServer,
     Http,
     ServerFiles,
     Stdio,
@@ -22,9 +24,14 @@ ENV = {"HOME": "/home/me", "PLAIN": "p", "MY_TOKEN": "s3cret", "EMPTY": ""}
 
 
 def read(entry: Any, origin: Any = "user") -> Any:
-    """Read one server; gives its way, or the one problem."""
+    """Read one server; returns its way, `off: ` and its way as text, or the one problem."""
     document = {"mcpServers": {"s": entry}}
     defined = read_definitions(document, at=AT, origin=origin, root=ROOT, env=ENV)
+    if defined.entries and not defined.servers:
+        (disabled,) = defined.entries
+        assert isinstance(disabled, DisabledServer)
+        assert defined.problems == ()
+        return f"off: {disabled.way}"
     if not defined.servers:
         (problem,) = defined.problems or ("",)
         return problem.removeprefix(f"{AT}: MCP server 's': ")
@@ -62,7 +69,14 @@ USED: dict[str, tuple[Any, Any]] = {
         {"type": "streamable-http", "url": "http://localhost:1/mcp"},
         Http(url="http://localhost:1/mcp"),
     ),
-    "switched off": ({"command": "x", "disabled": True}, ""),
+    "switched on": ({"command": "x", "disabled": False}, Stdio(argv=("x",), cwd=ROOT)),
+    "switched off": ({"command": "x", "disabled": True}, "off: x"),
+    "switched off by the other key": ({"command": "x", "enabled": False}, "off: x"),
+    "switched off by one key of two": (
+        {"command": "x", "enabled": True, "disabled": True},
+        "off: x",
+    ),
+    "switched off, and not valid besides": ({"command": "${NONE}", "disabled": True}, "off: "),
 }
 REFUSED: dict[str, tuple[Any, str]] = {
     "no object": ([], "it is to be an object"),
@@ -85,6 +99,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         '"needs" knows "network" and "sockets", not',
     ),
     "another sandbox": ({"command": "x", "sandbox": "maybe"}, '"sandbox" is "auto" or "off"'),
+    "a switch that is text": (
+        {"command": "x", "disabled": "yes"},
+        "\"disabled\" is to be true or false, not 'yes'",
+    ),
     "no time": ({"command": "x", "timeoutS": 0}, "a number of seconds"),
     "all of time": ({"command": "x", "startTimeoutS": 1e9}, "a number of seconds"),
     "true": ({"command": "x", "timeoutS": True}, "a number of seconds"),
@@ -180,6 +198,28 @@ async def test_the_nearer_file_wins_and_a_project_counts_when_it_is_trusted(
     trusted = True
     named = {one.name: shown_way(one) for one in (await files.read()).servers}
     assert named == {"mine": "m", "both": "shared", "theirs": "nearest"}
+
+
+async def test_a_server_that_the_nearer_file_switches_off_is_off(tmp_path: Path) -> None:
+    config, root = tmp_path / "config", tmp_path / "root"
+    write(config / "mcp.json", {"a": {"command": "a", "disabled": True}, "b": {"command": "b"}})
+    write(root / ".mcp.json", {"a": {"command": "near"}, "b": {"disabled": True}})
+    files = ServerFiles(config=config, root=root, env={}, is_trusted=lambda: True)
+    defined = await files.read()
+    assert [(server.name, shown_way(server)) for server in defined.servers] == [("a", "near")]
+    assert [(entry.name, entry.at) for entry in defined.entries] == [
+        ("a", root / ".mcp.json"),
+        ("b", root / ".mcp.json"),
+    ]
+    assert defined.problems == ()
+
+
+def test_servers_that_are_off_do_not_count_towards_the_limit() -> None:
+    servers = {f"s{at}": {"command": "x", "disabled": at < 9} for at in range(MOST_SERVERS + 10)}
+    defined = read_definitions({"mcpServers": servers}, at=AT, origin="user", root=ROOT, env={})
+    assert len(defined.servers) == MOST_SERVERS
+    assert len(defined.entries) == MOST_SERVERS + 9
+    assert defined.problems == (f"{AT}: only the first {MOST_SERVERS} servers are used",)
 
 
 async def test_a_file_that_is_not_what_was_trusted_is_not_used(tmp_path: Path) -> None:

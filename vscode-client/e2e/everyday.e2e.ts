@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { commit, TILLER } from "./support/ground.ts";
+import { commit, PYTHON, REPOSITORY, TILLER } from "./support/ground.ts";
 import { GREETINGS, SHOUTED, shouting } from "./support/sample.ts";
 import { stage } from "./support/stage.ts";
 import { until } from "./support/until.ts";
@@ -170,17 +170,62 @@ test("a plan is edited as a document, carried out, and a server goes on in the b
   await strip.waitFor({ state: "hidden" });
 });
 
-test("an MCP server is added and listed", async () => {
+test("an MCP server is added, tested, switched off and on, and removed", async () => {
   const { window, ground } = on;
+  const path = join(ground.env["TILLER_CONFIG_DIR"] ?? "", "mcp.json");
+  const servers = async () =>
+    (JSON.parse(await readFile(path, "utf8").catch(() => "{}")).mcpServers ?? {}) as Record<string, unknown>;
+  const row = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "lab" });
+  const press = async (name: string) => {
+    await row.hover();
+    await row.locator(`.action-label[aria-label="${name}"]`).click();
+  };
+  await window.command("Tiller: MCP Servers…");
+  await window.answerBox("MCP Servers", "Add a server");
+  await window.answerBox("Add an MCP server: name", "lab");
+  const program = join(REPOSITORY, "tests/support/mcp/mcp_servers.py");
+  await window.answerBox("Add an MCP server: address", `"${PYTHON}" "${program}"`);
+  await window.answerBox("Add an MCP server: network", "Without");
+  await until("the server in mcp.json", async () => "lab" in (await servers()));
+  await window.command("Tiller: MCP Servers…");
+  await row.filter({ hasText: "on · " }).waitFor();
+  await press("Test");
+  await window.page.locator(".quick-input-title", { hasText: /^MCP server lab: \d+ tools$/ }).waitFor();
+  await window.page.locator(".monaco-list-row", { hasText: "Say a word again." }).waitFor();
+  await window.picture("every-5-mcp-tools");
+  await window.page.keyboard.press("Escape");
+  await row.filter({ hasText: /your own · \d+ tools: / }).waitFor();
+  await press("Switch Off");
+  await row.filter({ hasText: "off · " }).waitFor();
+  assert.deepEqual(await servers(), { lab: { command: PYTHON, args: [program], disabled: true } });
+  assert.equal(await row.locator('.action-label[aria-label="Test"]').count(), 0);
+  await window.picture("every-5-mcp-off");
+  await press("Switch On");
+  await row.filter({ hasText: "on · " }).waitFor();
+  await press("Remove");
+  await window.page.locator(".monaco-dialog-box").getByRole("button", { name: "Remove" }).click();
+  await row.waitFor({ state: "detached" });
+  assert.deepEqual(await servers(), {});
+  await window.page.keyboard.press("Escape");
+});
+
+test("an MCP server that does not work says why and what to check", async () => {
+  const { window } = on;
   await window.command("Tiller: MCP Servers…");
   await window.answerBox("MCP Servers", "Add a server");
   await window.answerBox("Add an MCP server: name", "docs");
   await window.answerBox("Add an MCP server: address", "https://docs.invalid/mcp");
-  const path = join(ground.env["TILLER_CONFIG_DIR"] ?? "", "mcp.json");
-  await until("the server in mcp.json", async () =>
-    (await readFile(path, "utf8").catch(() => "")).includes("https://docs.invalid/mcp"),
-  );
+  await window.page.getByText("added docs").first().waitFor();
   await window.command("Tiller: MCP Servers…");
-  await window.page.locator(".quick-input-list .monaco-list-row", { hasText: "docs.invalid" }).waitFor();
+  const row = window.page.locator(".quick-input-list .monaco-list-row", { hasText: "docs.invalid" });
+  await row.hover();
+  await row.locator('.action-label[aria-label="Test"]').click();
+  const dialog = window.page.locator(".monaco-dialog-box");
+  await dialog.getByText("The MCP server docs does not work.").waitFor();
+  await dialog.getByText(/cannot be reached: .*; check its url and headers in /).waitFor();
+  await window.picture("every-5-mcp-failure");
+  await window.page.keyboard.press("Escape");
+  await row.filter({ hasText: "does not work: " }).waitFor();
   await window.picture("every-5-mcp");
+  await window.page.keyboard.press("Escape");
 });

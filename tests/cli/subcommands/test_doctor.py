@@ -54,6 +54,11 @@ def run(
         ('{"mcpServers": {"a": {"command": "/bin/sh"}, "b": {"url": "http://h/"}}}', "ok", "a, b"),
         ('{"mcpServers": {"a": {"command": "sh", "sandbox": "off"}}}', "note", "not contained: a"),
         ('{"mcpServers": {"a": {"command": "no-such"}}}', "missing", "a (no-such)"),
+        (
+            '{"mcpServers": {"a": {"command": "no-such", "disabled": true}}}',
+            "ok",
+            "switched off: a",
+        ),
         ('{"mcpServers": {"a": {}}}', "note", "the server is left out"),
         ("{", "note", "is not valid JSON"),
     ],

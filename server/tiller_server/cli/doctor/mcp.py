@@ -28,7 +28,9 @@ def mcp_check(
         summary = "; ".join(defined.problems)
         return Check(name=NAME, status="note", found=summary, advice="repair it, then ask again")
     if not defined.servers:
-        return Check(name=NAME, status="ok", found=f"none are named in {paths.config / 'mcp.json'}")
+        off = ", ".join(entry.name for entry in defined.entries)
+        found = f"switched off: {off}" if off else f"none are named in {paths.config / 'mcp.json'}"
+        return Check(name=NAME, status="ok", found=found)
     names = ", ".join(one.name for one in defined.servers)
     if find_spec("mcp") is None:
         found = f"{names}: the library that speaks with them is not installed"

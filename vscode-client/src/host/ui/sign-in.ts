@@ -217,7 +217,7 @@ async function hasCopied(name: string, code: string, url: string): Promise<boole
 export async function runTiller(
   window: Window,
   words: readonly string[],
-  { input = "", cwd, timeoutMs = COMMAND_MS }: Pick<RunOptions, "input" | "cwd" | "timeoutMs"> = {},
+  { input = "", timeoutMs = COMMAND_MS, ...options }: Omit<RunOptions, "maxBytes"> = {},
 ): Promise<string> {
   await window.daemon.start();
   const launch = window.daemon.launch;
@@ -225,7 +225,7 @@ export async function runTiller(
   const ran = await localPrograms().run(launch.command, [...launch.base, ...words], {
     timeoutMs,
     input,
-    ...(cwd === undefined ? {} : { cwd }),
+    ...options,
   });
   if (ran.code === 0) return ran.out;
   const last = ran.err.trim().split("\n").at(-1);

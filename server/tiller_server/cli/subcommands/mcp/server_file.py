@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from agent_core.kernel import JsonObject
+from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.errors import ConfigError, UsageError
 from agent_core.kernel.json import is_object
 from agent_core.resources.load_result import JsonTextError, read_object
@@ -43,6 +43,47 @@ def remove_server(path: Path, name: str) -> None:
         message = f"{path} does not name {name!r}; see tiller mcp list"
         raise UsageError(message)
     remove_setting_now(path, (SERVERS, name))
+
+
+def enable_server(path: Path, name: str) -> None:
+    """Switch a server on; the other keys of its entry stay.
+
+    Raises:
+        UsageError: The file does not name it.
+        ConfigError: The file cannot be read or changed; it is as it was.
+    """
+    entry = _entry(path, name)
+    # Set, not removed: an entry that holds nothing else would go.
+    changes: dict[str, JsonValue] = {
+        key: value
+        for key, value in (("disabled", False), ("enabled", True))
+        if key in entry and entry[key] is not value
+    }
+    if changes:
+        change_settings_now(path, {SERVERS: {name: changes}})
+
+
+def disable_server(path: Path, name: str) -> None:
+    """Switch a server off; the other keys of its entry stay.
+
+    Raises:
+        UsageError: The file does not name it.
+        ConfigError: The file cannot be read or changed; it is as it was.
+    """
+    _ = _entry(path, name)
+    change_settings_now(path, {SERVERS: {name: {"disabled": True}}})
+
+
+def _entry(path: Path, name: str) -> JsonObject:
+    servers = _named(path)
+    if name not in servers:
+        message = f"{path} does not name {name!r}; see tiller mcp list"
+        raise UsageError(message)
+    entry = servers[name]
+    if not is_object(entry):
+        message = f"{path}: the entry of {name!r} is to be an object; repair it first: nothing was changed"
+        raise ConfigError(message, path=path)
+    return entry
 
 
 def _named(path: Path) -> JsonObject:
