@@ -206,8 +206,8 @@ async def test_a_server_that_the_nearer_file_switches_off_is_off(tmp_path: Path)
     write(root / ".mcp.json", {"a": {"command": "near"}, "b": {"disabled": True}})
     files = ServerFiles(config=config, root=root, env={}, is_trusted=lambda: True)
     defined = await files.read()
-    assert [(one.name, shown_way(one)) for one in defined.servers] == [("a", "near")]
-    assert [(one.name, one.at) for one in defined.entries] == [
+    assert [(server.name, shown_way(server)) for server in defined.servers] == [("a", "near")]
+    assert [(entry.name, entry.at) for entry in defined.entries] == [
         ("a", root / ".mcp.json"),
         ("b", root / ".mcp.json"),
     ]

@@ -170,6 +170,43 @@ test("a plan is edited as a document, carried out, and a server goes on in the b
   await strip.waitFor({ state: "hidden" });
 });
 
+test("a command of the agent is typed into a terminal, and runs when the user presses Enter", async () => {
+  const { window, ground } = on;
+  const command = "echo first >> ran.txt && echo second >> ran.txt";
+  await ground.provider.script(
+    { tool_calls: [{ name: "bash", arguments: { command } }] },
+    { text: "It has run once." },
+  );
+  await window.panel.say("Run it.");
+  await window.panel.allow();
+  await window.panel.text("It has run once.").waitFor();
+  const ran = () => readFile(join(ground.folder, "ran.txt"), "utf8");
+  assert.equal(await ran(), "first\nsecond\n");
+  await window.panel.button("Open in terminal").last().click();
+  // The chat in the other terminal shows the command too, but not behind the prompt of a shell.
+  await window.page.locator(".xterm-rows > div", { hasText: /demo[#$]\s*echo first/ }).waitFor();
+  await window.picture("every-11-open-in-terminal");
+  assert.equal(await ran(), "first\nsecond\n");
+  await window.page.locator(".xterm-helper-textarea").last().focus();
+  await window.page.keyboard.press("Enter");
+  await until("the second run", async () => (await ran()) === "first\nsecond\nfirst\nsecond\n");
+  const lines = "echo third >> ran.txt\necho fourth >> ran.txt";
+  await ground.provider.script(
+    { tool_calls: [{ name: "bash", arguments: { command: lines } }] },
+    { text: "It has run as well." },
+  );
+  await window.panel.say("Run these lines.");
+  await window.panel.allow();
+  await window.panel.text("It has run as well.").waitFor();
+  const before = await ran();
+  await window.panel.button("Open in terminal").last().click();
+  await window.page
+    .getByText(/would run each line of the command at once/)
+    .first()
+    .waitFor();
+  assert.equal(await ran(), before);
+});
+
 test("an MCP server is added, tested, switched off and on, and removed", async () => {
   const { window, ground } = on;
   const path = join(ground.env["TILLER_CONFIG_DIR"] ?? "", "mcp.json");

@@ -231,6 +231,8 @@ export type ToHost =
   /** Opens what a task changed in its worktree in a diff editor: one file, or all of them. */
   | { type: "diffTask"; task: string; name: string; uri?: string; line0?: number }
   | { type: "copy"; text: string }
+  /** Types a command into a new terminal of the editor in that folder, without running it. */
+  | { type: "openTerminal"; command: string; folder: string }
   /** Puts text where the cursor of the editor is. */
   | { type: "insert"; text: string }
   | { type: "command"; command: PanelCommand; args?: JsonValue[] }

@@ -99,7 +99,18 @@ export class PageHost {
   async #show(
     message: Extract<
       ToHost,
-      { type: "open" | "openLink" | "diff" | "copy" | "insert" | "editPlan" | "trust" | "diffTask" }
+      {
+        type:
+          | "open"
+          | "openLink"
+          | "openTerminal"
+          | "diff"
+          | "copy"
+          | "insert"
+          | "editPlan"
+          | "trust"
+          | "diffTask";
+      }
     >,
   ): Promise<void> {
     switch (message.type) {
@@ -114,6 +125,7 @@ export class PageHost {
         return this.#notice("Folders are trusted in a terminal: tiller trust add DIR");
       case "insert":
       case "editPlan":
+      case "openTerminal":
         return this.#notice("This needs an editor.");
       case "diffTask":
         // The page beside it shows the same lines.

@@ -1,5 +1,6 @@
 // Links in the words of a model: files open in the editor, addresses are asked for by the extension, nothing else.
 
+import type { Root } from "../shared/wire.js";
 import type { Panel } from "./panel-context.js";
 
 /** Takes every click on a link of the transcript. */
@@ -19,9 +20,15 @@ function openFile(panel: Panel, address: string): void {
   if (found) openPath(panel, found);
 }
 
+/** Returns the first folder of the session. */
+export function primaryRoot(panel: Panel): Root | undefined {
+  const roots = panel.state.session?.roots;
+  return roots?.find((root) => root.primary) ?? roots?.[0];
+}
+
 /** Opens a file by its path, absolute or below the first folder of the session, at a line that counts from 0. */
 export function openPath(panel: Panel, found: { path: string; line0: number }): void {
-  const root = panel.state.session?.roots.find((one) => one.primary) ?? panel.state.session?.roots[0];
+  const root = primaryRoot(panel);
   const path = found.path.split("/").map(encodeURIComponent).join("/");
   const below = root && `${root.uri.replace(/\/$/, "")}/${path}`;
   const uri = found.path.startsWith("/") ? `file://${path}` : below;

@@ -6,6 +6,7 @@ import type { Answer, Found, ToHost, ToPanel } from "../../shared/messages.js";
 import type { Block, Range } from "../../shared/wire.js";
 import type { TaskDiffs } from "../editor/task-diffs.js";
 import { noticeLine } from "../ui/status-text.js";
+import { openCommandTerminal } from "./command-terminal.js";
 import { editorRange, findFiles, findSymbols } from "./find-items.js";
 import { gather } from "./gather.js";
 import type { PlanDocuments } from "./plan-documents.js";
@@ -101,7 +102,7 @@ function followTask(
   else tasks.leave(page);
 }
 
-type Shown = Extract<ToHost, { type: "open" | "openLink" | "diff" | "copy" | "insert" }>;
+type Shown = Extract<ToHost, { type: "open" | "openLink" | "openTerminal" | "diff" | "copy" | "insert" }>;
 
 async function show(message: Shown): Promise<void> {
   switch (message.type) {
@@ -112,6 +113,8 @@ async function show(message: Shown): Promise<void> {
       if (LINK_SCHEMES.has(uri.scheme)) await vscode.env.openExternal(uri);
       return;
     }
+    case "openTerminal":
+      return openCommandTerminal(String(message.command), String(message.folder));
     case "diff":
       await vscode.commands.executeCommand(
         "tiller.showDiff",

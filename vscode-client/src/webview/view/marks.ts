@@ -10,6 +10,7 @@ import { errorLine, oneLine, plainText, withoutCommands } from "../safe-text.js"
 import { editorOnly } from "../surface.js";
 import { compact, go, implement, retry } from "../verbs.js";
 import { baseName, countText, durationText, plural } from "../words.js";
+import { openTerminalButton } from "./open-terminal.js";
 import { counts, icon, spinner, type View } from "./parts.js";
 import { fold, isOpen } from "./row-context.js";
 
@@ -225,14 +226,17 @@ function editLine(panel: Panel, row: EditRow, [name, words]: readonly [string, s
   </div>`;
 }
 
-export function shell(_panel: Panel, row: ShellRow): View {
+export function shell(panel: Panel, row: ShellRow): View {
   const lines = plainText(row.output).replace(/\n$/, "").split("\n");
   const failed = row.ended && row.exitCode !== 0;
   return html`<div class="tool shell ${failed ? "bad" : ""}">
-    <div class="tool-head still">
-      ${icon("terminal", "tool-icon")} <span class="tool-title"><code>${oneLine(row.command)}</code></span>
-      <span class="badge">you</span>
-      <span class="state">${row.ended ? (failed ? html`<span class="took">exit ${row.exitCode}</span>${icon("error")}` : icon("check")) : spinner()}</span>
+    <div class="tool-line">
+      <div class="tool-head still">
+        ${icon("terminal", "tool-icon")} <span class="tool-title"><code>${oneLine(row.command)}</code></span>
+        <span class="badge">you</span>
+        <span class="state">${row.ended ? (failed ? html`<span class="took">exit ${row.exitCode}</span>${icon("error")}` : icon("check")) : spinner()}</span>
+      </div>
+      ${openTerminalButton(panel, row.command)}
     </div>
     ${row.output ? html`<div class="tool-body"><pre class="output" tabindex="0" role="region" aria-label="Output">${lines.slice(-200).join("\n")}</pre></div>` : nothing}
   </div>`;

@@ -17,6 +17,7 @@ import { answerPlan, moveToBackground, stopTool } from "../verbs.js";
 import { durationText, elapsedText } from "../words.js";
 import { fileDiff, growingDiff, patch } from "./diff.js";
 import { fieldsOf, body as viewBody } from "./extensions.js";
+import { openTerminalButton } from "./open-terminal.js";
 import { field, output } from "./output.js";
 import { counts, icon, iconButton, spinner, type View } from "./parts.js";
 import { type FileHunks, fold, hunksOf, isOpen } from "./row-context.js";
@@ -69,7 +70,7 @@ export function tool(panel: Panel, row: ToolRow): View {
   </div>`;
 }
 
-/** What one click on the line does besides unfolding it: stop what runs, open the file that is named. */
+/** What one click on the line does besides unfolding it: stop what runs, open the file or a terminal for the command. */
 function lineAct(panel: Panel, row: ToolRow): View {
   if (row.phase === "running" && (panel.isTask || !may(panel, "approver"))) return nothing;
   if (row.phase === "running") {
@@ -82,6 +83,7 @@ function lineAct(panel: Panel, row: ToolRow): View {
     const move = () => moveToBackground(panel, row.key);
     return html`${iconButton({ icon: "server-process", title: "Move to the background", act: move })} ${stop}`;
   }
+  if (row.name === "bash") return openTerminalButton(panel, field(row.input, "command"));
   const path = OPENED.has(row.name) ? pathOf(row) : undefined;
   if (path === undefined) return nothing;
   const offset = field(row.input, "offset");
