@@ -59,6 +59,11 @@ COMMAND: Final = re.compile(r"[A-Za-z][\w:.-]*")
 
 BROKEN = "error"
 
+ExchangeStart = Callable[[EventSubscription], Awaitable[Receipt]]
+Exchange = Callable[[ExchangeStart], Awaitable[tuple[RunResult | None, str]]]
+"""Function that sends a prompt, shows its run, and returns the result and the final answer."""
+AnswerFit = Callable[[str, Callable[[str], Awaitable[str | None]]], Awaitable[str | None]]
+"""Function that returns an answer as `--output-schema` wants it, and asks for others until then."""
 OUT: Final = "standard output"
 SIDE: Final = "standard error"
 
@@ -82,22 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="attach this file or picture; can be repeated",
     )
-    shape = parser.add_mutually_exclusive_group()
-    shape.add_argument(
-        "--json", action="store_true", help="print session, events and result as JSON lines"
-    )
-    shape.add_argument(
-        "--verbose",
-        action="store_true",
-        help="in a pipe, print every answer of the model, not only the final one",
-    )
-    add(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="also write the final answer to FILE, if the run completes",
-    )
+    _add_output_options(parser)
     add(
         "--detach",
         action="store_true",
@@ -124,6 +114,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_allow_option(parser)
 
 
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument(
+        "--json", action="store_true", help="print session, events and result as JSON lines"
+    )
+    shape.add_argument(
+        "--verbose",
+        action="store_true",
+        help="in a pipe, print every answer of the model, not only the final one",
+    )
+    add = parser.add_argument
+    add(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="also write the final answer to FILE, if the run completes",
+    )
+    add(
+        "--output-schema",
+        type=Path,
+        metavar="FILE",
+        help="make the final answer JSON that fits the JSON schema in FILE",
+    )
+
+
 def main(options: argparse.Namespace, environment: Environment) -> int:
     """Run the command; gives the exit code."""
     forbid_ptrace(environment.variables)
@@ -131,15 +147,22 @@ def main(options: argparse.Namespace, environment: Environment) -> int:
     def work() -> int:
         _check_output(options.output)
         read_allow_rules(options, environment)
-        prompt = _prompt(options)
+        fit: AnswerFit | None = None
+        instructions: Sequence[UserContent] = ()
+        if options.output_schema is not None:
+            from tiller_server.cli.run.output_schema import schema_of  # noqa: PLC0415 - seldom needed
+
+            schema = schema_of(options)
+            fit, instructions = schema.fit, schema.instructions
+        prompt = (*_prompt(options), *instructions)
         if not options.detach:
-            return anyio.run(_run, options, environment, prompt, _open_quietly)
+            return anyio.run(_run, options, environment, prompt, fit, _open_quietly)
         if options.no_session:
             message = "--detach needs a session that is kept; leave --no-session out"
             raise UsageError(message)
         return run_detached(
             lambda report: anyio.run(
-                _run, options, environment, prompt, partial(_report, report, options)
+                _run, options, environment, prompt, fit, partial(_report, report, options)
             )
         )
 
@@ -186,6 +209,7 @@ async def _run(
     options: argparse.Namespace,
     environment: Environment,
     prompt: Sequence[UserContent],
+    fit: AnswerFit | None,
     opened: Callable[[AgentSession], None],
 ) -> int:
     ending = TerminationRequest()
@@ -212,14 +236,15 @@ async def _run(
                 if is_attended():
                     group.start_soon(_ask, session, view)
                 try:
-                    send = partial(
-                        _send,
-                        session,
-                        prompt,
-                        approved=options.approve_plan,
-                        permission=options.permission,
+                    send = partial(_send, session, prompt, options)
+                    result, answer = await _converse(
+                        partial(_exchange, session, view, group, ending),
+                        partial(_send_prompt, session, send, view),
+                        fit,
+                        view,
+                        is_answered=partial(_is_answered, session, ending),
+                        prompt_again=session.prompt,
                     )
-                    result, answer = await _converse(session, send, view, group, ending)
                 except TillerError as error:
                     failure = error
                 finally:
@@ -319,18 +344,56 @@ async def _ask(session: AgentSession, view: RunRenderer) -> None:
     await serve_channel(channel, session)
 
 
+def _is_answered(
+    session: AgentSession, ending: TerminationRequest, result: RunResult | None
+) -> bool:
+    """Return whether a run ended with an answer that a schema is about: a plan is none."""
+    is_completed = result is not None and result.status == "completed"
+    return is_completed and ending.code is None and _waiting_plan(session) is None
+
+
 async def _converse(
+    exchange: Exchange,
+    send: ExchangeStart,
+    fit: AnswerFit | None,
+    view: RunRenderer,
+    *,
+    is_answered: Callable[[RunResult | None], bool],
+    prompt_again: Callable[[Sequence[UserContent]], Awaitable[Receipt]],
+) -> tuple[RunResult | None, str]:
+    """Send the prompt, and corrections while the answer does not fit the schema; return the result and the final answer."""
+    result, answer = await exchange(send)
+    if fit is not None and is_answered(result):
+        from tiller_server.cli.run.output_schema import AnswerUnfit  # noqa: PLC0415 - loaded by now
+
+        async def ask(correction: str) -> str | None:
+            nonlocal result, answer
+            view.interim(answer)
+            result, answer = await exchange(lambda _: prompt_again((Text(text=correction),)))
+            return answer if is_answered(result) else None
+
+        try:
+            answer = await fit(answer, ask) or answer
+        except AnswerUnfit:
+            view.interim(answer)
+            view.end(result, "")
+            raise
+    view.end(result, answer)
+    return result, answer
+
+
+async def _exchange(
     session: AgentSession,
-    send: Callable[[], Awaitable[Receipt]],
     view: RunRenderer,
     group: TaskGroup,
     ending: TerminationRequest,
+    send: ExchangeStart,
 ) -> tuple[RunResult | None, str]:
-    """Send the prompt and show all events to the last one; return the result and the final answer."""
+    """Send a prompt and show all events to the last one; return the result and the final answer."""
     reader = session.subscribe(partials=view.shows_partials)
     final = FinalAnswer()
     try:
-        receipt = await _send_prompt(session, send, view, reader)
+        receipt = await send(reader)
         if ending.code is not None:
             _ = await session.abort()  # the signal came when there was nothing to stop yet
         group.start_soon(_stop_at_end, session, reader)
@@ -357,7 +420,6 @@ async def _converse(
         _, answer = plan
     if rest:
         view.interim(rest)
-    view.end(result, answer)
     return result, answer
 
 
@@ -375,22 +437,20 @@ def _after(event: Event, code: int) -> int:
 async def _send(
     session: AgentSession,
     prompt: Sequence[UserContent],
-    *,
-    approved: str | None,
-    permission: str | None,
+    options: argparse.Namespace,
 ) -> Receipt:
     """Send the prompt, or approve a plan by its hash.
 
     Raises:
         UsageError: No plan of that hash waits, or the prompt names a command that does not exist.
     """
-    if approved is None:
+    if options.approve_plan is None:
         await _check_command(session, prompt)
         return await session.prompt(prompt)
     from agent_core.session.history.plans import approve_plan  # noqa: PLC0415 - at first use
 
-    mode = "auto" if permission in {"auto", "yolo"} else "ask"
-    return await approve_plan(session, sha256=approved, mode=mode)
+    mode = "auto" if options.permission in {"auto", "yolo"} else "ask"
+    return await approve_plan(session, sha256=options.approve_plan, mode=mode)
 
 
 async def _check_command(session: AgentSession, prompt: Sequence[UserContent]) -> None:
