@@ -170,6 +170,23 @@ test("a plan is edited as a document, carried out, and a server goes on in the b
   await strip.waitFor({ state: "hidden" });
 });
 
+test("text is completed at the cursor when a key asks for it, and taken with Tab", async () => {
+  const { window, ground } = on;
+  await window.openFile("noon.py");
+  await window.focusEditor();
+  await window.page.keyboard.press("Control+End");
+  // The editor indents the new line.
+  await window.page.keyboard.type("def noon(name):\n");
+  await ground.provider.script({ text: 'return f"Good noon, {name}"' });
+  await window.page.keyboard.press("Alt+\\");
+  await window.page.locator(".ghost-text, .ghost-text-decoration").first().waitFor();
+  const asked = (await ground.provider.asked()).at(-1) ?? "";
+  assert.match(asked, /def noon\(name\):\\n {4}<\/before>/);
+  await window.picture("every-9-completion");
+  await window.page.keyboard.press("Tab");
+  await window.untilEditorText("the completion", (now) => now.includes("Good noon"));
+});
+
 test("a command of the agent is typed into a terminal, and runs when the user presses Enter", async () => {
   const { window, ground } = on;
   const command = "echo first >> ran.txt && echo second >> ran.txt";
@@ -265,21 +282,4 @@ test("an MCP server that does not work says why and what to check", async () => 
   await row.filter({ hasText: "does not work: " }).waitFor();
   await window.picture("every-5-mcp");
   await window.page.keyboard.press("Escape");
-});
-
-test("text is completed at the cursor when a key asks for it, and taken with Tab", async () => {
-  const { window, ground } = on;
-  await window.openFile("noon.py");
-  await window.focusEditor();
-  await window.page.keyboard.press("Control+End");
-  // The editor indents the new line.
-  await window.page.keyboard.type("def noon(name):\n");
-  await ground.provider.script({ text: 'return f"Good noon, {name}"' });
-  await window.page.keyboard.press("Alt+\\");
-  await window.page.locator(".ghost-text, .ghost-text-decoration").first().waitFor();
-  const asked = (await ground.provider.asked()).at(-1) ?? "";
-  assert.match(asked, /def noon\(name\):\\n {4}<\/before>/);
-  await window.picture("every-9-completion");
-  await window.page.keyboard.press("Tab");
-  await window.untilEditorText("the completion", (now) => now.includes("Good noon"));
 });

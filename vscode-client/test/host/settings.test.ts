@@ -23,6 +23,8 @@ const SCOPES: Record<string, "machine" | "window"> = {
   "tiller.defaultThinkingLevel": "window",
   "tiller.permission.mode": "window",
   "tiller.permission.timeoutS": "window",
+  "tiller.completion.trigger": "window",
+  "tiller.completion.model": "window",
   "tiller.compaction.enabled": "window",
   "tiller.retry.enabled": "window",
   "tiller.bash.timeoutS": "window",
