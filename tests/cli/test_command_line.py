@@ -60,7 +60,7 @@ positional arguments:
     models    list models, choose the default, add a server
     config    show and change settings
     policy    list, add and remove permission rules
-    mcp       list, add and remove MCP servers
+    mcp       list, test, add, remove and switch MCP servers
     ext       write, check, pack and install extension packages
     trust     list, add and remove trusted folders
     doctor    check this machine and suggest repairs
