@@ -283,3 +283,19 @@ test("an MCP server that does not work says why and what to check", async () => 
   await window.picture("every-5-mcp");
   await window.page.keyboard.press("Escape");
 });
+
+test("a model server is added by its address and key, and its model answers", async () => {
+  const { window, ground } = on;
+  await window.command("Tiller: Add a Model Server…");
+  await window.answerBox("Add a model server: address", `${ground.provider.origin}/v1`);
+  assert.equal(await window.answerBox("Add a model server: key", "sk-of-the-server"), "password");
+  const models = window.page.locator(".quick-input-widget:visible .monaco-list-row");
+  await models.first().waitFor();
+  await window.picture("every-10-added-server");
+  await models.first().click();
+  await ground.provider.script({ text: "Here is the added server." });
+  await window.panel.say("Who answers?");
+  await window.panel.text("Here is the added server.").waitFor();
+  // "Bearer " and the key.
+  assert.equal((await ground.provider.headers())["authorization"], "<23 characters>");
+});
