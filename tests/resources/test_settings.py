@@ -94,6 +94,7 @@ DEFAULTS: dict[str, Any] = {
     },
     "titles": "auto",
     "titleModel": None,
+    "completion": {"trigger": "invoked", "model": None},
     "idleUnloadMinutes": 30.0,
 }
 
