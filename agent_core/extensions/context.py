@@ -20,10 +20,11 @@ from agent_core.extensions.ports import (
 from agent_core.extensions.scope import ExecResult, ExtensionScope, run_program
 from agent_core.extensions.ui import Pause, Ui
 from agent_core.kernel import EntryId, SessionId
-from agent_core.kernel.errors import ProviderError, Unsupported
+from agent_core.kernel.errors import Unsupported
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Text, UserMessage
-from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished
+from agent_core.providers import Model, ModelInfo, ModelRequest
+from agent_core.providers.model import whole_answer
 from agent_core.tools import ToolContext
 from agent_core.transcript.entries import AnyEntry, Header, WholeEntry
 from agent_core.workspace import NO_NEEDS
@@ -419,13 +420,7 @@ async def _ask_model(
         max_tokens=max_tokens,
         purpose="extension",
     )
-    async with model.stream(request) as parts:
-        async for part in parts:
-            if isinstance(part, StreamFinished):
-                return part.message
-    raise ProviderError(
-        "the answer ended before it was whole", reason="protocol", provider=model.facts.provider
-    )
+    return await whole_answer(model, request)
 
 
 class _SessionScreen(Value, frozen=True):

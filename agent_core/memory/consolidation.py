@@ -33,7 +33,8 @@ from agent_core.memory.values import (
 )
 from agent_core.messages import Text, Usage, UserMessage
 from agent_core.messages.attachments import attachment_name
-from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished
+from agent_core.providers import Model, ModelInfo, ModelRequest
+from agent_core.providers.model import whole_answer
 from agent_core.storage.port import StoredSession
 from agent_core.transcript import MessageEntry, SessionNameEntry
 from agent_core.transcript.entries import REVIEW_TITLE
@@ -353,10 +354,8 @@ async def _ask(model: Model, text: str) -> tuple[str, Usage]:
         purpose="memory",
     )
     with anyio.move_on_after(REQUEST_S):
-        async with model.stream(request) as parts:
-            async for part in parts:
-                if isinstance(part, StreamFinished):
-                    return part.message.text, part.message.usage
+        answer = await whole_answer(model, request)
+        return answer.text, answer.usage
     message = f"{model.facts.ref} did not answer within {REQUEST_S} s"
     raise ProviderError(message, reason="timeout", provider=model.facts.provider)
 

@@ -9,6 +9,7 @@ import msgspec
 from agent_core.events import ThinkingLevel
 from agent_core.events.values import CallPurpose
 from agent_core.kernel import JsonObject, JsonValue, RunId, TurnId
+from agent_core.kernel.errors import ProviderError
 from agent_core.kernel.values import Value
 from agent_core.messages import AssistantMessage, Message, Usage
 
@@ -204,6 +205,20 @@ class Model(Protocol):
                 an error of reason `protocol`, never a short answer.
         """
         ...
+
+
+async def whole_answer(model: Model, request: ModelRequest) -> AssistantMessage:
+    """Ask a model and return its answer, without its parts.
+
+    Raises:
+        ProviderError: The model did not answer, or not to the end.
+    """
+    async with model.stream(request) as parts:
+        async for part in parts:
+            if isinstance(part, StreamFinished):
+                return part.message
+    message = "the answer ended before it was whole"
+    raise ProviderError(message, reason="protocol", provider=model.facts.provider)
 
 
 class CallRecorder(Protocol):

@@ -12,8 +12,9 @@ from agent_core.kernel.errors import ModelUnknown, PriceUnknown, ProviderError
 from agent_core.kernel.redaction.redactor import Redactor
 from agent_core.kernel.values import Value
 from agent_core.messages import Text, UserMessage
-from agent_core.providers import Model, ModelInfo, ModelRequest, StreamFinished
+from agent_core.providers import Model, ModelInfo, ModelRequest
 from agent_core.providers.messages.request_options import clamp
+from agent_core.providers.model import whole_answer
 from agent_core.session.context import SessionOptions
 from agent_core.session.model_selection import ModelSelection
 from agent_core.session.runs.usage import BudgetPolicy, unpriced
@@ -26,8 +27,9 @@ AFTER_CHARS: Final = 2_000
 TYPED_CHARS: Final = 1_000
 """Characters on each side of the cursor by which the place of the last completion is recognised."""
 PAUSE_S: Final = 0.25
-"""How long the user must pause in typing before a model is asked unasked."""
+"""Seconds without a newer request after which an automatic request asks the model."""
 REQUEST_S: Final = 20.0
+"""Time limit of the request to the model."""
 OUTPUT_TOKENS: Final = 400
 THINKING_OUTPUT_TOKENS: Final = 4_000
 """The limit of the output for a model whose thinking cannot be switched off."""
@@ -99,13 +101,19 @@ class InlineCompletions:
         self._scope: anyio.CancelScope | None = None
         self._last: _Completion | None = None
 
-    @property
-    def trigger(self) -> Literal["off", "invoked", "automatic"]:
-        """When completions are made: never, when the user asks for one, or while the user types, too."""
-        return self._options.completion_trigger
+    def allows(self, trigger: Trigger) -> bool:
+        """Return whether the settings allow a request of this kind."""
+        return self._options.completion_trigger in {trigger, "automatic"}
 
-    async def complete(self, at: CursorContext, *, trigger: Trigger) -> str:
+    async def complete(
+        self, at: CursorContext, *, trigger: Trigger, limit_s: float = REQUEST_S
+    ) -> str:
         """Return the text to insert, with line ends of the document; empty: there is none, or a newer request came.
+
+        Args:
+            at: The place.
+            trigger: An automatic request waits for a pause in typing.
+            limit_s: Time limit of the request to the model.
 
         Raises:
             ModelUnknown: There is no usable model.
@@ -122,22 +130,22 @@ class InlineCompletions:
             try:
                 if trigger == "automatic":
                     await self._clock.sleep(PAUSE_S)
-                return await self._ask(at)
+                return await self._ask(at, limit_s=limit_s)
             finally:
                 if self._scope is scope:
                     self._scope = None
         return ""
 
-    async def _ask(self, at: CursorContext) -> str:
+    async def _ask(self, at: CursorContext, *, limit_s: float) -> str:
         model = self._model()
         request = _request(model.facts, at, self._redactor)
-        answer = ""
-        with anyio.move_on_after(REQUEST_S) as limit:
-            answer = await _answer(model, request)
-        if limit.cancelled_caught:
-            message = f"{model.facts.ref} did not answer within {REQUEST_S:g} s"
-            raise ProviderError(message, reason="protocol", provider=model.facts.provider)
-        text = insertion(answer, before=at.before, after=at.after)
+        try:
+            with anyio.fail_after(limit_s):
+                answer = await whole_answer(model, request)
+        except TimeoutError:
+            message = f"{model.facts.ref} did not answer within {limit_s:g} s"
+            raise ProviderError(message, reason="timeout", provider=model.facts.provider) from None
+        text = insertion(answer.text, before=at.before, after=at.after)
         self._last = _Completion(at=at, text=text) if text else None
         return text
 
@@ -209,11 +217,3 @@ def _request(facts: ModelInfo, at: CursorContext, redactor: Redactor) -> ModelRe
         cache="none",
         purpose="completion",
     )
-
-
-async def _answer(model: Model, request: ModelRequest) -> str:
-    async with model.stream(request) as parts:
-        async for part in parts:
-            if isinstance(part, StreamFinished):
-                return part.message.text
-    return ""

@@ -22,10 +22,11 @@ BLOCK: Final = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTA
 
 @pytest.fixture
 def stand(ground: Ground) -> Iterator[Ground]:
-    """Create the project of the pages, with a model that has one answer; the daemon ends with the test."""
+    """Create the project of the pages, with a model that has one answer, and one where JSON is wanted; end the daemon."""
     for name, text in FILES.items():
         ground.file(name, text)
-    ground.provider.script([{**says("Done."), "repeat": -1}])
+    described = {**says('{"summary": "It adds prices."}'), "when": "JSON schema", "repeat": -1}
+    ground.provider.script([described, {**says("Done."), "repeat": -1}])
     ground.show_images()
     yield ground
     end_daemon(ground.env)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clients.office import Office, opened
+from tests.support.clients.office import Office, opened, soon
 from tests.support.clients.server import Ground, says
 from tests.support.lsp.lsp_profiles import VSCODE, Profile
 
@@ -56,6 +56,25 @@ async def test_unsaved_text_is_completed_without_a_run(office: Office) -> None:
     assert "<before>\ndef add(a, b):\n    </before>\n<after>\n\n# 😀 end\n" in str(sent)
     assert "tools" not in request["body"]
     assert office.ground.sessions() == []
+    costs = await client.request("agent/costs", {"by": "purpose"})
+    assert [(row["key"], row["calls"]) for row in costs["sums"]] == [("completion", 1)]
+
+
+async def test_files_of_every_folder_of_the_workspace_are_completed(office: Office) -> None:
+    client = await office.seat(ABLE)
+    other = office.ground.root.parent / "other"
+    other.mkdir()
+    path = other / "more.py"
+    path.write_text("y = \n", encoding="utf-8")
+    document = client.editor.open_file(path)
+    assert await client.request(METHOD, at(document.uri, 0, 4)) == []
+    added = {"added": [{"uri": other.as_uri(), "name": "other"}], "removed": []}
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": added})
+    (hosted,) = (await office.runtime.agent()).sessions()
+    await soon(lambda: len(hosted.roots) == 2)
+    office.ground.provider.script([says("2")])
+    (item,) = await client.request(METHOD, at(document.uri, 0, 4))
+    assert item["insertText"] == "2"
 
 
 async def test_a_completion_goes_on_from_the_chosen_entry_of_the_menu(office: Office) -> None:
@@ -70,11 +89,15 @@ async def test_a_completion_goes_on_from_the_chosen_entry_of_the_menu(office: Of
     assert "<before>\ntotal = sum</before>" in str(sent)
 
 
-async def test_unasked_there_is_one_only_where_the_setting_says_so(office: Office) -> None:
+async def test_the_setting_decides_which_requests_are_answered(office: Office) -> None:
     client = await office.seat(ABLE)
     document = client.editor.open_file(office.ground.file("sums.py", "x = \n"))
     automatic = at(document.uri, 0, 4, kind=AUTOMATIC)
     assert await client.request(METHOD, automatic) == []
+    assert office.ground.provider.requests == []
+    office.ground.configure(completion={"trigger": "off"})
+    _ = await client.request("agent/session/open", {"session": "new"})
+    assert await client.request(METHOD, at(document.uri, 0, 4)) == []
     assert office.ground.provider.requests == []
     office.ground.configure(completion={"trigger": "automatic"})
     _ = await client.request("agent/session/open", {"session": "new"})
@@ -83,7 +106,7 @@ async def test_unasked_there_is_one_only_where_the_setting_says_so(office: Offic
     assert item["insertText"] == "2"
 
 
-async def test_unasked_no_session_is_opened(ground: Ground) -> None:
+async def test_an_automatic_request_opens_no_session(ground: Ground) -> None:
     ground.configure(completion={"trigger": "automatic"})
     async with ground.client(ABLE) as client:
         document = client.editor.open_file(ground.file("sums.py", "x = \n"))

@@ -295,16 +295,16 @@ def rehearse() -> None:
     join_others({threading.get_ident()})
 
 
-def join_others(kept: Collection[int | None]) -> None:
-    """Wait until all threads but those of some identifiers have ended.
+def join_others(kept: Collection[int | None], *, limit_s: float = JOIN_S) -> None:
+    """Wait until all threads but those with certain identifiers have ended.
 
     The worker threads of a loop end when the loop is freed. Cycles of frames and errors refer to it, and so do other
     threads until they have ended: it is collected again until then.
 
     Raises:
-        RuntimeError: A thread has not ended in ten seconds; the daemon starts another template for the next run.
+        RuntimeError: A thread has not ended within the limit; the daemon starts another template for the next run.
     """
-    until_s = time.monotonic() + JOIN_S
+    until_s = time.monotonic() + limit_s
     while others := [one for one in threading.enumerate() if one.ident not in kept]:
         if time.monotonic() > until_s:
             message = f"threads of the rehearsal have not ended: {[one.name for one in others]}"

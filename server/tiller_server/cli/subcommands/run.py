@@ -59,9 +59,6 @@ COMMAND: Final = re.compile(r"[A-Za-z][\w:.-]*")
 
 BROKEN = "error"
 
-ExchangeStart = Callable[[EventSubscription], Awaitable[Receipt]]
-Exchange = Callable[[ExchangeStart], Awaitable[tuple[RunResult | None, str]]]
-"""Function that sends a prompt, shows its run, and returns the result and the final answer."""
 AnswerFit = Callable[[str, Callable[[str], Awaitable[str | None]]], Awaitable[str | None]]
 """Function that returns an answer as `--output-schema` wants it, and asks for others until then."""
 OUT: Final = "standard output"
@@ -236,15 +233,8 @@ async def _run(
                 if is_attended():
                     group.start_soon(_ask, session, view)
                 try:
-                    send = partial(_send, session, prompt, options)
-                    result, answer = await _converse(
-                        partial(_exchange, session, view, group, ending),
-                        partial(_send_prompt, session, send, view),
-                        fit,
-                        view,
-                        is_answered=partial(_is_answered, session, ending),
-                        prompt_again=session.prompt,
-                    )
+                    conversation = _Conversation(session, view, group, ending)
+                    result, answer = await conversation.converse(prompt, options, fit)
                 except TillerError as error:
                     failure = error
                 finally:
@@ -344,83 +334,80 @@ async def _ask(session: AgentSession, view: RunRenderer) -> None:
     await serve_channel(channel, session)
 
 
-def _is_answered(
-    session: AgentSession, ending: TerminationRequest, result: RunResult | None
-) -> bool:
-    """Return whether a run ended with an answer that a schema is about: a plan is none."""
-    is_completed = result is not None and result.status == "completed"
-    return is_completed and ending.code is None and _waiting_plan(session) is None
+class _Conversation(Struct):
+    """The prompts that the command sends, and the runs that answer them."""
 
+    session: AgentSession
+    view: RunRenderer
+    group: TaskGroup
+    ending: TerminationRequest
 
-async def _converse(
-    exchange: Exchange,
-    send: ExchangeStart,
-    fit: AnswerFit | None,
-    view: RunRenderer,
-    *,
-    is_answered: Callable[[RunResult | None], bool],
-    prompt_again: Callable[[Sequence[UserContent]], Awaitable[Receipt]],
-) -> tuple[RunResult | None, str]:
-    """Send the prompt, and corrections while the answer does not fit the schema; return the result and the final answer."""
-    result, answer = await exchange(send)
-    if fit is not None and is_answered(result):
-        from tiller_server.cli.run.output_schema import AnswerUnfit  # noqa: PLC0415 - loaded by now
+    async def converse(
+        self, prompt: Sequence[UserContent], options: argparse.Namespace, fit: AnswerFit | None
+    ) -> tuple[RunResult | None, str]:
+        """Send the prompt, and corrections while the answer does not fit the schema; return the result and the final answer."""
+        send = partial(_send, self.session, prompt, options)
+        result, answer = await self._exchange(partial(_send_prompt, self.session, send, self.view))
+        if fit is not None and self._is_answered(result):
+            from tiller_server.cli.run.output_schema import AnswerUnfit  # noqa: PLC0415 - loaded by now
 
-        async def ask(correction: str) -> str | None:
-            nonlocal result, answer
-            view.interim(answer)
-            result, answer = await exchange(lambda _: prompt_again((Text(text=correction),)))
-            return answer if is_answered(result) else None
+            async def ask(correction: str) -> str | None:
+                nonlocal result, answer
+                self.view.interim(answer)
+                content = (Text(text=correction),)
+                result, answer = await self._exchange(lambda _: self.session.prompt(content))
+                return answer if self._is_answered(result) else None
 
+            try:
+                answer = await fit(answer, ask) or answer
+            except AnswerUnfit:
+                self.view.interim(answer)
+                self.view.end(result, "")
+                raise
+        self.view.end(result, answer)
+        return result, answer
+
+    def _is_answered(self, result: RunResult | None) -> bool:
+        """Return whether a run ended with an answer that a schema is about: a plan is none."""
+        is_completed = result is not None and result.status == "completed"
+        return is_completed and self.ending.code is None and _waiting_plan(self.session) is None
+
+    async def _exchange(
+        self, send: Callable[[EventSubscription], Awaitable[Receipt]]
+    ) -> tuple[RunResult | None, str]:
+        """Send a prompt and show all events to the last one; return the result and the final answer."""
+        session = self.session
+        reader = session.subscribe(partials=self.view.shows_partials)
+        final = FinalAnswer()
         try:
-            answer = await fit(answer, ask) or answer
-        except AnswerUnfit:
-            view.interim(answer)
-            view.end(result, "")
-            raise
-    view.end(result, answer)
-    return result, answer
-
-
-async def _exchange(
-    session: AgentSession,
-    view: RunRenderer,
-    group: TaskGroup,
-    ending: TerminationRequest,
-    send: ExchangeStart,
-) -> tuple[RunResult | None, str]:
-    """Send a prompt and show all events to the last one; return the result and the final answer."""
-    reader = session.subscribe(partials=view.shows_partials)
-    final = FinalAnswer()
-    try:
-        receipt = await send(reader)
-        if ending.code is not None:
-            _ = await session.abort()  # the signal came when there was nothing to stop yet
-        group.start_soon(_stop_at_end, session, reader)
-        commanded = DONE
-        while events := await reader.take():
-            for stamped in events:
-                if interim_text := final.see(stamped.event):
-                    view.interim(interim_text)
-                view.see(stamped)
-                commanded = _after(stamped.event, commanded)
-                # A run that an earlier process left behind may be told to have ended first.
-                if _is_last(stamped.event, receipt, session):
-                    reader.finish()
-    finally:
-        reader.close()
-    if receipt.accepted == "handled" and ending.code is None:
-        ending.code = commanded
-    result = await session.wait(receipt.run) if receipt.run else None
-    if session.info.snapshot().tasks:
-        # A task that ends later has its report answered by a run of its own.
-        result = await session.wait_idle()
-    answer, rest = final.close(result)
-    if (plan := _waiting_plan(session)) is not None:
-        _, answer = plan
-    if rest:
-        view.interim(rest)
-    return result, answer
+            receipt = await send(reader)
+            if self.ending.code is not None:
+                _ = await session.abort()  # the signal came when there was nothing to stop yet
+            self.group.start_soon(_stop_at_end, session, reader)
+            commanded = DONE
+            while events := await reader.take():
+                for stamped in events:
+                    if interim_text := final.see(stamped.event):
+                        self.view.interim(interim_text)
+                    self.view.see(stamped)
+                    commanded = _after(stamped.event, commanded)
+                    # A run that an earlier process left behind may be told to have ended first.
+                    if _is_last(stamped.event, receipt, session):
+                        reader.finish()
+        finally:
+            reader.close()
+        if receipt.accepted == "handled" and self.ending.code is None:
+            self.ending.code = commanded
+        result = await session.wait(receipt.run) if receipt.run else None
+        if session.info.snapshot().tasks:
+            # A task that ends later has its report answered by a run of its own.
+            result = await session.wait_idle()
+        answer, rest = final.close(result)
+        if (plan := _waiting_plan(session)) is not None:
+            _, answer = plan
+        if rest:
+            self.view.interim(rest)
+        return result, answer
 
 
 def _after(event: Event, code: int) -> int:

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +49,7 @@ async def complete(
 ) -> list[dict[str, JsonValue]]:
     """Return the completion, or none; a request of the user that fails is explained in a message.
 
-    Unasked, no session is opened: there are completions when the client has one.
+    An automatic request opens no session: without one there are no completions.
     """
     request = read_request(client, params)
     if request is None or (client.bound is None and request.trigger == "automatic"):
@@ -103,12 +103,10 @@ async def _items(
     open_session: OpenSession, request: InlineCompletionRequest
 ) -> list[dict[str, JsonValue]]:
     completions = open_session.session.models.completions
-    if completions.trigger == "off" or (request.trigger, completions.trigger) == (
-        "automatic",
-        "invoked",
-    ):
+    if not completions.allows(request.trigger):
         return []
-    if not await run_in_thread(_may_be_sent, request.path, open_session.root):
+    folders = [root.folder for root in open_session.roots]
+    if not await run_in_thread(_may_be_sent, request.path, folders):
         return []
     text, start, end = request.document.text, request.start, request.offset
     at = CursorContext(
@@ -125,10 +123,11 @@ async def _items(
     return [{"insertText": request.selected + inserted, "range": {"start": first, "end": last}}]
 
 
-def _may_be_sent(path: Path, root: Path) -> bool:
-    """Return whether a model may get the text of a file: it is in the folder and holds no secrets, wherever links lead."""
-    real, folder = Path(os.path.realpath(path)), Path(os.path.realpath(root))
+def _may_be_sent(path: Path, folders: Sequence[Path]) -> bool:
+    """Return whether a model may get the text of a file: it is in one of the folders and holds no secrets, wherever links lead."""
+    real = Path(os.path.realpath(path))
+    roots = [Path(os.path.realpath(folder)) for folder in folders]
     return all(
-        one.is_relative_to(above) and is_secret(one, roots=[above]) is None
-        for one, above in ((path, root), (real, folder))
+        any(one.is_relative_to(above) for above in around) and is_secret(one, roots=around) is None
+        for one, around in ((path, folders), (real, roots))
     )

@@ -8,7 +8,7 @@ export function typedText(command: string): string {
     .trim();
 }
 
-/** Says whether a text can be typed as it is: line breaks run commands, and tabs complete words. */
+/** Returns whether a text can be typed as it is: line breaks run commands, and tabs complete words. */
 export function isOneLine(text: string): boolean {
   return !/[\n\t]/.test(text);
 }
