@@ -4,8 +4,6 @@ import codecs
 import re
 from typing import Final
 
-from html_to_markdown import ConversionOptions, convert
-
 from agent_core.kernel.errors import ToolError
 from agent_core.kernel.text import for_model
 from agent_core.tools.web.values import WebResponse, about_size
@@ -56,6 +54,8 @@ def _decoded(response: WebResponse) -> str:
 
 
 def _markdown(html: str, url: str) -> str:
+    from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415 - 4 MiB, in the thread of the first page
+
     options = ConversionOptions(
         extract_metadata=False,
         inline_data_media="alt_text_only",
