@@ -117,9 +117,8 @@ class ChildSessions:
         """Return the agents that tasks can be given to; of two with one name the external one."""
         found = BUILT_IN if self.resources is None else self.resources.agents
         settings = self._settings
-        if settings is None:
+        if settings is None or not (named := settings.values.external_agents):
             return found
-        named = settings.values.external_agents
         external = [
             AgentDefinition(
                 name=name,

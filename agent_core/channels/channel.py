@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Protocol, final
 
-from agent_core.events import EventSubscription, PermissionRequest, Question
+from agent_core.events import Event, EventSubscription, PermissionRequest, Question
 from agent_core.kernel.values import Value
 
 
@@ -88,6 +88,8 @@ class ChannelSession(Protocol):
         """Receiver of the answers to questions."""
         ...
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        """Open a reader of its events; with `partials` it shows arguments as they grow. The caller closes it."""
+    def subscribe(
+        self, *, only: tuple[type[Event], ...] = (), partials: bool = False
+    ) -> EventSubscription:
+        """Open a reader of its events, or `only` of some types; with `partials` it shows arguments as they grow. The caller closes it."""
         ...

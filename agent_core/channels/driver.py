@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from typing import Final
 
 import anyio
 
@@ -17,6 +18,12 @@ from agent_core.events import (
 from agent_core.kernel.errors import TillerError
 
 log = logging.getLogger(__name__)
+ANSWERED_BY_USERS: Final = (
+    PermissionRequested,
+    PermissionResolved,
+    QuestionRequested,
+    QuestionResolved,
+)
 
 
 async def serve_channel(
@@ -38,7 +45,7 @@ async def serve_channel(
     Raises:
         Exception: Whatever the channel raises; it is detached then.
     """
-    reader = session.subscribe()
+    reader = session.subscribe(only=ANSWERED_BY_USERS)
     asked: dict[str, anyio.CancelScope] = {}
 
     async def ask(request: PermissionRequest | Question, scope: anyio.CancelScope) -> None:

@@ -163,9 +163,15 @@ class EventSubscription:
     """
 
     def __init__(
-        self, detach: Callable[["EventSubscription"], None], *, partials: bool = False
+        self,
+        detach: Callable[["EventSubscription"], None],
+        *,
+        only: tuple[type[Event], ...] = (),
+        partials: bool = False,
     ) -> None:
         self.closed = False
+        self.only: Final = only
+        """The events that the feed puts into it; empty: all."""
         self.partials: Final = partials
         """It shows the arguments of calls as they grow."""
         self.urgent = False
@@ -316,6 +322,7 @@ class EventFeed:
         self._observer = observer
         self._seq = seq
         self._readers: list[EventSubscription] = []
+        self._readers_of: dict[type[Event], tuple[EventSubscription, ...]] = {}
         self.wants_partials = False
         """Whether a reader shows the arguments of calls as they grow."""
         self._tap: EventObserver | None = None
@@ -336,7 +343,7 @@ class EventFeed:
             self._tap(stamped)
         if self._observer is not None:
             self._observer(stamped)
-        for reader in self._readers:
+        for reader in self._readers_for(type(event)):
             reader.put(stamped)
         return stamped
 
@@ -345,17 +352,21 @@ class EventFeed:
         self._seq = max(self._seq, seq)
         self._tap = tap
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        """Open a reader that sees everything after the newest event.
+    def subscribe(
+        self, *, only: tuple[type[Event], ...] = (), partials: bool = False
+    ) -> EventSubscription:
+        """Open a reader that sees what comes after the newest event.
 
         Args:
+            only: Types of the events that it gets, so that others do not wake its task; empty: all.
             partials: It shows the arguments of calls as they grow; while no reader does, no event has `partial`.
         """
-        reader = EventSubscription(self._forget, partials=partials)
+        reader = EventSubscription(self._forget, only=only, partials=partials)
         if self._closed:
             reader.finish()
         else:
             self._readers.append(reader)
+            self._readers_of.clear()
             self.wants_partials = self.wants_partials or partials
         return reader
 
@@ -365,8 +376,17 @@ class EventFeed:
         for reader in tuple(self._readers):
             reader.finish()
         self._readers.clear()
+        self._readers_of.clear()
+
+    def _readers_for(self, kind: type[Event]) -> tuple[EventSubscription, ...]:
+        readers = self._readers_of.get(kind)
+        if readers is None:
+            readers = tuple(one for one in self._readers if not one.only or kind in one.only)
+            self._readers_of[kind] = readers
+        return readers
 
     def _forget(self, reader: EventSubscription) -> None:
         if reader in self._readers:
             self._readers.remove(reader)
+            self._readers_of.clear()
             self.wants_partials = any(one.partials for one in self._readers)

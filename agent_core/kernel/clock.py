@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Protocol
 
 import anyio
@@ -44,8 +45,12 @@ class SystemClock:
 
 def rfc3339(at_ms: int) -> str:
     """Write a time as RFC 3339 with milliseconds in UTC, as events and entries carry it."""
-    moment = datetime.fromtimestamp(at_ms // 1000, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
+    return f"{_second(at_ms // 1000)}.{at_ms % 1000:03d}Z"
+
+
+@lru_cache(maxsize=1)  # many events are written in one second
+def _second(at_s: int) -> str:
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def parse_rfc3339(text: str) -> int:

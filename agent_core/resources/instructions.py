@@ -119,22 +119,20 @@ def _shadowed_folders(root: Path, names: Collection[str]) -> frozenset[Path]:
         root: The workspace: a worktree, a folder in one, or none at all.
         names: The names that a context file can have.
     """
-    for top in (root, *root.parents):
-        marker = top / ".git"
-        # A link in its place, which a project can bring, may lead to any file of the user.
-        if marker.is_dir() or marker.is_symlink():
-            return frozenset()
-        if marker.is_file():
-            main = _main_repository(marker)
-            if main is None or not top.is_relative_to(main):
-                return frozenset()
-            above = [folder for folder in top.parents if folder.is_relative_to(main)]
-            return frozenset(
-                folder
-                for folder in above
-                if any((top / folder.relative_to(main) / name).exists() for name in names)
-            )
-    return frozenset()
+    top = project_folders(root)[-1]
+    marker = top / ".git"
+    # A link in its place, which a project can bring, may lead to any file of the user.
+    if marker.is_symlink() or not marker.is_file():
+        return frozenset()
+    main = _main_repository(marker)
+    if main is None or not top.is_relative_to(main):
+        return frozenset()
+    above = [folder for folder in top.parents if folder.is_relative_to(main)]
+    return frozenset(
+        folder
+        for folder in above
+        if any((top / folder.relative_to(main) / name).exists() for name in names)
+    )
 
 
 def project_folders(root: Path) -> tuple[Path, ...]:
@@ -144,7 +142,7 @@ def project_folders(root: Path) -> tuple[Path, ...]:
     """
     above = (root, *root.parents)
     for count, folder in enumerate(above, 1):
-        if _is_there(folder / ".git"):
+        if _holds(folder, ".git"):
             return above[:count]
     return (root,)
 
@@ -163,7 +161,7 @@ def folders_above(root: Path, names: Collection[str]) -> tuple[Path, ...]:
     return tuple(
         folder
         for folder in project[-1].parents
-        if folder not in shadowed and any(_is_there(folder / name) for name in names)
+        if folder not in shadowed and any(_holds(folder, name) for name in names)
     )
 
 
@@ -180,12 +178,9 @@ def _main_repository(marker: Path) -> Path | None:
     return None
 
 
-def _is_there(path: Path) -> bool:
-    try:
-        _ = path.lstat()
-    except OSError:
-        return False
-    return True
+def _holds(folder: Path, name: str) -> bool:
+    """Return whether something has this name; of many folders before each run, so without a path for each name."""
+    return os.path.lexists(f"{folder}/{name}")
 
 
 NAMES = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")

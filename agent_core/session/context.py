@@ -139,9 +139,11 @@ class EventPublisher(Struct, kw_only=True):
     opened_after: EntryId | None = None
     """The newest entry that there was when the session was opened."""
 
-    def subscribe(self, *, partials: bool = False, backlog: bool = True) -> EventSubscription:
+    def subscribe(
+        self, *, only: tuple[type[Event], ...] = (), partials: bool = False, backlog: bool = True
+    ) -> EventSubscription:
         """Open a reader; the first one that takes the backlog gets the events from before it."""
-        reader = self.feed.subscribe(partials=partials)
+        reader = self.feed.subscribe(only=only, partials=partials)
         if backlog:
             self._publish_backlog()
         return reader

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from agent_core.events import EventSubscription, InjectedBy, InputSource, RunResult
+from agent_core.events import Event, EventSubscription, InjectedBy, InputSource, RunResult
 from agent_core.kernel import ItemId, JsonValue, MessageId, RunId, SessionId
 from agent_core.kernel.values import Value
 from agent_core.messages import UserContent
@@ -106,8 +106,7 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
             message_id: The caller's id: a prompt that is sent again is recognised, also in another process.
             if_idle: How to proceed if the session is idle: start a run, queue the prompt until it is sent, or refuse.
             expected_run: Refuse unless this is the current run.
-            source: The author of the prompt. That of a program runs no commands, and skills and templates that it
-                names are not expanded.
+            source: The author. The prompt of a program runs no commands, and expands no skills and templates.
 
         Raises:
             SessionBusy: A run is going on and `delivery` refuses.
@@ -239,7 +238,7 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
                 the current turn. `steer` delivers it inside the run, `followUp` when the run has nothing left to do;
                 both start a run if the session is idle. `nextTurn` delivers it with the user's next prompt.
             display: Whether people see it.
-            details: Stored with the message for the program's front end; the model never sees it.
+            details: Data for the program's front end, stored with the message; the model never sees it.
 
         Raises:
             UsageError: There is no `custom_type`, or the message is empty.
@@ -269,9 +268,11 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
             instructions=instructions, keep_recent_tokens=keep_recent_tokens
         )
 
-    def subscribe(self, *, partials: bool = False, backlog: bool = True) -> EventSubscription:
-        """Open a reader of all events from now on; the caller closes it. The first one with `backlog` gets earlier notices."""
-        return self._services.publisher.subscribe(partials=partials, backlog=backlog)
+    def subscribe(
+        self, *, only: tuple[type[Event], ...] = (), partials: bool = False, backlog: bool = True
+    ) -> EventSubscription:
+        """Open a reader of all events, or `only` of some types, for the caller to close; `backlog`: earlier notices first."""
+        return self._services.publisher.subscribe(only=only, partials=partials, backlog=backlog)
 
     async def wait(self, run: RunId) -> RunResult | None:
         """Wait for a run's end; None when the run is not known (any more)."""
@@ -283,10 +284,9 @@ class AgentSession:  # noqa: PLR0904 - the face of a session: verbs, and one pro
 
     async def close(self) -> None:
         """Cancel what goes on, write everything, let the file go. Idempotent."""
-        if self._starter.closed:
-            return
-        self._starter.closed = True
-        await self._canceller.end_everything()
+        if not self._starter.closed:
+            self._starter.closed = True
+            await self._canceller.end_everything()
 
     @property
     def id(self) -> SessionId:

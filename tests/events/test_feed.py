@@ -90,6 +90,20 @@ async def test_every_reader_sees_everything_since_it_came_in_the_same_order() ->
     assert [text for *_, text in shown(late.take_now())] == ["2"]
 
 
+async def test_a_reader_of_some_types_gets_those_alone_and_is_not_woken_by_others() -> None:
+    source = feed()
+    everything = source.subscribe()
+    source.publish(NOTICE)
+    notices = source.subscribe(only=(Notice,))
+    source.publish(delta("a"))
+    assert (len(notices), notices.urgent) == (0, False)
+    source.publish(NOTICE)
+    assert ([one.seq for one in notices.take_now()], len(everything.take_now())) == ([3], 3)
+    notices.close()
+    source.publish(NOTICE)
+    assert ([*notices.take_now()], len(everything.take_now())) == ([], 1)
+
+
 async def test_a_reader_that_is_closed_gets_nothing_more_and_the_others_do() -> None:
     source = feed()
     one, two = source.subscribe(), source.subscribe()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from anyio import CapacityLimiter, to_thread
+from anyio import Lock
 
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.threads import run_in_thread
@@ -35,7 +35,7 @@ class FolderBlobStore:
         self._limit_bytes = limit_bytes
         self._used_bytes: int | None = None
         # One after another: what is used is counted, and the same bytes are not written twice.
-        self._turn = CapacityLimiter(1)
+        self._turn = Lock(fast_acquire=True)
 
     async def put(self, data: bytes) -> str:
         """Keep bytes; see `BlobStore.put`.
@@ -43,7 +43,8 @@ class FolderBlobStore:
         Raises:
             StorageUnavailable: The disk refuses, or the session keeps too much already.
         """
-        return await to_thread.run_sync(self._put, data, limiter=self._turn)
+        async with self._turn:
+            return await run_in_thread(self._put, data)
 
     async def get(self, key: str) -> bytes | None:
         """Return what is kept; see `BlobStore.get`."""

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import islice
 from operator import is_
 
 from agent_core.kernel import JsonObject, JsonValue, json
@@ -42,17 +43,16 @@ class SplitBody(Value, frozen=True, kw_only=True):
 
     def encode(self) -> bytes:
         """Return the whole body as JSON."""
-        if not self.encoded:
+        value = self.fields[self.name]
+        if not self.encoded or not isinstance(value, list):
             return json.encode(self.fields)
-        pieces: list[bytes] = []
-        for name, value in self.fields.items():
-            pieces += (b"," if pieces else b"{", json.encode(name), b":")
-            if name == self.name and isinstance(value, list):
-                items = (_items(value[: self.at]), self.encoded, _items(value[self.at :]))
-                pieces += (b"[", b",".join(filter(None, items)), b"]")
-            else:
-                pieces.append(json.encode(value))
-        return b"".join((*pieces, b"}"))
+        place = list(self.fields).index(self.name)
+        before = dict(islice(self.fields.items(), place))
+        after = dict(islice(self.fields.items(), place + 1, None))
+        items = (_items(value[: self.at]), self.encoded, _items(value[self.at :]))
+        field = b"%b:[%b]" % (json.encode(self.name), b",".join(filter(None, items)))
+        members = (json.encode(before)[1:-1], field, json.encode(after)[1:-1])
+        return b"{%b}" % b",".join(filter(None, members))
 
 
 class _Kept(Value, frozen=True, kw_only=True):

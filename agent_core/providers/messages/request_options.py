@@ -407,7 +407,8 @@ def estimate_input(request: ModelRequest, size: InputSize) -> int:
     """Estimate the tokens of a request from its characters."""
     chars = len(request.system) + size.chars
     for tool in request.tools:
-        chars += len(tool.name) + len(tool.description) + len(json.encode(tool.parameters))
+        chars += len(tool.name) + len(tool.description)
+    chars += len(json.encode([tool.parameters for tool in request.tools]))
     return math.ceil(chars / CHARS_PER_TOKEN) + size.images * IMAGE_TOKENS
 
 

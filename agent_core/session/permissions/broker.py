@@ -52,6 +52,7 @@ from agent_core.workspace.permissions.policy import (
     ToolAccess,
 )
 from agent_core.workspace.permissions.protected_names import is_protected, is_secret
+from agent_core.workspace.port import PathAccess
 
 if TYPE_CHECKING:
     from agent_core.session.permissions.requests import RequestedCall
@@ -244,6 +245,14 @@ class BrokerContext(Value, frozen=True, kw_only=True):
     """Returns the host that a call reaches, by its tool, its arguments and the settings of the tool."""
 
 
+class JudgedPath(Value, frozen=True, kw_only=True):
+    """The real path that a path of a call meant when the call was judged."""
+
+    path: str
+    access: PathAccess
+    found: Path
+
+
 class PermissionBroker(Struct, kw_only=True):
     """Judges tool calls. A judgement that fails refuses; so do silence and a client that went away."""
 
@@ -258,6 +267,8 @@ class PermissionBroker(Struct, kw_only=True):
     """How far commands were held in when a call was judged, or as its question said; as long as `approved`."""
     warned: dict[ToolCallId, str] = msgspec.field(default_factory=dict)
     """Warnings for the model about the name of the file that a call changes; they last as long as `approved`."""
+    judged: dict[ToolCallId, JudgedPath] = msgspec.field(default_factory=dict)
+    """The path of each call as it was judged; they last as long as `approved`."""
     _notified_paths: set[Path] = msgspec.field(default_factory=set[Path])
 
     async def judge(
@@ -272,6 +283,7 @@ class PermissionBroker(Struct, kw_only=True):
         """Judge one call after its arguments were checked; waits while a person is asked."""
         _ = self.approved.pop(call, None)
         _ = self.levels.pop(call, None)
+        _ = self.judged.pop(call, None)
         if self.prompts.is_over(run):
             return CallRefused(reason=ENOUGH)
         try:
@@ -297,6 +309,7 @@ class PermissionBroker(Struct, kw_only=True):
         self.permissions.end_run()
         self.approved.clear()
         self.levels.clear()
+        self.judged.clear()
         self.warned.clear()
 
     async def refresh(self) -> None:
@@ -314,7 +327,7 @@ class PermissionBroker(Struct, kw_only=True):
         arguments: Mapping[str, object],
     ) -> CallVerdict:
         try:
-            subject = await self._subject(tool, kind, arguments)
+            subject = await self._subject(call, tool, kind, arguments)
         except (WorkspaceError, ToolError) as error:
             # The tool would say the same; but what the path means may change until then.
             return CallRefused(reason=str(error), happened=error.happened)
@@ -420,7 +433,9 @@ class PermissionBroker(Struct, kw_only=True):
             _ = self.context.publish(Notice(level="warning", text=text))
         return shown_rule(option.rule)
 
-    async def _subject(self, tool: str, kind: ToolKind, arguments: Mapping[str, object]) -> Subject:
+    async def _subject(
+        self, call: ToolCallId, tool: str, kind: ToolKind, arguments: Mapping[str, object]
+    ) -> Subject:
         """Return what a call wants, as the tool itself will understand its arguments."""
         server = self.context.server_of(tool)
         if server is not None:
@@ -430,9 +445,9 @@ class PermissionBroker(Struct, kw_only=True):
         if kind == "execute" and isinstance(command, str):
             return await self._command(command, arguments.get("needs"))
         if kind == "read" and (path is None or isinstance(path, str)):
-            return await self._read(path or ".")
+            return await self._read(call, path or ".")
         if kind == "edit" and isinstance(path, str):
-            return await self._edit(path)
+            return await self._edit(call, path)
         host = self.context.host_of(tool, arguments, self.context.settings_of(tool))
         return ToolAccess(tool=tool, kind=kind, host=host)
 
@@ -468,21 +483,26 @@ class PermissionBroker(Struct, kw_only=True):
             command, cwd=workspace.root, roots=tuple(workspace.roots)
         )
 
-    async def _read(self, path: str) -> FileAccess:
+    async def _resolve(self, call: ToolCallId, path: str, access: PathAccess) -> Path:
+        found = await self.context.workspace.files.resolve(path, access)
+        self.judged[call] = JudgedPath(path=path, access=access, found=found)
+        return found
+
+    async def _read(self, call: ToolCallId, path: str) -> FileAccess:
         workspace = self.context.workspace
         try:
-            found = await workspace.files.resolve(path, "read")
+            found = await self._resolve(call, path, "read")
         except WorkspaceError:
             # Nothing is read then: the tool says why in its own words.
             return FileAccess(path=workspace.root, operation="read", inside=True, protected=False)
         secret = is_secret(found, roots=workspace.roots) is not None
         return FileAccess(path=found, operation="read", inside=True, protected=secret)
 
-    async def _edit(self, path: str) -> FileAccess:
+    async def _edit(self, call: ToolCallId, path: str) -> FileAccess:
         from agent_core.workspace.permissions.protected_links import protected_by_link  # noqa: PLC0415 - at first use
 
         workspace = self.context.workspace
-        target = await workspace.files.resolve(path, "write")
+        target = await self._resolve(call, path, "write")
         look = partial(protected_by_link, target, roots=tuple(workspace.roots))
         return FileAccess(
             path=target,

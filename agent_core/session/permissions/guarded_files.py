@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from agent_core.kernel.errors import PathRefused
 from agent_core.kernel.threads import run_in_thread
+from agent_core.session.permissions.broker import JudgedPath
 from agent_core.workspace import (
     FileBytes,
     Files,
@@ -22,7 +23,7 @@ from agent_core.workspace.permissions.call_permission import SecretAccess
 from agent_core.workspace.permissions.policy import PolicyContext
 from agent_core.workspace.permissions.protected_links import protected_by_link
 from agent_core.workspace.permissions.protected_names import is_protected
-from agent_core.workspace.port import READ_LIMIT_BYTES, FileReader
+from agent_core.workspace.port import READ_LIMIT_BYTES, FileReader, PathAccess
 
 
 class GuardedFiles(FilesProxy):
@@ -41,11 +42,21 @@ class GuardedFiles(FilesProxy):
         situation: Callable[[], PolicyContext],
         approved: Callable[[], Collection[Path]],
         secrets: SecretAccess,
+        judged: JudgedPath | None = None,
     ) -> None:
         super().__init__(files)
+        self._judged = judged
         self._secrets = secrets
         self._situation = situation
         self._approved = approved
+
+    @override
+    async def resolve(self, path: str, access: PathAccess) -> Path:
+        """Return the path that was judged if this is it, without a look at what it means now."""
+        judged = self._judged
+        if judged is not None and (judged.path, judged.access) == (path, access):
+            return judged.found
+        return await self._files.resolve(path, access)
 
     @override
     async def read(

@@ -301,6 +301,7 @@ class ToolContexts:
             situation=lambda: workspace.permissions.snapshot(tuple(workspace.workspace.roots)),
             approved=lambda: broker.approved_for(call.id),
             secrets=workspace.secrets,
+            judged=broker.judged.get(call.id),
         )
         files = RecordedFiles(
             guarded,

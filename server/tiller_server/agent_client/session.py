@@ -124,9 +124,11 @@ class SharedSession(FollowedSession):
 
         task.add_done_callback(done)
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        """Open a reader of its events; with `partials` it shows arguments as they grow."""
-        return self._feed.subscribe(partials=partials)
+    def subscribe(
+        self, *, only: tuple[type[Event], ...] = (), partials: bool = False
+    ) -> EventSubscription:
+        """Open a reader of its events, or `only` of some types; with `partials` it shows arguments as they grow."""
+        return self._feed.subscribe(only=only, partials=partials)
 
     async def follow(self) -> str:
         """Publish the events of the session for as long as it lasts; return why it is gone, for the user."""

@@ -55,6 +55,22 @@ async def test_a_file_that_a_person_let_it_read_is_searched_from_then_on(
         assert place.secrets.allowed == {place.workspace.root / ".env"}
 
 
+async def test_the_file_that_a_person_was_asked_about_is_read_also_where_a_link_means_another_by_then(
+    place: WorkspaceContext,
+) -> None:
+    model = ScriptedModel([call("read", {"path": "linked"}), say("ok")])
+    link = place.workspace.root / "linked"
+    async with bench(model, tools=TOOLS, workspace=place, clock=HeldClock()) as it:
+        await it.session.prompt("go")
+        request = await asked(it)
+        link.unlink()
+        link.symlink_to("prod.env")
+        it.session.permissions.answer(request.request, "allowOnce")
+        assert await ended(it) == ["ok"]
+        (result,) = it.results()
+        assert "KEY=of .env" in result
+
+
 async def test_a_no_opens_nothing(place: WorkspaceContext) -> None:
     model = ScriptedModel([call("read", {"path": ".env"}), GREP, say("ok")])
     async with bench(model, tools=TOOLS, workspace=place, clock=HeldClock()) as it:

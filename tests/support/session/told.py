@@ -82,8 +82,10 @@ class ToldSession:
         self.picture = SnapshotBuilder()
         self.state = "idle"
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        return self.feed.subscribe(partials=partials)
+    def subscribe(
+        self, *, only: tuple[type[Event], ...] = (), partials: bool = False
+    ) -> EventSubscription:
+        return self.feed.subscribe(only=only, partials=partials)
 
     def say(self, event: Event) -> None:
         stamped = self.feed.publish(event)

@@ -6,7 +6,7 @@ import anyio
 
 from agent_core.assembly import SessionRequest
 from agent_core.channels import PermissionAnswers, QuestionAnswers
-from agent_core.events import EventSubscription, PermissionMode, UiTitle
+from agent_core.events import Event, EventSubscription, PermissionMode, UiTitle
 from agent_core.messages import UserContent
 from agent_core.session import AgentSession
 from tiller_server.cli.chat.context import ChatDialog, ChatLineOutcome
@@ -65,9 +65,11 @@ class LocalChatSession:
         """Return whether a prompt is a command of an extension, which need not show anything."""
         return self._session.resources.runs(text)
 
-    def subscribe(self, *, partials: bool = False) -> EventSubscription:
-        """Open a reader of its events; with `partials` it shows arguments as they grow."""
-        return self._session.subscribe(partials=partials)
+    def subscribe(
+        self, *, only: tuple[type[Event], ...] = (), partials: bool = False
+    ) -> EventSubscription:
+        """Open a reader of its events, or `only` of some types; with `partials` it shows arguments as they grow."""
+        return self._session.subscribe(only=only, partials=partials)
 
     async def follow(self) -> str:
         """Wait: the session publishes its events itself, and stays for as long as this process has it open."""

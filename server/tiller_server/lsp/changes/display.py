@@ -67,7 +67,7 @@ class ChangeDisplay:
         """Send the change set of each run that changed files, if the client declared that it draws change sets."""
         if not self._editor.capabilities.draws_changes:
             return
-        reader = open_session.session.subscribe()
+        reader = open_session.session.subscribe(only=(RunEnded,))
         self._readers.append(reader)
         async for stamped in reader:
             if isinstance(stamped.event, RunEnded) and stamped.event.changes.files:

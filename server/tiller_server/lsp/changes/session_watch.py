@@ -39,14 +39,13 @@ class DebouncedWatch:
             news: Event to set for news that the session does not publish; one that is set already counts.
         """
         news = news or asyncio.Event()
-        reader = session.subscribe()
+        reader = session.subscribe(only=self._matters)
         self._readers.append(reader)
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._renew, news, renew)
-                async for stamped in reader:
-                    if isinstance(stamped.event, self._matters):
-                        news.set()
+                async for _ in reader:
+                    news.set()
                 group.cancel_scope.cancel()
         finally:
             self._readers.remove(reader)

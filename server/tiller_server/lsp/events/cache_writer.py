@@ -1,5 +1,6 @@
 """Writes a session's events to its replay cache, in order and off the loop, and says how far they may be sent."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -38,9 +39,9 @@ class EventLogSource(Value, frozen=True, kw_only=True):
 
 
 class _Signals(Struct):
-    work: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    persisted: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    over: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    work: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    persisted: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    over: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     is_closing: bool = False
     given_up: ReplayFile | None = None
     """A cache that is to be taken away."""
@@ -93,16 +94,18 @@ class ReplayWriter:
     async def wait_persisted(self, seq: int) -> None:
         """Wait until everything up to a number may be sent; bounded by what a slow disk is given."""
         while self.persisted_to < seq:
-            await self._signals.persisted.wait()
+            _ = await self._signals.persisted.wait()
 
     async def run(self) -> None:
         """Write what is put until `close`."""
         signals = self._signals
         try:
             while not signals.is_closing or self._queue.lines:
-                await signals.work.wait()
+                _ = await signals.work.wait()
                 if not signals.is_closing:
-                    signals.work = anyio.Event()
+                    # Events often come in pairs; one more step of the loop costs less than one more write.
+                    await asyncio.sleep(0)
+                    signals.work.clear()
                 await self._write()
                 await self._discard()
         finally:
@@ -113,7 +116,7 @@ class ReplayWriter:
         self._signals.is_closing = True
         self._signals.work.set()
         with anyio.move_on_after(CLOSE_S, shield=True):
-            await self._signals.over.wait()
+            _ = await self._signals.over.wait()
             if (file := self.file) is not None and not self._queue.is_writing:
                 mark = CacheMark(to=self._newest, entry=self._source.newest_entry())
                 await anyio.to_thread.run_sync(partial(_finish, file, mark))
@@ -127,7 +130,7 @@ class ReplayWriter:
         mark = self._mark()
         queue.is_writing = True
         try:
-            with anyio.fail_after(SLOW_S):
+            async with asyncio.timeout(SLOW_S):
                 is_written = await run_abandonable(
                     _append, file, lines, mark, self._source.is_stored
                 )
@@ -167,8 +170,9 @@ class ReplayWriter:
             last = queue.lines[0][0] - 1 if queue.lines else self._newest
             self.persisted_to = max(kept, min(last, self._reserved))
         if self.persisted_to != kept:
-            bell, self._signals.persisted = self._signals.persisted, anyio.Event()
-            bell.set()
+            # Whoever waits is woken by it also where it is cleared at once.
+            self._signals.persisted.set()
+            self._signals.persisted.clear()
 
     def _give_up(self, why: str) -> None:
         """Continue without the disk: subscribers still get every event, a client that reconnects gets a snapshot."""

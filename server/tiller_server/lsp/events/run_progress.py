@@ -26,6 +26,18 @@ from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 REPORT_EVERY_S: Final = 0.5
 TITLE: Final = "Tiller"
 KILO: Final = 1000
+SHOWN: Final = (
+    ToolStarted,
+    ToolRunning,
+    ToolEnded,
+    ThoughtStarted,
+    EditApplied,
+    SessionUsage,
+    RetryStarted,
+    CompactionStarted,
+    RunEnded,
+)
+"""The events that change the line of a run, or end it."""
 
 
 class ProgressLine(Protocol):
@@ -165,15 +177,19 @@ def _money(usage: UsageReport) -> list[str]:
 async def follow(
     session: AgentSession, run: RunId, progress: ProgressLine, *, reader: EventSubscription
 ) -> None:
-    """Show a run on a line that is open, until it has ended. The caller closes the reader."""
+    """Show a run on a line that is open, until it has ended. The caller closes the reader of the events `SHOWN`."""
     line = RunProgress(progress)
+    has_ended = False
     try:
         line.begin()
         # A reader that is closed waits for nothing any more: the client has left.
-        while session.info.is_running(run) and not reader.closed:
+        while not has_ended and session.info.is_running(run) and not reader.closed:
             await line.due(reader)
             for stamped in reader.take_now():
                 line.see(stamped.event)
+                has_ended = has_ended or (
+                    isinstance(stamped.event, RunEnded) and stamped.event.run == run
+                )
     finally:
         for stamped in reader.take_now():
             line.see(stamped.event)
@@ -194,7 +210,7 @@ async def show_run(
         connection: The client.
         session: The session.
         run: The run.
-        reader: Reader of the session's events; the caller closes it.
+        reader: Reader of the events `SHOWN` of the session; the caller closes it.
         otherwise: Line for a client without progress; None: the run is not shown there.
     """
     async with asyncio.TaskGroup() as tasks:

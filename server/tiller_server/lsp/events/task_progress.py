@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 import msgspec
@@ -13,6 +14,9 @@ from agent_core.session import AgentSession
 from tiller_server.lsp.events.run_progress import KILO, REPORT_EVERY_S
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.transport.progress import WorkDone
+
+SHOWN: Final = (TaskCreated, TaskUpdated, TaskEnded)
+"""The events that change a line."""
 
 
 class _TaskLine(Struct, kw_only=True):
@@ -36,7 +40,7 @@ class TaskProgress:
         """Show every task that begins, until the reader is closed, by the caller.
 
         Args:
-            reader: Reader of the session's events.
+            reader: Reader of the events `SHOWN` of the session.
             is_shown: Returns whether the client is shown a task that begins now.
         """
         async with anyio.create_task_group() as group:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agent_core.assembly.library import SessionLibrary
 from agent_core.assembly.request import SharedLedger, SharedTelemetry
-from agent_core.events import EventSubscription, RunStarted
+from agent_core.events import Event, EventSubscription, RunEnded, RunStarted
 from agent_core.kernel import JsonValue, RunId, SessionId
 from agent_core.kernel.errors import SessionNotFound, TillerError
 from agent_core.kernel.redaction.redactor import Redactor
@@ -36,10 +36,9 @@ from tiller_server.lsp.editors.editor import Editor
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.encode.errors import to_rpc_error
 from tiller_server.lsp.encode.history import END, cursor_before
+from tiller_server.lsp.events import run_progress, task_progress
 from tiller_server.lsp.events.flow_control import SendWindow
-from tiller_server.lsp.events.run_progress import CompletionNotice, show_run
 from tiller_server.lsp.events.subscription import Subscription
-from tiller_server.lsp.events.task_progress import TaskProgress
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from tiller_server.lsp.jsonrpc.lsp_connection import LspConnection
 from tiller_server.lsp.sessions.open_session import OpenSession
@@ -298,24 +297,34 @@ class ConnectedClient:
 
     async def _show_runs(self, open_session: OpenSession) -> None:
         is_simple = is_plain(self.connection.client_params, self.options)
-        fallback = CompletionNotice(self.connection) if is_simple else None
-        reader = self._reader(open_session)
-        async for stamped in reader:
-            if not isinstance(stamped.event, RunStarted) or self.subscriptions:
-                continue
-            run = stamped.event.run
-            if run not in self.state.reported_elsewhere:
-                await show_run(
-                    self.connection, open_session.session, run, reader=reader, otherwise=fallback
-                )
+        fallback = run_progress.CompletionNotice(self.connection) if is_simple else None
+        session = open_session.session
+        starts = self._reader(open_session, RunStarted, RunEnded)
+        while events := [stamped.event for stamped in await starts.take()]:
+            # A run that is over is not shown: the reader of its line would wait for its end.
+            over = {event.run for event in events if isinstance(event, RunEnded)}
+            over |= self.state.reported_elsewhere
+            for event in events:
+                if (
+                    isinstance(event, RunStarted)
+                    and event.run not in over
+                    and not self.subscriptions
+                ):
+                    reader = self._reader(open_session, *run_progress.SHOWN)
+                    await run_progress.show_run(
+                        self.connection, session, event.run, reader=reader, otherwise=fallback
+                    )
+                    reader.close()
+                    self.state.readers.remove(reader)
 
     async def _show_tasks(self, open_session: OpenSession) -> None:
-        shown = TaskProgress(self.connection, open_session.session)
-        await shown.follow(self._reader(open_session), is_shown=lambda: not self.subscriptions)
+        shown = task_progress.TaskProgress(self.connection, open_session.session)
+        reader = self._reader(open_session, *task_progress.SHOWN)
+        await shown.follow(reader, is_shown=lambda: not self.subscriptions)
 
-    def _reader(self, open_session: OpenSession) -> EventSubscription:
-        """Open a reader of a session's events, which is closed when the client leaves."""
-        reader = open_session.session.subscribe()
+    def _reader(self, open_session: OpenSession, *only: type[Event]) -> EventSubscription:
+        """Open a reader of some events of a session, which is closed when the client leaves."""
+        reader = open_session.session.subscribe(only=only)
         self.state.readers.append(reader)
         return reader
 

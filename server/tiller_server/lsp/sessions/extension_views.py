@@ -27,7 +27,7 @@ def can_display(open_session: OpenSession, what: ViewKind) -> bool:
 
 async def forward(client: ConnectedClient, open_session: OpenSession) -> None:
     """Report a client what extensions tell, as plain messages, for as long as it is there and has no better way."""
-    reader = open_session.session.subscribe()
+    reader = open_session.session.subscribe(only=(UiNotify,))
     client.state.readers.append(reader)
     async for stamped in reader:
         event = stamped.event

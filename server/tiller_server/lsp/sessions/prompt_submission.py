@@ -14,7 +14,7 @@ from agent_core.session.input.submission import Deliver, IfIdle
 from tiller_server.lsp.encode import serializer
 from tiller_server.lsp.encode.content import to_content
 from tiller_server.lsp.encode.errors import to_rpc_error
-from tiller_server.lsp.events.run_progress import follow
+from tiller_server.lsp.events.run_progress import SHOWN, follow
 from tiller_server.lsp.events.subscription import Subscription, of_run
 from tiller_server.lsp.jsonrpc.errors import INVALID_PARAMS, REQUEST_FAILED, RpcError
 from tiller_server.lsp.methods import MAX_PROMPT_BYTES
@@ -205,7 +205,7 @@ def _follow_events(
 
 
 async def _follow_line(open_session: OpenSession, run: RunId, line: WorkDone) -> None:
-    reader = open_session.session.subscribe()
+    reader = open_session.session.subscribe(only=SHOWN)
     try:
         await follow(open_session.session, run, line, reader=reader)
     finally:
