@@ -248,7 +248,8 @@ class RunStartTrust:
     async def record(
         self, said: Literal["trusted", "refused"], *, lasting: bool
     ) -> TrustCheckResult:
-        """Record the user's decision, as `WorkspaceTrust.record` does."""
+        """Record the user's decision, as `WorkspaceTrust.record` does; a check begun before it does not count."""
+        self._begun = None
         return await self._trust.record(said, lasting=lasting)
 
 
