@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ VERSION = 2
 """Of the tables and of what is put into them; another number means that all is read anew."""
 BUSY_S = 10.0
 """How long another process's writing is waited for."""
+SWITCH_AGAIN_S = 0.005
 DAMAGED = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
 BUSY = frozenset({"SQLITE_BUSY", "SQLITE_LOCKED"})
 
@@ -109,7 +111,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
         check_same_thread=False,
     )
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         if not _is_current(connection):
             _make_tables(connection)
@@ -117,6 +119,20 @@ def connect(path: Path | None) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the journal. Where others do the same SQLite fails at once, whatever its time limit is, so it is tried again."""
+    until_s = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname not in BUSY or time.monotonic() > until_s:
+                raise
+            time.sleep(SWITCH_AGAIN_S)
+        else:
+            return
 
 
 def remove(path: Path) -> None:

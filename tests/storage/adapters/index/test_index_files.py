@@ -2,15 +2,18 @@
 
 import sqlite3
 import stat
+import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from agent_core.kernel import SystemClock
 from agent_core.storage.adapters.index.lines import LINE_BYTES
 from agent_core.storage.adapters.index.sqlite import SqliteIndex
+from agent_core.storage.adapters.index.tables import connect
 from agent_core.storage.adapters.jsonl import JsonlStore
 from tests.storage.adapters.index.indexed import names, opened, say
 from tests.support.session.entries import assistant, entry, header, user
@@ -170,6 +173,24 @@ async def test_several_processes_at_once_do_no_harm(data: Path, store: JsonlStor
         (count,) = connection.execute("SELECT count(*) FROM pieces").fetchone()
     connection.close()
     assert count == 200
+
+
+async def test_a_new_index_is_opened_by_several_at_the_same_moment(tmp_path: Path) -> None:
+    failures: list[sqlite3.Error] = []
+
+    def open_index(path: Path, start: threading.Barrier) -> None:
+        start.wait()
+        try:
+            connect(path).close()
+        except sqlite3.Error as error:
+            failures.append(error)
+
+    for number in range(50):
+        start = threading.Barrier(4)
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(to_thread.run_sync, open_index, tmp_path / f"{number}", start)
+    assert failures == []
 
 
 async def test_a_cancelled_refresh_is_gone_on_with(store: JsonlStore, index: SqliteIndex) -> None:
