@@ -480,10 +480,8 @@ class RunStarter:
         recorder: Recorder,
         new_executor: Callable[[ActiveRun], RunExecutor],
         after_run: Callable[[RunResult], None],
-        begin_reads: Callable[[], None],
     ) -> None:
         self.closed = False
-        self._begin_reads = begin_reads
         self._services = services
         self._runs = runs
         self._queue = queue
@@ -514,9 +512,7 @@ class RunStarter:
         """
         self._budgets.check_priced()
         run = RunId(self._services.new_id())
-        activity = self._runs.reserve("run", run)
-        self._begin_reads()
-        return activity, run
+        return self._runs.reserve("run", run), run
 
     def start(self, activity: Activity, run: RunId, openings: tuple[RunInput, ...]) -> None:
         """Start what was reserved; without openings it goes on from where the transcript stands."""
