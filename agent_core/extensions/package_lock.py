@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from agent_core.kernel.errors import ExtensionBroken
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from agent_core.resources.paths import EXTENSION_LOCK
 
 FOLDER: Final = "extension-packages"
@@ -73,7 +73,7 @@ def read_lock(config: Path) -> dict[str, LockedPackage]:
     path = config / EXTENSION_LOCK
     try:
         raw = path.read_bytes()
-        return dict(msgspec.json.decode(raw, type=_LockFile).packages)
+        return dict(msgspec.json.decode(raw, type=threadsafe(_LockFile)).packages)
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as error:

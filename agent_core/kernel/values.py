@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, cast
+from threading import Lock
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar, cast
 
 import msgspec
 from typing_extensions import override
 
 if TYPE_CHECKING:
     from dataclasses import Field
+
+
+T = TypeVar("T")
 
 
 class _DataclassFields:
@@ -30,6 +34,25 @@ class Value(msgspec.Struct, frozen=True):
         __dataclass_fields__: ClassVar[dict[str, Field[object]]]
     else:
         __dataclass_fields__ = _DataclassFields()
+
+
+def threadsafe(kind: type[T]) -> type[T]:
+    """Return a type after msgspec has built its description, one thread at a time; pass every type to read through it.
+
+    msgspec builds the description of a struct at its first use, and another thread that uses the struct meanwhile ends
+    the process with a segmentation fault.
+    """
+    _build(kind)
+    return kind
+
+
+@cache
+def _build(kind: object) -> None:
+    with _BUILDING:
+        _ = msgspec.json.Decoder(kind)
+
+
+_BUILDING: Final = Lock()
 
 
 class SecretValue(Value, frozen=True):

@@ -20,7 +20,7 @@ from agent_core.kernel import Clock
 from agent_core.kernel.errors import ConfigError, ProviderError, UsageError
 from agent_core.kernel.json import JsonValue, as_object, decode_exact
 from agent_core.kernel.private_file import locked, replace_text
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from agent_core.memory.access import FolderMemory
 from agent_core.memory.markdown import with_entry
 from agent_core.memory.values import (
@@ -289,7 +289,7 @@ def read_state(path: Path) -> ConsolidationState:
         ConfigError: The file cannot be read.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=ConsolidationState)
+        return msgspec.json.decode(path.read_bytes(), type=threadsafe(ConsolidationState))
     except FileNotFoundError:
         return ConsolidationState()
     except (OSError, msgspec.DecodeError) as error:

@@ -14,7 +14,7 @@ import msgspec
 
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.private_file import FILE_MODE, make_private_folder
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from agent_core.memory.values import TRUSTS, MemoryEntry, MemoryFile, MemoryScope
 from agent_core.resources.load_result import LoadProblem
 
@@ -155,7 +155,7 @@ class MemoryIndex:
         ]
 
     def _decoded(self, body: bytes) -> MemoryEntry:
-        return msgspec.msgpack.decode(body, type=MemoryEntry)
+        return msgspec.msgpack.decode(body, type=threadsafe(MemoryEntry))
 
     def _ask(self, find: Callable[[sqlite3.Connection], list[T]]) -> list[T]:
         stamp = _stamp(self._file)

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_core.kernel import JsonObject, JsonValue
+from agent_core.kernel.values import threadsafe
 from agent_core.messages.stored_value import NOTHING, FieldRepair, chosen, repaired, split, to_json
 from agent_core.messages.values import (
     AssistantContent,
@@ -70,7 +71,7 @@ def read_usage(value: JsonValue) -> Usage:
     if not isinstance(value, dict):
         return Usage()
     try:
-        usage = msgspec.convert(value, Usage)
+        usage = msgspec.convert(value, threadsafe(Usage))
     except msgspec.ValidationError:
         return _repaired_usage(value)
     if usage.cost is None:
@@ -220,7 +221,7 @@ def _block(raw: JsonValue) -> tuple[MessageBlock | None, bool]:
     if block is None or not isinstance(raw, dict):
         return None, False
     try:
-        return msgspec.convert(raw, block), True
+        return msgspec.convert(raw, threadsafe(block)), True
     except msgspec.ValidationError:
         return _repaired_block(raw, block)
 
@@ -294,7 +295,7 @@ def decode_message(raw: JsonObject, *, at_ms: int) -> DecodedMessage | None:
 def decode_exact(raw: JsonObject) -> StorableMessage | None:
     """Read a message of which its value shows everything, as nearly all are; None for any other."""
     try:
-        return msgspec.convert(prepared(raw), _MESSAGES[raw["role"]])
+        return msgspec.convert(prepared(raw), threadsafe(_MESSAGES[raw["role"]]))
     except (KeyError, TypeError, ValueError, msgspec.ValidationError):
         return None
 

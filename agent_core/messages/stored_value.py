@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import msgspec
 
 from agent_core.kernel import JsonObject as AnyObject, JsonValue as AnyJson
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 
 # msgspec does not resolve the recursive alias; these fields hold the result of a JSON parser.
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def repaired(
         elif name in raw:
             fields[name] = raw[name]
     try:
-        return msgspec.convert(fields, kind), frozenset(odd)
+        return msgspec.convert(fields, threadsafe(kind)), frozenset(odd)
     except msgspec.ValidationError as error:
         message = f"a field of a {kind.__name__} does not fit: {error}"
         raise ValueError(message) from error

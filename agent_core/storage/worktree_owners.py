@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent_core.kernel.values import threadsafe
 from agent_core.storage.adapters.paths import (
     Owner,
     is_alive,
@@ -48,7 +49,7 @@ class SessionOwners:
 def _is_other(process: str) -> bool:
     """Return whether a process lives that is not this one."""
     try:
-        owner = msgspec.json.decode(process, type=Owner)
+        owner = msgspec.json.decode(process, type=threadsafe(Owner))
     except msgspec.MsgspecError:
         return False
     return owner != this_process() and is_alive(owner)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_core.kernel import EntryId, JsonObject, JsonValue, json, parse_rfc3339, rfc3339
+from agent_core.kernel.values import threadsafe
 from agent_core.messages import Cost, CustomMessage, Usage
 from agent_core.messages.codec import (
     completed,
@@ -180,7 +181,7 @@ def decode_exact(raw: JsonObject) -> TypedEntry | None:
             line["usage"] = exact_usage(raw["usage"])
         elif kind == "session_info" and raw["name"] != _name(raw["name"])[0]:
             return None
-        entry = msgspec.convert(line, _ENTRIES[kind])
+        entry = msgspec.convert(line, threadsafe(_ENTRIES[kind]))
     except (KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError):
         return None
     return entry if entry.id and at_ms else None
@@ -362,4 +363,4 @@ _NOTHING_USED = _UsageHead(cost=Cost(), cost_unknown=True)
 
 @cache
 def _decoder() -> "msgspec.json.Decoder[MessageLine]":
-    return msgspec.json.Decoder(MessageLine)
+    return msgspec.json.Decoder(threadsafe(MessageLine))

@@ -2,11 +2,14 @@
 
 import dataclasses
 import pickle
+import subprocess
+import sys
 from typing import ClassVar
 
 import pytest
 
 from agent_core.kernel.values import SecretValue, Value
+from tests.support.harness.shared import ROOT
 
 
 class Part(Value, frozen=True, kw_only=True):
@@ -68,3 +71,44 @@ def test_each_class_has_its_own_fields_and_defaults() -> None:
 
 def test_a_secret_is_not_shown() -> None:
     assert repr(Key(user="me", secret="s3cret")) == "Key(user='me')"
+
+
+RACE = """
+import sys, threading
+import msgspec
+from agent_core.kernel.values import threadsafe
+
+sys.setswitchinterval(1e-6)
+module = sys.modules[__name__]
+
+
+def made(number, inner):
+    fields = [("a", int), *([] if inner is None else [("inner", f"{inner.__name__} | None", None)])]
+    made = msgspec.defstruct(f"S{number}", fields, module=__name__)
+    setattr(module, made.__name__, made)
+    return made
+
+
+for turn in range(20):
+    kind, value = None, None
+    for number in range(turn * 20, turn * 20 + 20):
+        kind = made(number, kind)
+        value = {"a": 1, **({} if value is None else {"inner": value})}
+    start = threading.Barrier(8)
+
+    def read(kind=kind, value=value):
+        start.wait()
+        msgspec.convert(value, threadsafe(kind))
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    [one.start() for one in threads]
+    [one.join() for one in threads]
+print("read")
+"""
+
+
+def test_threads_that_read_a_type_for_the_first_time_do_no_harm() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", RACE], cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, b"read\n"), ran.stderr.decode()

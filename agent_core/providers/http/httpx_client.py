@@ -5,7 +5,6 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from enum import Enum, auto
-from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -277,12 +276,6 @@ class HttpxResponse:
             await self._drop()
 
 
-@lru_cache(maxsize=8)
-def _parsed(url: str) -> httpx.URL:
-    """Parse the address of a model once: all requests of a session go to the same."""
-    return httpx.URL(url)
-
-
 class Idle(Value, frozen=True, kw_only=True):
     """A client with a connection that nobody uses."""
 
@@ -362,7 +355,7 @@ class HttpxClient:
     async def _sent(self, client: httpx.AsyncClient, post: HttpRequest) -> httpx.Response:
         try:
             request = client.build_request(
-                "POST", _parsed(post.url), headers=dict(post.headers), content=post.body
+                "POST", post.url, headers=dict(post.headers), content=post.body
             )
             return await client.send(request, stream=True)
         except httpx.HTTPError as error:

@@ -43,7 +43,7 @@ class SplitBody(Value, frozen=True, kw_only=True):
 
     def encode(self) -> bytes:
         """Return the whole body as JSON."""
-        value = self.fields[self.name]
+        value = self.fields.get(self.name)
         if not self.encoded or not isinstance(value, list):
             return json.encode(self.fields)
         place = list(self.fields).index(self.name)

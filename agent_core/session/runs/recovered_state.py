@@ -17,7 +17,7 @@ from agent_core.kernel import (
     ToolCallId,
 )
 from agent_core.kernel.json import as_object
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from agent_core.messages import (
     AssistantMessage,
     BashMessage,
@@ -335,7 +335,7 @@ def _task(restored: RecoveredState, data: JsonObject, at_ms: int) -> None:
 
 def _order(data: JsonObject) -> TaskOrder:
     try:
-        return msgspec.convert(data.get("order"), TaskOrder)
+        return msgspec.convert(data.get("order"), threadsafe(TaskOrder))
     except msgspec.ValidationError:
         id_ = str(data.get("id"))
         return TaskOrder(description=id_, prompt="", preset="general")

@@ -17,6 +17,7 @@ import anyio
 import msgspec
 
 from agent_core.kernel.errors import StorageUnavailable
+from agent_core.kernel.values import threadsafe
 from agent_core.storage.ledger import (
     CallRow,
     CostQuery,
@@ -534,7 +535,7 @@ def _rows(content: bytes) -> Sequence[CallRow]:
     rows: list[CallRow] = []
     for line in content.splitlines():
         with suppress(msgspec.MsgspecError):  # empty, or cut off with its process or its disk
-            rows.append(msgspec.json.decode(line, type=CallRow))
+            rows.append(msgspec.json.decode(line, type=threadsafe(CallRow)))
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Final, TypeVar, get_args, get_type_hints
+from typing import Final, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 from msgspec.structs import fields
@@ -66,6 +66,7 @@ from agent_core.events.codec import STOP_REASONS, event_name
 from agent_core.events.values import TaggedEvent
 from agent_core.kernel import JsonObject, JsonValue, parse_rfc3339
 from agent_core.kernel.json import as_object, is_object
+from agent_core.kernel.values import threadsafe
 from tiller_server.lsp.documents.uris import path_of
 
 SHOWN: Final[tuple[type[TaggedEvent], ...]] = (
@@ -186,7 +187,7 @@ def _field_of(raw: object, name: str, hint: object) -> object:
     kind, *_ = get_args(hint) or (None,)
     if kind is QueueItem:
         return tuple(_made(one, QueueItem) for one in msgspec.convert(raw, list[dict[str, object]]))
-    return msgspec.convert(raw, hint)
+    return msgspec.convert(raw, threadsafe(cast("type[object]", hint)))
 
 
 @cache

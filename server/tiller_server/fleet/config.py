@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from agent_core.kernel.errors import UsageError
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.fleet.forges import ForgeSettings, forge_problem
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.schedules import ScheduleSettings, schedule_problem
@@ -111,7 +111,7 @@ def _decoded(file: Path) -> FleetConfig:
         message = f"{file} has more than {MAX_BYTES} bytes; name the settings of a fleet"
         raise UsageError(message)
     try:
-        return msgspec.json.decode(content, type=FleetConfig)
+        return msgspec.json.decode(content, type=threadsafe(FleetConfig))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{file} holds no settings of a fleet: {error}"
         raise UsageError(message) from error

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 
 CONNECT_S: Final = 1.0
 NAME: Final = "web-{port}.json"
@@ -45,7 +45,9 @@ def web_servers(runtime: Path) -> Sequence[WebServerRecord]:
     for file in runtime.glob(NAME.format(port="*")):
         try:
             record = msgspec.json.decode(
-                file.read_bytes(), type=WebServerRecord, dec_hook=lambda kind, text: kind(text)
+                file.read_bytes(),
+                type=threadsafe(WebServerRecord),
+                dec_hook=lambda kind, text: kind(text),
             )
         except (OSError, msgspec.MsgspecError):
             continue

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.web.guard import RequestRefused, refused
 from tiller_server.web.methods import Role
@@ -35,7 +35,7 @@ async def body_of(request: Request, kind: type[Input]) -> Input:
         RequestRefused: It is not of this kind.
     """
     try:
-        return msgspec.json.decode(await request.body(), type=kind)
+        return msgspec.json.decode(await request.body(), type=threadsafe(kind))
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestRefused(refused(400, f"the body cannot be read: {error}")) from error
 
@@ -47,7 +47,7 @@ def query_of(request: Request, kind: type[Input]) -> Input:
         RequestRefused: It is not of this kind.
     """
     try:
-        return msgspec.convert(dict(request.query_params), kind, strict=False)
+        return msgspec.convert(dict(request.query_params), threadsafe(kind), strict=False)
     except msgspec.ValidationError as error:
         raise RequestRefused(refused(400, f"the query cannot be read: {error}")) from error
 

@@ -10,7 +10,7 @@ from agent_core.channels.messaging.port import ApprovalPrompt, Settlement
 from agent_core.channels.messaging.store.database import Transaction, row_of, rows_of
 from agent_core.kernel import JsonObject, JsonValue
 from agent_core.kernel.json import as_object, decode, encode
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 
 ApprovalKind = Literal["permission", "question", "plan"]
 CODE_DIGITS: Final = (4, 5, 6)
@@ -45,14 +45,14 @@ class StoredApproval(Value, frozen=True, kw_only=True):
     @property
     def shown(self) -> ApprovalPrompt:
         """The prompt."""
-        return msgspec.json.decode(self.prompt, type=ApprovalPrompt)
+        return msgspec.json.decode(self.prompt, type=threadsafe(ApprovalPrompt))
 
     @property
     def settled(self) -> Settlement | None:
         """How it ended; None: it is open."""
         if self.settlement is None:
             return None
-        return msgspec.json.decode(self.settlement, type=Settlement)
+        return msgspec.json.decode(self.settlement, type=threadsafe(Settlement))
 
     def answer(self, option: str) -> JsonValue:
         """Return the answer that an option stands for; None: there is no such option."""

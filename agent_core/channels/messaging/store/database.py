@@ -13,6 +13,7 @@ import msgspec
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.private_file import FILE_MODE, make_private_folder
 from agent_core.kernel.threads import run_in_thread
+from agent_core.kernel.values import threadsafe
 
 T = TypeVar("T")
 R = TypeVar("R", bound=msgspec.Struct)
@@ -192,7 +193,7 @@ def rows_of(transaction: Transaction, shape: type[R], query: str, *values: objec
     cursor = transaction.execute(query, values)
     names = [str(column[0]) for column in cursor.description]
     return [
-        msgspec.convert(dict(zip(names, row, strict=True)), shape, strict=False)
+        msgspec.convert(dict(zip(names, row, strict=True)), threadsafe(shape), strict=False)
         for row in _rows(cursor)
     ]
 

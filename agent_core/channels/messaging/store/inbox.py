@@ -19,7 +19,7 @@ from agent_core.channels.messaging.store.database import (
     row_of,
     rows_of,
 )
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 
 _EVENT: Final[msgspec.json.Decoder[Inbound]] = msgspec.json.Decoder(Inbound)
 InboxState = Literal["received", "started", "done", "ignored", "dead"]
@@ -67,7 +67,7 @@ class InboxRow(Value, frozen=True, kw_only=True):
     @property
     def message(self) -> InboundMessage:
         """The message; only of the kind `message`."""
-        return msgspec.json.decode(self.body, type=InboundMessage)
+        return msgspec.json.decode(self.body, type=threadsafe(InboundMessage))
 
     @property
     def target(self) -> Target:

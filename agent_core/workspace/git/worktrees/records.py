@@ -17,7 +17,7 @@ from agent_core.kernel.private_file import (
     make_private_folder,
     replace_text,
 )
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from agent_core.workspace.files.text import read_plain
 from agent_core.workspace.git.worktrees.values import Worktree, WorktreeRefused, WorktreeUnknown
 
@@ -140,7 +140,7 @@ class WorktreeRecords:
         path = _beside(self.path(id_), SUFFIX)
         try:
             content = read_plain(path, most_bytes=MOST_RECORD_BYTES)
-            record = msgspec.json.decode(content, type=WorktreeRecord)
+            record = msgspec.json.decode(content, type=threadsafe(WorktreeRecord))
         except (FileNotFoundError, NotADirectoryError):
             message = f"there is no worktree {id_!r}; `tiller worktree list --all` shows all"
             raise WorktreeUnknown(message) from None

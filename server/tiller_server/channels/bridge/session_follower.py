@@ -26,6 +26,7 @@ from agent_core.events import (
 )
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, as_text, is_object
+from agent_core.kernel.values import threadsafe
 from tiller_server.agent_client.connection import AgentRefused
 from tiller_server.agent_client.daemon_link import DaemonLink
 from tiller_server.agent_client.events import asked_of, event_of
@@ -428,7 +429,7 @@ def state_of(stored: str) -> ReaderState:
     """Return the state of the reader of a session from its cursor."""
     if not stored:
         return ReaderState()
-    return msgspec.json.decode(stored, type=ReaderState)
+    return msgspec.json.decode(stored, type=threadsafe(ReaderState))
 
 
 def _texts_of(run: JsonObject) -> tuple[tuple[str, ...], str]:

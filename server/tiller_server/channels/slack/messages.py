@@ -15,6 +15,7 @@ from agent_core.channels.messaging.port import (
 )
 from agent_core.kernel import JsonObject
 from agent_core.kernel.json import as_object, as_text, is_object
+from agent_core.kernel.values import threadsafe
 
 MESSAGE_SUBTYPES: Final = frozenset({"", "file_share", "bot_message", "thread_broadcast"})
 """Subtypes that are messages; any other reports a change of a channel."""
@@ -152,7 +153,7 @@ def click_of(body: JsonObject) -> InboundClick | None:
     container, user = as_object(body.get("container")), as_object(body.get("user"))
     channel, ts = as_text(container.get("channel_id")), as_text(container.get("message_ts"))
     try:
-        value = msgspec.json.decode(as_text(first.get("value")), type=ButtonValue)
+        value = msgspec.json.decode(as_text(first.get("value")), type=threadsafe(ButtonValue))
     except msgspec.DecodeError:
         return None
     if body.get("type") != "block_actions" or not channel or not ts:

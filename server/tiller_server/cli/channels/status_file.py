@@ -11,7 +11,7 @@ import msgspec
 from agent_core.kernel import Clock
 from agent_core.kernel.errors import StorageUnavailable
 from agent_core.kernel.private_file import replace_text
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.channels.bridge.bridge import BridgeStatus, ChatBridge
 from tiller_server.process.liveness import is_alive
 
@@ -46,7 +46,7 @@ async def write_status(file: Path, bridge: ChatBridge, clock: Clock) -> None:
 def read_status(file: Path) -> ProcessStatus | None:
     """Return the state of the process that runs; None: none does. Blocking."""
     try:
-        state = msgspec.json.decode(file.read_bytes(), type=ProcessStatus)
+        state = msgspec.json.decode(file.read_bytes(), type=threadsafe(ProcessStatus))
     except (OSError, msgspec.DecodeError):
         return None
     return state if is_alive(state.pid) else None

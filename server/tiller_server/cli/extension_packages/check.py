@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.cli.extension_packages.project import ExtensionPackage, PackageFault
 
 START_LIMIT_S: Final = 2.0
@@ -56,7 +56,7 @@ def probe_package(
         except subprocess.TimeoutExpired:
             return _failed(entry, f"loading did not end within {PROCESS_LIMIT_S:g} s")
         try:
-            return msgspec.json.decode(result.read_bytes(), type=ProbeResult)
+            return msgspec.json.decode(result.read_bytes(), type=threadsafe(ProbeResult))
         except (OSError, msgspec.DecodeError):
             return _failed(entry, f"its code ended the process with exit code {ran.returncode}")
 

@@ -27,7 +27,7 @@ from typing import ClassVar, Final
 import msgspec
 import psutil
 
-from agent_core.kernel.values import SecretValue, Value
+from agent_core.kernel.values import SecretValue, Value, threadsafe
 from tiller_server.cli import command_line
 from tiller_server.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from tiller_server.cli.run.caller import LIMITS, confinement
@@ -191,7 +191,7 @@ def read_request(client: socket.socket) -> tuple[RunRequest, list[int]]:
     # Not one byte more: what follows are signals, which the daemon reads.
     while len(body) < length and (data := client.recv(length - len(body))):
         body += data
-    return msgspec.convert(json.loads(body), RunRequest), passed
+    return msgspec.convert(json.loads(body), threadsafe(RunRequest)), passed
 
 
 def take_over(request: RunRequest) -> None:

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 import msgspec
 
 from agent_core.kernel.json import as_object, decode
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.evaluation.errors import TaskInvalid
 
 EvaluationKind: TypeAlias = Literal[
@@ -198,7 +198,7 @@ def load_task(folder: Path) -> LoadedTask:
         message = f"{path}: kind: {kind!r} is unknown; use one of {', '.join(KINDS)}"
         raise TaskInvalid(message)
     try:
-        task = msgspec.convert(fields, EvaluationTask)
+        task = msgspec.convert(fields, threadsafe(EvaluationTask))
     except msgspec.ValidationError as error:
         message = f"{path}: {error}"
         raise TaskInvalid(message) from error

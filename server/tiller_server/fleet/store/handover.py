@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from sqlalchemy import select, update
 
+from agent_core.kernel.values import threadsafe
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.values import ACTIVE_STATES, Job
@@ -25,7 +26,9 @@ class HandoverStore:
         query = select(JOB).where(JOB.c.engine_round < JOB.c.round).order_by(JOB.c.id).limit(limit)
         with self._database.begin() as connection:
             rows = connection.execute(query)
-            return tuple(msgspec.convert(row, Job, from_attributes=True) for row in rows)
+            return tuple(
+                msgspec.convert(row, threadsafe(Job), from_attributes=True) for row in rows
+            )
 
     def mark(self, jobs: Collection[Job]) -> None:
         """Store that the engine has these jobs."""

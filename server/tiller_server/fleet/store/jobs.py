@@ -7,6 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Row, and_, func, insert, select, update
 from sqlalchemy.engine import Connection
 
+from agent_core.kernel.values import threadsafe
 from tiller_server.fleet.errors import JobEnded, JobNotRepeatable, JobSpent, JobUnknown
 from tiller_server.fleet.limits import FleetLimits
 from tiller_server.fleet.store import tables
@@ -362,4 +363,4 @@ def _existing(connection: Connection, job: int) -> Job:
 
 
 def _job(row: Row[Any]) -> Job:
-    return msgspec.convert(row, Job, from_attributes=True)
+    return msgspec.convert(row, threadsafe(Job), from_attributes=True)

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, and_, insert, select, update
 from sqlalchemy.engine import Connection
 
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.database import FleetDatabase
 from tiller_server.fleet.store.fences import check_job
@@ -150,7 +150,7 @@ class PostStore:
 
 def _posts(connection: Connection, change: ChangeName) -> Mapping[PostKey, Post]:
     rows = connection.execute(select(POST).where(_of_change(change)).order_by(POST.c.id))
-    posts = (msgspec.convert(row, Post, from_attributes=True) for row in rows)
+    posts = (msgspec.convert(row, threadsafe(Post), from_attributes=True) for row in rows)
     return {post.key: post for post in posts}
 
 

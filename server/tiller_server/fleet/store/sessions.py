@@ -21,6 +21,7 @@ from agent_core.kernel.errors import (
     SessionNotFound,
     StorageUnavailable,
 )
+from agent_core.kernel.values import threadsafe
 from agent_core.storage.port import (
     OpenedSession,
     Recovery,
@@ -447,7 +448,7 @@ def _json_object(data: bytes) -> JsonObject:
 
 
 def _summary(row: Row[Any]) -> SessionSummary:
-    return msgspec.json.decode(row.summary, type=SessionSummary)
+    return msgspec.json.decode(row.summary, type=threadsafe(SessionSummary))
 
 
 def _of_lease(session: SessionId, lease: SlotLease) -> ColumnElement[bool]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Row, insert, select, update
 
+from agent_core.kernel.values import threadsafe
 from tiller_server.fleet.errors import FenceLost, SlotMissing
 from tiller_server.fleet.store import tables
 from tiller_server.fleet.store.database import FleetDatabase
@@ -111,4 +112,4 @@ class SlotStore:
 
 
 def _slot(row: Row[Any]) -> WorkerSlot:
-    return msgspec.convert(row, WorkerSlot, from_attributes=True)
+    return msgspec.convert(row, threadsafe(WorkerSlot), from_attributes=True)

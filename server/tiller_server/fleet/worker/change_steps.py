@@ -14,7 +14,7 @@ from agent_core.assembly import SessionRequest, open_session
 from agent_core.events import Budgets, RunResult
 from agent_core.kernel import JsonValue, MessageId, RunId, SessionId
 from agent_core.kernel.errors import SessionNotFound, StorageUnavailable, UsageError
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from agent_core.messages import ToolResultMessage
 from agent_core.session.runs.usage import tightened
 from agent_core.storage import SessionStore
@@ -184,7 +184,7 @@ class ChangeSteps:
         if content is None:
             message = f"job {job.id} has no result"
             raise JobEnded(message)
-        return msgspec.json.decode(content, type=ChangeResult)
+        return msgspec.json.decode(content, type=threadsafe(ChangeResult))
 
     async def _keep(self, job: Job, lease: SlotLease, patch: bytes) -> None:
         keep = partial(self._access.results.keep, job, lease, PATCH, patch)

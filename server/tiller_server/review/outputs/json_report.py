@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from agent_core.kernel.json import as_object
+from agent_core.kernel.values import threadsafe
 from tiller_server.review.errors import ReviewFileInvalid
 from tiller_server.review.findings.result import Review
 from tiller_server.review.outputs.encoding import encodable
@@ -37,7 +38,7 @@ def read_json(content: bytes, *, name: str) -> Review:
         message = f"{name} is no report of a review: its format is {said!r}, not {FORMAT!r}; make one with --format json"
         raise ReviewFileInvalid(message)
     try:
-        return msgspec.convert(fields, Review)
+        return msgspec.convert(fields, threadsafe(Review))
     except msgspec.ValidationError as error:
         message = f"{name} cannot be read as a review: {error}; make it anew with --format json"
         raise ReviewFileInvalid(message) from error

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agent_core.kernel import Clock, uuid7
 from agent_core.kernel.private_file import locked, make_private_folder, replace_text
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.web.shares.models import DAY_S, MAX_DAYS, ApiShareState
 from tiller_server.web.shares.shared_page import SharedPage
 
@@ -136,7 +136,7 @@ class ShareStore:
 
     def _read(self) -> list[ShareRecord]:
         try:
-            return msgspec.json.decode(self._list.read_bytes(), type=list[ShareRecord])
+            return msgspec.json.decode(self._list.read_bytes(), type=threadsafe(list[ShareRecord]))
         except FileNotFoundError:
             return []
         except msgspec.DecodeError as error:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from agent_core.kernel.private_file import locked, replace_text
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 
 KEPT: Final = 1000
 """The newest tasks; older ones are dropped from the file, their sessions stay."""
@@ -83,7 +83,7 @@ class TaskLog:
         records: dict[str, TaskRecord] = {}
         for line in lines:
             try:
-                record = msgspec.json.decode(line, type=TaskRecord)
+                record = msgspec.json.decode(line, type=threadsafe(TaskRecord))
             except msgspec.DecodeError:
                 continue  # of another version, or damaged
             records[record.id] = record

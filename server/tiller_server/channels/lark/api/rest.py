@@ -18,7 +18,7 @@ from agent_core.channels.messaging.port import (
 )
 from agent_core.kernel import Clock
 from agent_core.kernel.json import JsonObject, JsonValue, encode, is_object
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.channels.lark.api.account import LarkAccount, is_loopback
 from tiller_server.channels.lark.api.codes import TOKEN_INVALID, LarkRefused, delivery_error
 from tiller_server.channels.lark.api.deadline import within
@@ -230,7 +230,7 @@ def read_fields(data: JsonObject, kind: type[_Shape]) -> _Shape:
         DeliveryUncertain: They are not there.
     """
     try:
-        return msgspec.convert(data, kind, strict=False)
+        return msgspec.convert(data, threadsafe(kind), strict=False)
     except msgspec.ValidationError as error:
         msg = f"Lark answered without the fields that were expected: {error}"
         raise DeliveryUncertain(msg) from error
@@ -242,7 +242,7 @@ def read_items(data: JsonObject, kind: type[_Shape]) -> tuple[_Shape, ...]:
     items: list[_Shape] = []
     for entry in entries if isinstance(entries, list) else ():
         with suppress(msgspec.ValidationError):
-            items.append(msgspec.convert(entry, kind, strict=False))
+            items.append(msgspec.convert(entry, threadsafe(kind), strict=False))
     return tuple(items)
 
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 from agent_core.channels.messaging.port import Outcome, RunningAnswer, SentMessage, Target
 from agent_core.kernel import Clock
 from agent_core.kernel.json import encode
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.channels.lark.api.codes import STREAM_CLOSED, LarkRefused
 from tiller_server.channels.lark.api.rest import LarkApi
 from tiller_server.channels.lark.cards.builders import (
@@ -53,7 +53,7 @@ def read_token(token: str | None) -> AnswerToken | None:
     if not token:
         return None
     try:
-        read = msgspec.json.decode(token, type=AnswerToken)
+        read = msgspec.json.decode(token, type=threadsafe(AnswerToken))
     except (msgspec.MsgspecError, ValueError):
         return None
     return read if read.cards or read.plain else None

@@ -16,7 +16,7 @@ from agent_core.channels.messaging.port import (
 )
 from agent_core.kernel.errors import TillerError
 from agent_core.kernel.json import JsonObject, JsonValue
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from tiller_server.channels.lark.api.json_fields import as_object, parse_object
 from tiller_server.channels.lark.events.content import MessageContent, read_content
 
@@ -276,7 +276,7 @@ def _time_ms(text: str) -> int:
 
 def _convert(value: JsonValue, kind: type[_Shape]) -> _Shape:
     try:
-        return msgspec.convert(value, kind, strict=False)
+        return msgspec.convert(value, threadsafe(kind), strict=False)
     except msgspec.ValidationError as error:
         msg = f"The event has not the fields of its type: {error}"
         raise EventInvalid(msg) from error
