@@ -1,5 +1,6 @@
 """Listening beyond this machine: what is refused, who logs in with a code of the terminal, and what a proxy may say."""
 
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,17 @@ from tests.support.clients.server import Ground, prompt, says
 from tests.support.harness.clock import FakeClock
 from tests.web.conftest import ANYWHERE, PUBLIC_NAME
 from tiller_server.web.access import CODE_S
-from tiller_server.web.listen_address import ListenAddress, read_listen_address
+from tiller_server.web.listen_address import ListenAddress, listen, read_listen_address
 
 pytestmark = [pytest.mark.timeout(60)]
 
 LAN = "192.168.1.7"
 PROXIED = ListenAddress(port=0, proxy="tiller.example.com")
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    with listen(ListenAddress(port=0)) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
 @pytest.mark.parametrize("address", [ANYWHERE, "::", LAN, "[::]:7500", "10.0.0.1:80"])
@@ -29,7 +35,7 @@ def test_without_protection_only_this_machine_is_listened_on(address: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("listen", "more", "said"),
+    ("given", "more", "said"),
     [
         ("example.com", {}, "name an address of this machine"),
         ("127.0.0.1:x", {}, "name an address of this machine"),
@@ -47,10 +53,10 @@ def test_without_protection_only_this_machine_is_listened_on(address: str) -> No
     ],
 )  # fmt: skip
 def test_options_that_do_not_fit_are_refused_in_one_sentence(
-    listen: str, more: dict[str, Any], said: str
+    given: str, more: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said) as refused:
-        read_listen_address(listen, **more)
+        read_listen_address(given, **more)
     assert "\n" not in str(refused.value)
 
 

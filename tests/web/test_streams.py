@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import random
+import select
 import socket
 
 import httpx
@@ -175,7 +176,10 @@ async def test_a_reader_that_has_stopped_is_dropped_and_moves_nobody(ground: Gro
                     assert one is not None
                     assert one.event != "gap"
                     is_over = any(event["type"] == "run.ended" for event in events_of([one]))
-        # It was dropped: what the system holds for it is all there is, without the end of an answer.
+        # It is dropped with a reset, although it reads nothing, and never sees the end of an answer.
+        reset = select.poll()
+        reset.register(stopped, 0)
+        assert await asyncio.to_thread(reset.poll, 20_000)
         async with asyncio.timeout(20):
             assert not (await read_all(stopped)).endswith(b"0\r\n\r\n")
         stopped.close()

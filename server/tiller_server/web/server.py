@@ -5,6 +5,7 @@ import os
 import secrets
 import signal
 import socket as sockets
+import struct
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +29,8 @@ CLIENT: Final = "Tiller web"
 CONNECTIONS: Final = 64
 KEEP_ALIVE_S: Final = 5
 END_S: Final = 2
+RESET: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER: on, for 0 s."""
 SIGNALS: Final[Sequence[signal.Signals]] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -46,7 +49,7 @@ class _Protocol(H11Protocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self.app_state: dict[str, object] = {**self.app_state, "abort": transport.abort}
+        self.app_state: dict[str, object] = {**self.app_state, "abort": self._reset}
         if isinstance(self.config, _Config):
             self._head_s = self.config.head_s
         self._expect_head()
@@ -60,6 +63,12 @@ class _Protocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         super().connection_lost(exc)
+
+    def _reset(self) -> None:
+        """Drop the connection with a reset; otherwise the system would offer what it holds to a reader that has stopped."""
+        socket: sockets.socket = self.transport.get_extra_info("socket")
+        socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, RESET)
+        self.transport.abort()
 
     def _expect_head(self) -> None:
         is_waiting = self.cycle is None or self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison] - None before the first

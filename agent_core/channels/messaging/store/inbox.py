@@ -21,7 +21,7 @@ from agent_core.channels.messaging.store.database import (
 )
 from agent_core.kernel.values import Value, threadsafe
 
-_EVENT: Final[msgspec.json.Decoder[Inbound]] = msgspec.json.Decoder(Inbound)
+_EVENT: Final[msgspec.json.Decoder[Inbound]] = msgspec.json.Decoder(threadsafe(Inbound))
 InboxState = Literal["received", "started", "done", "ignored", "dead"]
 MESSAGE_ID_PREFIX: Final = "chat-"
 """Begin of the idempotency keys of prompts from chats."""

@@ -13,7 +13,7 @@ from agent_core.channels.messaging.store.database import (
     row_of,
     rows_of,
 )
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 
 OutboxState = Literal["pending", "sending", "sent", "dead"]
 KEPT_MS: Final = 2 * 86_400_000
@@ -75,7 +75,7 @@ class SetReaction(Value, frozen=True, kw_only=True, tag="react"):
 OutboxBody = (
     PostText | PostFile | OpenAnswer | FinishAnswer | AskApproval | SettleApproval | SetReaction
 )
-_BODY: Final[msgspec.json.Decoder[OutboxBody]] = msgspec.json.Decoder(OutboxBody)
+_BODY: Final[msgspec.json.Decoder[OutboxBody]] = msgspec.json.Decoder(threadsafe(OutboxBody))
 KEYED: Final = (PostText, PostFile, OpenAnswer, AskApproval)
 """Bodies that create a message; the others draw one anew and can be repeated."""
 

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.values import threadsafe
 from agent_core.messages import StopReason, Usage
 from agent_core.providers.http.stream import BuildingReader, SseEvent, decoded
 from agent_core.providers.messages.builder import OpenBlock, OpenText, OpenThinking, count, priced
@@ -45,7 +46,7 @@ class _TextDelta(Struct, frozen=True, tag_field="type", tag="content_block_delta
     base_resp: None = None
 
 
-TEXT_DELTAS = msgspec.json.Decoder(_TextDelta)
+TEXT_DELTAS = msgspec.json.Decoder(threadsafe(_TextDelta))
 
 
 class AnthropicReader(BuildingReader):

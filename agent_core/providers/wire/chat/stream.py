@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
-from agent_core.kernel.values import Value
+from agent_core.kernel.values import Value, threadsafe
 from agent_core.messages import StopReason, Thinking, Usage
 from agent_core.providers.http.stream import (
     NOTHING_FOLLOWS_S,
@@ -166,7 +166,7 @@ class _TextChunk(Struct, frozen=True):
     x_groq: None = None
 
 
-TEXT_CHUNKS = msgspec.json.Decoder(_TextChunk)
+TEXT_CHUNKS = msgspec.json.Decoder(threadsafe(_TextChunk))
 
 
 class ChunkReader(BuildingReader):

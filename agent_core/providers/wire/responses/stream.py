@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from agent_core.kernel import Clock, JsonObject, JsonValue, json
 from agent_core.kernel.errors import ProviderError
+from agent_core.kernel.values import threadsafe
 from agent_core.messages import Cost, StopReason, Usage
 from agent_core.providers.http.stream import BuildingReader, SseEvent, decoded
 from agent_core.providers.messages.builder import billed, count, priced
@@ -46,7 +47,7 @@ class _TextDelta(Struct, frozen=True, tag_field="type", tag="response.output_tex
     base_resp: None = None
 
 
-TEXT_DELTAS = msgspec.json.Decoder(_TextDelta)
+TEXT_DELTAS = msgspec.json.Decoder(threadsafe(_TextDelta))
 
 
 class ResponseReader(BuildingReader):

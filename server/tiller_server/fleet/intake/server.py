@@ -88,10 +88,13 @@ def listen(address: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((address, port), family=family, backlog=BACKLOG)
     except OSError as error:
         message = f"intake.port {port} of {address} cannot be used ({error.strerror}); name another"
         raise FleetError(message) from error
+    # Inherited by each connection, as in `tiller web`.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 async def serve_intake(
