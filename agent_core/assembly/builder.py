@@ -201,10 +201,15 @@ def _starter(parts: SessionParts) -> RunStarter:
         recorder=parts.recorder,
         new_executor=partial(build_executor, parts),
         after_run=partial(_after_run, parts),
+        begin_reads=_no_reads if parts.deps.trust is None else parts.deps.trust.begin,
     )
     parts.go_on = starter.go_on
     _add_tasks(parts)
     return starter
+
+
+def _no_reads() -> None:
+    """Begin nothing: the session that gave a task has read what configures it."""
 
 
 def _add_tasks(parts: SessionParts) -> None:

@@ -1,5 +1,6 @@
 """Instructions, skills and prompt templates of a workspace, in their current state."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,13 @@ from agent_core.assembly.config import WorkspaceConfig, load_workspace_config
 from agent_core.assembly.request import SessionRequest
 from agent_core.compaction import estimate_text
 from agent_core.hooks import HookRunner, ResourcesGiven, ResourcesSought
-from agent_core.kernel.threads import ReadAhead, run_in_thread
+from agent_core.kernel.threads import (
+    AHEAD_S,
+    ReadAhead,
+    ThreadCall,
+    begin_in_thread,
+    run_in_thread,
+)
 from agent_core.kernel.values import Value
 from agent_core.resources.agents import AgentDefinition
 from agent_core.resources.instructions import (
@@ -208,16 +215,26 @@ class RunStartTrust:
         """
         self._trust = trust
         self._readers = tuple(readers)
+        self._begun: tuple[float, ThreadCall[TrustCheckResult]] | None = None
 
     @property
     def root(self) -> Path:
         """The workspace."""
         return self._trust.root
 
+    def begin(self) -> None:
+        """Begin the check of a run that is about to begin, beside the steps before it."""
+        self._begun = (time.monotonic(), self._begin())
+
     async def check(self) -> TrustCheckResult:
-        """Check the files and the decision again, then read ahead unless the trust has changed. Never raises."""
-        reads = [prepare() for prepare in self._readers]
-        return await run_in_thread(self._check, reads)
+        """Check the files and the decision, and read ahead; a check begun within the last second counts. Never raises."""
+        begun, self._begun = self._begun, None
+        is_recent = begun is not None and time.monotonic() - begun[0] < AHEAD_S
+        call = begun[1] if begun is not None and is_recent else self._begin()
+        return await call.wait()
+
+    def _begin(self) -> ThreadCall[TrustCheckResult]:
+        return begin_in_thread(self._check, [prepare() for prepare in self._readers])
 
     def _check(self, reads: Sequence[Callable[[], None]]) -> TrustCheckResult:
         was_trusted = self._trust.is_trusted
@@ -231,7 +248,8 @@ class RunStartTrust:
     async def record(
         self, said: Literal["trusted", "refused"], *, lasting: bool
     ) -> TrustCheckResult:
-        """Record the user's decision, as `WorkspaceTrust.record` does."""
+        """Record the user's decision, as `WorkspaceTrust.record` does; a check begun before it does not count."""
+        self._begun = None
         return await self._trust.record(said, lasting=lasting)
 
 

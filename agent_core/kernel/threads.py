@@ -14,9 +14,10 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Final, Generic, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import anyio
-from anyio.lowlevel import RunVar, checkpoint_if_cancelled
+from anyio.lowlevel import checkpoint_if_cancelled
 from typing_extensions import TypeVarTuple, Unpack, override
 
 T = TypeVar("T")
@@ -38,18 +39,14 @@ async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: 
         Exception: Any exception of the function.
     """
     await checkpoint_if_cancelled()
-    loop = get_running_loop()
-    job = _begun(function, arguments, loop)
-    try:
-        await job.over
-    except asyncio.CancelledError:
-        if anyio.current_effective_deadline() != -math.inf:
-            raise
-        if not job.is_over:
-            job.over = loop.create_future()
-            with anyio.CancelScope(shield=True):
-                await job.over
-    return job.outcome()
+    return await _begun(function, arguments, get_running_loop()).wait()
+
+
+def begin_in_thread(
+    function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments
+) -> "ThreadCall[T]":
+    """Begin a blocking call whose result is waited for later, or never."""
+    return _begun(function, arguments, get_running_loop())
 
 
 async def run_abandonable(function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments) -> T:
@@ -68,15 +65,13 @@ def _begun(
     function: Callable[[Unpack[Arguments]], T],
     arguments: tuple[*Arguments],
     loop: AbstractEventLoop,
-) -> "_Job[T]":
-    try:
-        workers = _WORKERS.get()
-    except LookupError:
-        workers = _Workers()
-        _ = _WORKERS.set(workers)
-    job = _Job(lambda: function(*arguments), loop)
+) -> "ThreadCall[T]":
+    workers = _WORKERS.get(loop)
+    if workers is None:
+        workers = _WORKERS[loop] = _Workers()
+    job = ThreadCall(lambda: function(*arguments), loop)
     thread = workers.idle.pop() if workers.idle else _Thread(workers.idle, workers.all)
-    thread.jobs.put(cast("_Job[object]", job))  # the thread only hands the result on
+    thread.jobs.put(cast("ThreadCall[object]", job))  # the thread only hands the result on
     return job
 
 
@@ -112,8 +107,8 @@ class ReadAhead(Generic[T]):
         return await run_in_thread(read)
 
 
-class _Job(Generic[T]):
-    """A call in a thread."""
+class ThreadCall(Generic[T]):
+    """A call in a thread that has begun."""
 
     def __init__(self, work: Callable[[], T], loop: AbstractEventLoop) -> None:
         self.work = work
@@ -123,6 +118,23 @@ class _Job(Generic[T]):
         self.is_over = False
         self.result: list[T] = []
         self.error: BaseException | None = None
+
+    async def wait(self) -> T:
+        """Return what the function returns; cancellation waits for the call, as in `run_in_thread`.
+
+        Raises:
+            Exception: Any exception of the function.
+        """
+        try:
+            await self.over
+        except asyncio.CancelledError:
+            if anyio.current_effective_deadline() != -math.inf:
+                raise
+            if not self.is_over:
+                self.over = self.loop.create_future()
+                with anyio.CancelScope(shield=True):
+                    await self.over
+        return self.outcome()
 
     def outcome(self) -> T:
         """Return what the function returned, or raise what it raised."""
@@ -144,7 +156,7 @@ class _Thread(threading.Thread):
     def __init__(self, idle: "list[_Thread]", workers: "set[_Thread]") -> None:
         # A process that ends waits for its loop, and the loop for its calls; only an idle thread is left then.
         super().__init__(name="agent worker", daemon=True)
-        self.jobs: SimpleQueue[_Job[object] | None] = SimpleQueue()
+        self.jobs: SimpleQueue[ThreadCall[object] | None] = SimpleQueue()
         self._idle = idle
         self._workers = workers
         workers.add(self)
@@ -164,7 +176,7 @@ class _Thread(threading.Thread):
             # A thread that waits would keep the result of its last call, and the loop.
             del job, handle
 
-    def _end(self, job: _Job[object]) -> None:
+    def _end(self, job: ThreadCall[object]) -> None:
         """Wake the caller, and wait for the next call; on the loop's thread."""
         job.is_over = True
         if not job.over.done():
@@ -192,7 +204,8 @@ class _Workers:
             thread.jobs.put(None)
 
 
-_WORKERS: Final[RunVar[_Workers]] = RunVar("agent_core.kernel.threads")
+_WORKERS: Final[WeakKeyDictionary[AbstractEventLoop, _Workers]] = WeakKeyDictionary()
+"""The threads of each loop; `RunVar` of anyio does the same in eight more calls."""
 
 
 async def uncancelled(step: Awaitable[T]) -> T:

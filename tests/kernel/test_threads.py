@@ -14,6 +14,7 @@ from agent_core.kernel.threads import (
     AHEAD_S,
     MOST_IDLE,
     ReadAhead,
+    begin_in_thread,
     run_abandonable,
     run_in_thread,
 )
@@ -177,6 +178,16 @@ def _joins(thread: threading.Thread) -> Callable[[], None]:
             thread.join(0.2)
 
     return join
+
+
+async def test_a_call_that_was_begun_runs_before_anybody_waits_for_it() -> None:
+    has_run = threading.Event()
+    begun = begin_in_thread(has_run.set)
+    assert has_run.wait(10)
+    assert await begun.wait() is None
+    failing = begin_in_thread(_fail_on_disk)
+    with pytest.raises(OSError, match="no space"):
+        await failing.wait()
 
 
 async def test_what_was_read_ahead_serves_once_and_only_for_the_same_inputs() -> None:

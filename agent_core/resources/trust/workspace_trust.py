@@ -288,6 +288,9 @@ class WorkspaceTrust:
         """Whether it was trusted at the last look."""
         return self.verdict.is_trusted
 
+    def begin(self) -> None:
+        """Begin nothing: `check` alone is quick."""
+
     async def check(self) -> TrustCheckResult:
         """Check the files and the decision again. Never raises: an unknown result counts as not trusted."""
         return await run_in_thread(self.check_now)

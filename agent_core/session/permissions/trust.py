@@ -195,6 +195,10 @@ class Trust(Protocol):
         """The workspace."""
         ...
 
+    def begin(self) -> None:
+        """Begin the next `check`, for a run that is about to begin."""
+        ...
+
     async def check(self) -> TrustStatus:
         """Look again at what is there and what was said. Never raises."""
         ...

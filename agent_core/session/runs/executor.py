@@ -480,8 +480,10 @@ class RunStarter:
         recorder: Recorder,
         new_executor: Callable[[ActiveRun], RunExecutor],
         after_run: Callable[[RunResult], None],
+        begin_reads: Callable[[], None],
     ) -> None:
         self.closed = False
+        self._begin_reads = begin_reads
         self._services = services
         self._runs = runs
         self._queue = queue
@@ -512,7 +514,9 @@ class RunStarter:
         """
         self._budgets.check_priced()
         run = RunId(self._services.new_id())
-        return self._runs.reserve("run", run), run
+        activity = self._runs.reserve("run", run)
+        self._begin_reads()
+        return activity, run
 
     def start(self, activity: Activity, run: RunId, openings: tuple[RunInput, ...]) -> None:
         """Start what was reserved; without openings it goes on from where the transcript stands."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import msgspec
 
@@ -21,7 +21,9 @@ from agent_core.channels.messaging.store.database import (
 )
 from agent_core.kernel.values import Value, threadsafe
 
-_EVENT: Final[msgspec.json.Decoder[Inbound]] = msgspec.json.Decoder(threadsafe(Inbound))
+_EVENT: Final[msgspec.json.Decoder[Inbound]] = msgspec.json.Decoder(
+    threadsafe(cast("type[Inbound]", Inbound))
+)
 InboxState = Literal["received", "started", "done", "ignored", "dead"]
 MESSAGE_ID_PREFIX: Final = "chat-"
 """Begin of the idempotency keys of prompts from chats."""

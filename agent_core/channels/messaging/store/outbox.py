@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import msgspec
 
@@ -75,7 +75,9 @@ class SetReaction(Value, frozen=True, kw_only=True, tag="react"):
 OutboxBody = (
     PostText | PostFile | OpenAnswer | FinishAnswer | AskApproval | SettleApproval | SetReaction
 )
-_BODY: Final[msgspec.json.Decoder[OutboxBody]] = msgspec.json.Decoder(threadsafe(OutboxBody))
+_BODY: Final[msgspec.json.Decoder[OutboxBody]] = msgspec.json.Decoder(
+    threadsafe(cast("type[OutboxBody]", OutboxBody))
+)
 KEYED: Final = (PostText, PostFile, OpenAnswer, AskApproval)
 """Bodies that create a message; the others draw one anew and can be repeated."""
 
