@@ -171,8 +171,8 @@ FOR_OTHERS = 0o077
 
 Refresher = Callable[[OAuthFacts, StoredTokens, int], Awaitable[StoredTokens]]
 """Exchanges tokens, at a time in milliseconds; a `LoginFailed` when the provider does not want them any more."""
-ADOPTED_S = 1.0
-"""How long a content that was adopted, as it is at the start of a run, stands in for the read of one request."""
+FRESH_S = 1.0
+"""How long what was read for a request, or at the start of a run, serves other requests."""
 _Mark = tuple[int, int, int]
 AuthRead = tuple[_Mark | None, AuthFile, tuple[ConfigError, ...]]
 """A content of the file, and its problems."""
@@ -198,13 +198,13 @@ class AuthStore:
         self._refresh = refresh
         self._file = AuthFile()
         self._mark: _Mark | None = None
-        self._adopted_s = -math.inf
+        self._read_s = -math.inf
         self.problems: tuple[ConfigError, ...] = ()
 
     async def load(self) -> None:
         """Read the file if it has changed; one that is not there holds nothing."""
         self.adopt(await run_in_thread(self.read))
-        self._adopted_s = -math.inf
+        self._read_s = -math.inf
 
     def read(self) -> AuthRead | None:
         """Read the file if it has changed, and change nothing here. Blocking."""
@@ -212,7 +212,7 @@ class AuthStore:
 
     def adopt(self, read: AuthRead | None) -> None:
         """Hold what `read` has just returned."""
-        self._adopted_s = self._clock.monotonic_s()
+        self._read_s = self._clock.monotonic_s()
         if read is not None:
             self._mark, self._file, self.problems = read
             if self._redactor is not None:
@@ -225,19 +225,21 @@ class AuthStore:
         return self._file.entries.get(provider)
 
     async def fresh(self, provider: str, oauth: OAuthFacts | None) -> AuthEntry | None:
-        """Return what is stored now; tokens that end within five minutes are exchanged first.
+        """Return what is stored; tokens that end within five minutes are exchanged first.
 
-        The first call within a second after `adopt` uses what was adopted; all others read the file again.
+        The file is read again, unless it was within the last second, by this method or for `adopt`, and the entry does
+        not end soon.
 
         Once begun, an exchange is not cancelled: the provider may have made the old tokens useless already.
 
         Raises:
             LoginFailed: The tokens have ended and cannot be exchanged; the text says what to do.
         """
-        adopted_s, self._adopted_s = self._adopted_s, -math.inf
-        if self._clock.monotonic_s() - adopted_s > ADOPTED_S:
-            await self.load()
         found = self.entry(provider)
+        is_recent = self._clock.monotonic_s() - self._read_s <= FRESH_S
+        if not is_recent or (isinstance(found, StoredTokens) and self._ends_soon(found)):
+            self.adopt(await run_in_thread(self.read))
+            found = self.entry(provider)
         if not isinstance(found, StoredTokens) or oauth is None or not self._ends_soon(found):
             return found
         try:
