@@ -90,6 +90,7 @@ def test_a_test_that_cannot_be_interrupted_ends_its_worker_and_no_other_test(
     assert "crashed while running" in ran.stdout
     assert "1 failed, 3 passed" in ran.stdout
     assert "in test_stuck" in ran.stderr
+    assert "ended with 1" in ran.stderr
 
 
 def test_a_fixture_that_waits_for_a_test_over_its_limit_ends_the_worker_and_no_other_test(

@@ -12,6 +12,7 @@ import faulthandler
 import math
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -140,6 +141,16 @@ class Stillness:
         """Note that a worker died of a test: xdist reports that with `???`, and without an end."""
         if report.when not in {"setup", "call", "teardown"}:
             self._ended(report.nodeid)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Say how a worker ended that died: xdist names the test only."""
+        if error:
+            try:
+                ended = f"with {node.gateway._io.popen.wait(SHOWING_S)}"
+            except subprocess.TimeoutExpired:
+                ended = "not, but its pipe is closed"
+            _say(f"the process of {node.gateway.id} ended {ended}")
 
     def _ended(self, node_id: str) -> None:
         self._running.discard(node_id)
