@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections.abc import Mapping
 
 from agent_core.kernel.threads import gc_paused
 
@@ -29,3 +30,18 @@ def test_a_search_that_was_off_stays_off() -> None:
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_what_a_process_keeps_frozen_stays_frozen() -> None:
+    def looked(phase: str, info: Mapping[str, int]) -> None:
+        """Watch, as a process does that freezes what it holds."""
+
+    gc.callbacks.append(looked)
+    gc.freeze()
+    try:
+        with gc_paused():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.callbacks.remove(looked)
+        gc.unfreeze()
