@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -190,15 +191,36 @@ def test_mounts_are_written_as_the_kernel_does() -> None:
 # An order for a keeper that waits
 
 
-def ordered(order: bytes) -> tuple[str, int | None]:
-    """Give an order to a keeper without containment; returns its report, and its exit code if it ran nothing."""
+def ordered(
+    order: bytes,
+    *,
+    planned: str = "",
+    before: Callable[[int], None] = lambda _: None,
+    inside: tuple[str, ...] = (),
+) -> tuple[str, int | None]:
+    """Give an order to a keeper without containment; returns its report, and its exit code if it ran nothing.
+
+    Args:
+        order: The order.
+        planned: Mounts that must be there.
+        before: Called with the keeper's process while it waits.
+        inside: Words before the command of the keeper.
+    """
     reading, writing = os.pipe()
-    os.write(writing, order)
-    os.close(writing)
     script = keeper_script(memory_bytes=None, limits_processes=False)
     writable = "".join(f"{one}\n" for one in mounts())
     output = os.open(os.devnull, os.O_WRONLY)
-    argv = [str(find_shell()), "-c", script, "keeper", str(output), str(reading), "", writable]
+    argv = [
+        *inside,
+        str(find_shell()),
+        "-c",
+        script,
+        "keeper",
+        str(output),
+        str(reading),
+        planned,
+        writable,
+    ]
     with subprocess.Popen(
         argv, pass_fds=(reading, output), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as started:  # fmt: skip
@@ -206,6 +228,9 @@ def ordered(order: bytes) -> tuple[str, int | None]:
         os.close(output)
         assert started.stdout is not None
         assert started.stdout.readline() == "\n"
+        before(started.pid)
+        os.write(writing, order)
+        os.close(writing)
         for line in started.stdout:
             if line.startswith("some-key "):
                 # With processes of others in sight it stops and waits.
@@ -220,6 +245,33 @@ def test_an_order_is_run_only_whole() -> None:
     assert ordered(order)[0].startswith("some-key 7 ")
     for size in range(0, len(order) - len("some-key\n"), 5):
         assert ordered(order[:size]) == ("", EXCHANGED), order[:size]
+
+
+@linux
+def test_an_order_is_not_run_without_one_of_the_planned_mounts() -> None:
+    order = order_of(("sh", "-c", "exit 7"), cwd=Path("/"), key="some-key")
+    assert ordered(order, planned="/\n")[0].startswith("some-key 7 ")
+    assert ordered(order, planned="/\n/nowhere\n")[0] == f"some-key {EXCHANGED} 2\n"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="mounts, which root may on Linux"
+)
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [(("--bind", "/", "{}"), EXCHANGED), (("--bind", "-o", "ro", "/", "{}"), 7), ((), 7)],
+)
+def test_an_order_is_not_run_after_something_was_mounted_to_be_written_to(
+    change: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    def mount(keeper: int) -> None:
+        if change:
+            words = [word.format(tmp_path) for word in change]
+            _ = subprocess.run(["nsenter", "-t", str(keeper), "-m", "mount", *words], check=True)
+
+    order = order_of(("sh", "-c", "exit 7"), cwd=Path("/"), key="some-key")
+    report, _ = ordered(order, before=mount, inside=("unshare", "-m"))
+    assert report.startswith(f"some-key {code} ")
 
 
 @linux
