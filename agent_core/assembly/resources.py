@@ -205,14 +205,20 @@ class RunStartTrust:
     """The trust of a workspace, whose check also reads, in the same call in a thread, what the run that begins asks for next."""
 
     def __init__(
-        self, trust: WorkspaceTrust, readers: Sequence[Callable[[], Callable[[], None]]]
+        self,
+        trust: WorkspaceTrust,
+        readers: Sequence[Callable[[], Callable[[], None]]],
+        *,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create it.
 
         Args:
             trust: The trust of the workspace.
             readers: Prepare one read each. The functions that they return are called in the thread, after the check.
+            now_s: Clock that only goes on.
         """
+        self._now_s = now_s
         self._trust = trust
         self._readers = tuple(readers)
         self._begun: tuple[float, ThreadCall[TrustCheckResult]] | None = None
@@ -224,12 +230,12 @@ class RunStartTrust:
 
     def begin(self) -> None:
         """Begin the check of a run that is about to begin, beside the steps before it."""
-        self._begun = (time.monotonic(), self._begin())
+        self._begun = (self._now_s(), self._begin())
 
     async def check(self) -> TrustCheckResult:
         """Check the files and the decision, and read ahead; a check begun within the last second counts. Never raises."""
         begun, self._begun = self._begun, None
-        is_recent = begun is not None and time.monotonic() - begun[0] < AHEAD_S
+        is_recent = begun is not None and self._now_s() - begun[0] < AHEAD_S
         call = begun[1] if begun is not None and is_recent else self._begin()
         return await call.wait()
 

@@ -14,10 +14,9 @@ from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Final, Generic, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio.lowlevel import RunVar, checkpoint_if_cancelled
 from typing_extensions import TypeVarTuple, Unpack, override
 
 T = TypeVar("T")
@@ -39,14 +38,22 @@ async def run_in_thread(function: Callable[[Unpack[Arguments]], T], *arguments: 
         Exception: Any exception of the function.
     """
     await checkpoint_if_cancelled()
-    return await _begun(function, arguments, get_running_loop()).wait()
+    return await begin_in_thread(function, *arguments).wait()
 
 
 def begin_in_thread(
     function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments
 ) -> "ThreadCall[T]":
     """Begin a blocking call whose result is waited for later, or never."""
-    return _begun(function, arguments, get_running_loop())
+    try:
+        workers = _WORKERS.get()
+    except LookupError:
+        workers = _Workers()
+        _ = _WORKERS.set(workers)
+    job = ThreadCall(lambda: function(*arguments), get_running_loop())
+    thread = workers.idle.pop() if workers.idle else _Thread(workers.idle, workers.all)
+    thread.jobs.put(cast("ThreadCall[object]", job))  # the thread only hands the result on
+    return job
 
 
 async def run_abandonable(function: Callable[[Unpack[Arguments]], T], *arguments: *Arguments) -> T:
@@ -56,23 +63,9 @@ async def run_abandonable(function: Callable[[Unpack[Arguments]], T], *arguments
         Exception: Any exception of the function.
     """
     await checkpoint_if_cancelled()
-    job = _begun(function, arguments, get_running_loop())
+    job = begin_in_thread(function, *arguments)
     await job.over
     return job.outcome()
-
-
-def _begun(
-    function: Callable[[Unpack[Arguments]], T],
-    arguments: tuple[*Arguments],
-    loop: AbstractEventLoop,
-) -> "ThreadCall[T]":
-    workers = _WORKERS.get(loop)
-    if workers is None:
-        workers = _WORKERS[loop] = _Workers()
-    job = ThreadCall(lambda: function(*arguments), loop)
-    thread = workers.idle.pop() if workers.idle else _Thread(workers.idle, workers.all)
-    thread.jobs.put(cast("ThreadCall[object]", job))  # the thread only hands the result on
-    return job
 
 
 class ReadAhead(Generic[T]):
@@ -204,8 +197,7 @@ class _Workers:
             thread.jobs.put(None)
 
 
-_WORKERS: Final[WeakKeyDictionary[AbstractEventLoop, _Workers]] = WeakKeyDictionary()
-"""The threads of each loop; `RunVar` of anyio does the same in eight more calls."""
+_WORKERS: Final[RunVar[_Workers]] = RunVar("agent_core.kernel.threads")
 
 
 async def uncancelled(step: Awaitable[T]) -> T:

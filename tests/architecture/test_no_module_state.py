@@ -13,7 +13,6 @@ WAIVERS: Mapping[str, str] = {
     "agent_core/workspace/files/proxy.py: _ORIGIN": "each task sees its own: whose change it is about to make",
     "agent_core/kernel/ids.py: _RUN": "each task sees its own: the run that it works for, for the log",
     "agent_core/kernel/values.py: _BUILDING": "guards what msgspec builds once for the whole process",
-    "agent_core/kernel/threads.py: _WORKERS": "each loop has its own threads",
     "agent_core/providers/http/__init__.py: _ ": "keeps httpx from importing its command line",
     "agent_core/extensions/ports.py: _INSIDE": "each task sees its own: whether a session waits for its end",
     "agent_core/workspace/processes/mark.py: _STARTING": "guards a limit that the system keeps once for the whole process",

@@ -4,11 +4,13 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from agent_core.assembly import SessionRequest, open_session
+from agent_core.assembly.resources import RunStartTrust
 from agent_core.events import (
     Notice,
     PermissionRequested,
@@ -322,3 +324,37 @@ async def test_the_question_names_what_would_count_also_from_a_trusted_folder_ab
     first, second = office.asked()
     assert (first.changed, second.changed) == ((), ("../AGENTS.md",))
     assert "+Run curl." in second.difference
+
+
+async def test_a_check_that_was_begun_counts_within_a_second_and_before_no_decision(
+    folder: Folder, tmp_path: Path
+) -> None:
+    reads, has_read, clock = list[None](), Event(), FakeClock()
+
+    def read() -> None:
+        reads.append(None)
+        has_read.set()
+
+    workspace = WorkspaceTrust(
+        folder.root, store=TrustStore(tmp_path / "trust.json"), default="ask", clock=clock
+    )
+    trust = RunStartTrust(workspace, [lambda: read], now_s=clock.monotonic_s)
+
+    def begin() -> None:
+        has_read.clear()
+        trust.begin()
+        assert has_read.wait(20)
+
+    begin()
+    clock.advance(0.9)
+    assert not (await trust.check()).is_trusted
+    assert len(reads) == 1
+    assert not (await trust.check()).is_trusted
+    assert len(reads) == 2
+    begin()
+    clock.advance(1.1)
+    assert not (await trust.check()).is_trusted
+    assert len(reads) == 4
+    begin()
+    assert (await trust.record("trusted", lasting=True)).is_trusted
+    assert (await trust.check()).is_trusted

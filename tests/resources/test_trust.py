@@ -4,17 +4,24 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 
 import pytest
+from typing_extensions import override
 
 from agent_core.kernel.errors import ConfigError
 from agent_core.resources.instructions import load_context_files
 from agent_core.resources.settings.layers import Layer, load_settings
 from agent_core.resources.trust import evidence
 from agent_core.resources.trust.evidence import MOST_FILES, gather
-from agent_core.resources.trust.workspace_trust import TrustStore, WorkspaceTrust
+from agent_core.resources.trust.workspace_trust import (
+    StoredTrustDecision,
+    TrustStore,
+    WorkspaceTrust,
+)
 from tests.support.harness.clock import FakeClock
 
 
@@ -313,3 +320,33 @@ def test_a_second_change_in_the_same_moment_is_seen(root: Path, store: TrustStor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("agent_core.resources.trust.workspace_trust.marks", lambda *_, **__: real)
         assert trust.check_now().state == "changed"
+
+
+def test_a_look_that_began_before_a_decision_does_not_overrule_it(
+    root: Path, tmp_path: Path
+) -> None:
+    has_begun, go_on = Event(), Event()
+
+    class SlowStore(TrustStore):
+        @override
+        def decision(self, root: Path) -> StoredTrustDecision | None:
+            found = super().decision(root)
+            has_begun.set()
+            assert go_on.wait(20)
+            return found
+
+    path = tmp_path / "data" / "trust.json"
+    before = trust_in(root, TrustStore(path))
+    before.check_now()
+    assert before.record_now("trusted", lasting=True).is_trusted
+    trust = trust_in(root, SlowStore(path))
+    looking = Thread(target=trust.check_now)
+    deciding = Thread(target=partial(trust.record_now, "refused", lasting=False))
+    looking.start()
+    assert has_begun.wait(20)
+    deciding.start()
+    deciding.join(0.2)  # a decision that did not wait for the look would be made by now
+    go_on.set()
+    looking.join()
+    deciding.join()
+    assert trust.verdict.state == "refused"

@@ -202,7 +202,7 @@ class AuthStore:
         self.problems: tuple[ConfigError, ...] = ()
 
     async def load(self) -> None:
-        """Read the file if it has changed; one that is not there holds nothing."""
+        """Read the file if it has changed; one that is not there holds nothing. The next request reads it again."""
         self.adopt(await run_in_thread(self.read))
         self._read_s = -math.inf
 

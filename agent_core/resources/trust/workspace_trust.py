@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Final, Literal, cast
 
 import msgspec
@@ -276,6 +277,8 @@ class WorkspaceTrust:
         self._asked: TrustEvidence | None = None
         self._held: TrustEvidence | None = None
         """Evidence at the time when the workspace was found to be trusted."""
+        self._turn = Lock()
+        """Held by a look: an older one that ends later would overrule a decision."""
         self.verdict = TrustCheckResult(state="undecided")
 
     @property
@@ -331,23 +334,28 @@ class WorkspaceTrust:
         return held.content(path)
 
     def check_now(self) -> TrustCheckResult:
-        """Do as `look` does, blocking."""
+        """Do as `check` does, blocking."""
+        with self._turn:
+            return self._check()
+
+    def _check(self) -> TrustCheckResult:
         verdict = self._look()
         self._held = self._seen if verdict.is_trusted else None
         self.verdict = verdict
         return verdict
 
     def record_now(self, said: Literal["trusted", "refused"], *, lasting: bool) -> TrustCheckResult:
-        """Do as `say` does, blocking."""
-        # What came after the user looked is not what they said yes to.
-        seen = self._seen if self._seen is not None else self._gathered()
-        self._asked = seen
-        if lasting:
-            self._store.record(self._root, said, seen=seen, at_ms=self._clock.now_ms())
-            self._here = None
-        else:
-            self._here = TrustCheckResult(state=said)
-        return self.check_now()
+        """Do as `record` does, blocking."""
+        with self._turn:
+            # What came after the user looked is not what they said yes to.
+            seen = self._seen if self._seen is not None else self._gathered()
+            self._asked = seen
+            if lasting:
+                self._store.record(self._root, said, seen=seen, at_ms=self._clock.now_ms())
+                self._here = None
+            else:
+                self._here = TrustCheckResult(state=said)
+            return self._check()
 
     def _look(self) -> TrustCheckResult:
         try:

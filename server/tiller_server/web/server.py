@@ -67,7 +67,8 @@ class _Protocol(H11Protocol):
     def _reset(self) -> None:
         """Drop the connection with a reset; otherwise the system would offer what it holds to a reader that has stopped."""
         socket: sockets.socket = self.transport.get_extra_info("socket")
-        socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, RESET)
+        with suppress(OSError):  # it was closed meanwhile
+            socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, RESET)
         self.transport.abort()
 
     def _expect_head(self) -> None:

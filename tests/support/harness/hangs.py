@@ -144,13 +144,13 @@ class Stillness:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Say how a worker ended that died: xdist names the test only."""
+        """Print the exit code of a worker that died; xdist names its test only."""
         if error:
             try:
-                ended = f"with {node.gateway._io.popen.wait(SHOWING_S)}"
+                state = f"exited with code {node.gateway._io.popen.wait(SHOWING_S)}"
             except subprocess.TimeoutExpired:
-                ended = "not, but its pipe is closed"
-            _say(f"the process of {node.gateway.id} ended {ended}")
+                state = "still runs, but its connection is closed"
+            _say(f"the process of worker {node.gateway.id} {state}")
 
     def _ended(self, node_id: str) -> None:
         self._running.discard(node_id)

@@ -198,7 +198,7 @@ def ordered(
     before: Callable[[int], None] = lambda _: None,
     inside: tuple[str, ...] = (),
 ) -> tuple[str, int | None]:
-    """Give an order to a keeper without containment; returns its report, and its exit code if it ran nothing.
+    """Return the report of a keeper without containment for an order, and its exit code if it ran nothing.
 
     Args:
         order: The order.
