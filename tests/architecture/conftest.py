@@ -1,6 +1,5 @@
 """Gives tests of the whole code time to read it: whichever comes first in a process parses every file."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(READ_ALL_S))
 
 
-@pytest.fixture(scope="package", autouse=True)
-def _parsed() -> Iterator[None]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Keep what was parsed for as long as these tests run."""
-    yield
-    sources.forget()
+    if nextitem is None or HERE not in nextitem.path.parents:
+        sources.forget()

@@ -72,7 +72,6 @@ def _reads(module: str) -> frozenset[str]:
     return frozenset(names)
 
 
-@cache
 def _modules() -> dict[str, Source]:
     return {
         one.module: one

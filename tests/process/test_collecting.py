@@ -23,6 +23,7 @@ class EnoughError(Exception):
 @pytest.fixture
 def looks() -> Generator[IncrementalGc]:
     before = list(gc.callbacks)
+    gc.unfreeze()
     with IncrementalGc().held() as looks:
         yield looks
     assert gc.callbacks == before

@@ -37,7 +37,7 @@ class News:
 
     async def nothing(self) -> None:
         """Check that nothing is told for a while that is longer than it takes."""
-        with anyio.move_on_after(0.5):
+        with anyio.move_on_after(0.2):
             pytest.fail(f"told {await self._receives.receive()}")
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ takes more than a second: in that run, and again alone. Where the machine is muc
 table, nothing can be said, and the tests are only named.
 """
 
+import gc
 import os
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal, cast, final
@@ -112,13 +114,19 @@ class Marks:
         self._twice = twice
         self.left_out: Counter[str] = Counter()
 
+    def pytest_collection_finish(self) -> None:
+        """Keep what was collected out of the collector's sight: tests that ask for a full collection wait for it."""
+        _ = gc.collect()
+        gc.freeze()
+
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Derive the marks, take out what another loop runs, and put the slow first."""
+        starts_editor = cache(_starts_editor)
         for item in items:
-            for name in self._derived(item):
+            for name in self._derived(item, is_editor=starts_editor(_module(item))):
                 item.add_marker(name)
         chosen = [item for item in items if self._is_chosen(item)]
         if len(chosen) < len(items):
@@ -132,9 +140,9 @@ class Marks:
         is_short = self._known.seconds.get(function_of(item.nodeid), 0.0) < LONG_S
         return is_short, READS_ALL not in item.path.parents
 
-    def _derived(self, item: pytest.Item) -> Iterable[str]:
+    def _derived(self, item: pytest.Item, *, is_editor: bool) -> Iterable[str]:
         name = function_of(item.nodeid)
-        if any(_comes_from(value, EDITOR_MODULES) for value in vars(_module(item)).values()):
+        if is_editor:
             yield "editor"
         if name in self._known.processes or PROCESS_FIXTURES & set(
             getattr(item, "fixturenames", ())
@@ -158,8 +166,11 @@ def _module(item: pytest.Item) -> Any:
     return getattr(item, "module", None) or item
 
 
-def _comes_from(value: object, modules: Iterable[str]) -> bool:
-    return str(getattr(value, "__module__", "")) in modules
+def _starts_editor(module: Any) -> bool:
+    """Tell whether something in a module comes from one that starts editors."""
+    return any(
+        str(getattr(value, "__module__", "")) in EDITOR_MODULES for value in vars(module).values()
+    )
 
 
 @final
