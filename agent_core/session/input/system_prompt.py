@@ -164,6 +164,8 @@ def topic_of(conversation: Sequence[Message]) -> str:
 def announced_sections(conversation: Sequence[Message]) -> Mapping[str, str]:
     """Read what a conversation says of changed parts."""
     sections_by_name: dict[str, str] = {}
+    if CustomMessage not in map(type, conversation):
+        return sections_by_name
     for message in conversation:
         if not isinstance(message, CustomMessage) or message.custom_type != CHANGED:
             continue
