@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 INNER = Path("/box")
@@ -37,9 +38,19 @@ exec bwrap {mounts} --dev /dev --proc /proc --tmpfs /tmp --clearenv \\
   --setenv PATH {path} --setenv HOME /root --chdir / -- "$@"
 """
 APART = """#!/bin/sh
-exec unshare --mount --propagation private {podman} "$@"
+export CONTAINERS_CONF={store}/containers.conf
+exec unshare --mount --propagation private {podman} --root {store}/root --runroot {store}/run \\
+  --tmpdir {store}/tmp --storage-driver vfs --events-backend none "$@"
 """
-"""Podman with mounts of its own: each of its commands mounts, and other tests count on a table of mounts that does not change."""
+"""Podman with mounts and a store of its own.
+
+Each of its commands mounts, and other tests count on a table of mounts that does not change. In the store of the machine each
+command waits for those of other tests, and examines the file system for overlays: that is most of what `exec` takes.
+"""
+CONFIGURATION = """[engine]
+lock_type = "file"
+"""
+"""Locks of a store of its own: those in shared memory are numbered across all stores, and a new store releases all of them."""
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -89,26 +100,33 @@ def container(folder: Path, programs: Literal["machine", "busybox"]) -> Generato
     shared = folder / "shared"
     shared.mkdir()
     name = f"tl-{uuid.uuid4().hex[:12]}"
-    path = f"{_engine_apart(folder)}:{os.defpath}"
-    started = _started(folder / "root", mounted, shared, name, path=path)
-    if started is None:
-        yield _stand_in(folder, mounted, shared, name)
-        return
-    try:
-        yield Container(name=name, options=started, path=path, shared=shared, how="podman")
-    finally:
-        _ = _podman([*started, "rm", "-f", "-t", "0", name], path=path)
+    with _engine_apart(folder) as engine:
+        path = f"{engine}:{os.defpath}"
+        started = _started(folder / "root", mounted, shared, name, path=path)
+        if started is None:
+            yield _stand_in(folder, mounted, shared, name)
+            return
+        try:
+            yield Container(name=name, options=started, path=path, shared=shared, how="podman")
+        finally:
+            _ = _podman([*started, "rm", "-f", "-t", "0", name], path=path)
 
 
-def _engine_apart(folder: Path) -> Path:
-    """Return a folder whose `podman` has mounts of its own, as that of a user who is not root has anyway."""
+@contextmanager
+def _engine_apart(folder: Path) -> Generator[Path]:
+    """Make a folder whose `podman` has mounts and a store of its own; that of a user who is not root has them anyway."""
     programs, podman = folder / "engine", shutil.which("podman")
     programs.mkdir()
-    if podman is not None and os.getuid() == 0:
+    if podman is None or os.getuid() != 0:
+        yield programs
+        return
+    # Podman takes a folder of at most 50 characters, so it is not among the test's own.
+    with TemporaryDirectory(prefix="tl-box-", dir="/tmp", ignore_cleanup_errors=True) as store:
+        _ = Path(store, "containers.conf").write_text(CONFIGURATION, encoding="utf-8")
         program = programs / "podman"
-        _ = program.write_text(APART.format(podman=podman))
+        _ = program.write_text(APART.format(podman=podman, store=store))
         program.chmod(0o755)
-    return programs
+        yield programs
 
 
 def _podman(arguments: Sequence[str], *, path: str) -> "subprocess.CompletedProcess[bytes]":
