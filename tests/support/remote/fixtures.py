@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.remote.containers import BUSYBOX, Container, container
+from tests.support.harness.sizes import is_campaign
+from tests.support.remote.containers import BUSYBOX, Container, container, entered
 from tests.support.remote.ssh_server import NO_SSHD, SSHD, SshServer, ssh_server
 
 
@@ -26,12 +27,18 @@ def machine_box(tmp_path_factory: pytest.TempPathFactory) -> Generator[Container
 
 
 @pytest.fixture(scope="session")
+def entered_box(machine_box: Container, tmp_path_factory: pytest.TempPathFactory) -> Container:
+    """Return the container with the programs of this machine; it is entered without the engine, except in a campaign."""
+    return machine_box if is_campaign() else entered(machine_box, tmp_path_factory.mktemp("enter"))
+
+
+@pytest.fixture(scope="session")
 def busybox_box(tmp_path_factory: pytest.TempPathFactory) -> Generator[Container]:
-    """Run a container that has nothing but BusyBox."""
+    """Run a container that has nothing but BusyBox; it is entered without the engine, except in a campaign."""
     if BUSYBOX is None:
         pytest.skip("there is no busybox here: `make remote-setup` installs it")
     with container(tmp_path_factory.mktemp("box"), "busybox") as made:
-        yield made
+        yield made if is_campaign() else entered(made, tmp_path_factory.mktemp("enter"))
 
 
 @pytest.fixture

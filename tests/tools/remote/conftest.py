@@ -14,11 +14,11 @@ from agent_core.workspace.remote.prefixes import ContainerPrefix, SshPrefix
 from agent_core.workspace.remote.workspace import opened_workspace
 from tests.support.harness.sizes import is_campaign
 from tests.support.remote.containers import Container
-from tests.support.remote.fixtures import folder, machine_box, server
+from tests.support.remote.fixtures import entered_box, folder, machine_box, server
 from tests.support.remote.ssh_server import ENV, HOST, SshServer
 from tests.tools.conftest import Bench
 
-__all__ = ["folder", "machine_box", "server"]
+__all__ = ["entered_box", "folder", "machine_box", "server"]
 
 
 KINDS: Final = ("ssh", "container")
@@ -40,7 +40,7 @@ async def bench(request: pytest.FixtureRequest, folder: Path) -> AsyncGenerator[
         server: SshServer = request.getfixturevalue("server")
         prefix, base, env = SshPrefix(HOST, env=ENV, options=server.options), folder, ENV
     else:
-        box: Container = request.getfixturevalue("machine_box")
+        box: Container = request.getfixturevalue("entered_box")
         prefix = ContainerPrefix("podman", box.name, env=box.env, options=box.options)
         base, env = box.shared / folder.name, box.env
     root = base / "ws"
