@@ -47,6 +47,7 @@ class LivePanel implements Panel {
   #focusAsked = 0;
   #title = "";
   #withoutContext = false;
+  #fitted = "";
   #shownPlace: Place = "transcript";
   #shownMenu: string | undefined;
   readonly #rendered = new Set<string>();
@@ -76,6 +77,7 @@ class LivePanel implements Panel {
     const before = this.state;
     this.state = reduce(before, action);
     if (this.state === before) return;
+    this.#keepDraft();
     if (action.type === "went" || action.type === "show") this.#arrive();
     if (action.type === "show" && action.find) requestAnimationFrame(() => requestAnimationFrame(focusFind));
     this.#follow();
@@ -167,6 +169,15 @@ class LivePanel implements Panel {
     this.dispatch({ type: "menu", name: undefined });
   }
 
+  /** Stores what the user has typed at once: the page may be closed before it is shown again. */
+  #keepDraft(): void {
+    const { composer, withoutContext } = this.state;
+    if (composer.text === this.#draft && withoutContext === this.#withoutContext) return;
+    this.#draft = composer.text;
+    this.#withoutContext = withoutContext;
+    this.host.keep({ draft: composer.text.slice(0, DRAFT_KEPT), withoutContext });
+  }
+
   #show(): void {
     render(app(this, { timeline: this.#timeline, taskTimeline: this.#taskTimeline }), this.#root);
     (this.state.place === "task" ? this.#taskTimeline : this.#timeline).shown();
@@ -176,12 +187,9 @@ class LivePanel implements Panel {
       this.host.post({ type: "titled", title });
     }
     const { text, focusAsked } = this.state.composer;
-    const { withoutContext } = this.state;
-    if (text !== this.#draft || withoutContext !== this.#withoutContext) {
-      this.#draft = text;
-      this.#withoutContext = withoutContext;
+    if (text !== this.#fitted) {
+      this.#fitted = text;
       fitComposer();
-      this.host.keep({ draft: text.slice(0, DRAFT_KEPT), withoutContext });
     }
     if (focusAsked !== this.#focusAsked) {
       this.#focusAsked = focusAsked;
