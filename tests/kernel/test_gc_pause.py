@@ -12,6 +12,7 @@ class Circle:
 
 
 def test_the_search_for_garbage_goes_on_and_finds_what_was_made_meanwhile() -> None:
+    gc.unfreeze()
     with gc_paused():
         assert not gc.isenabled()
         circle = Circle()
